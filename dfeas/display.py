@@ -90,11 +90,11 @@ class Displayed(ABC):
 
     @abstractmethod
     def _brief(self) -> str:
-        """A few words."""
+        """A few words, for the one line."""
 
     @abstractmethod
     def _parts(self) -> Iterator[Part]:
-        """All that is printed."""
+        """Rows and grids, which are all that is printed."""
 
     def __repr__(self) -> str:
         return cut(visible(f"<{type(self).__name__} {self._brief()}"), BRIEF - 1) + ">"
@@ -103,7 +103,7 @@ class Displayed(ABC):
         return "\n".join(lines(self._parts()))
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """The table that a notebook shows."""
         return "".join(_tables(self._parts()))
 
 

@@ -295,7 +295,7 @@ class Objective:
 
     @property
     def prices(self) -> tuple[float, ...]:
-        """C, ascending."""
+        """All values of C, ascending."""
         try:
             values = sorted({float(value) for value in np.atleast_1d(np.asarray(self.C, np.float64))})
         except (TypeError, ValueError):

@@ -72,8 +72,8 @@ class HardMargin(Displayed, Saved):
     Examples
     --------
     >>> import dfeas
-    >>> found = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
-    >>> print(round(found.margin, 3), round(found.radius, 3), found.dimension)
+    >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
+    >>> print(round(answer.margin, 3), round(answer.radius, 3), answer.dimension)
     1.0 3.0 2
     """
 
@@ -161,8 +161,8 @@ def hard_margin(
     Examples
     --------
     >>> import dfeas
-    >>> found = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
-    >>> print(f"{found.margin:.3f} from the nearest point; w has {len(found.w)} entries")
+    >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
+    >>> print(f"{answer.margin:.3f} from the nearest point; w has {len(answer.w)} entries")
     1.000 from the nearest point; w has 2 entries
     """
     if problem.kernel.kernel is not None:

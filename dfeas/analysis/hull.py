@@ -71,8 +71,8 @@ class Hull(Displayed):
     Examples
     --------
     >>> import dfeas
-    >>> found = dfeas.in_hull([0.25, 0.25], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> found.support.tolist(), found.weights.round(6).tolist()
+    >>> answer = dfeas.in_hull([0.25, 0.25], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> answer.support.tolist(), answer.weights.round(6).tolist()
     ([0, 1, 2], [0.5, 0.25, 0.25])
     """
 

@@ -46,7 +46,7 @@ class Info(Displayed):
 
     @property
     def m(self) -> int:
-        """Features of a point."""
+        """How many features a point has."""
         return int(self.values["m"])
 
     @property

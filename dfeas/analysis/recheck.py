@@ -65,8 +65,8 @@ class Recheck(Displayed):
     >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
     >>> result = dfeas.solve("data", out="run")
     >>> header = dfeas.append("data", np.array([[-5.0, -5.0]]), labels=["ham"])
-    >>> found = dfeas.recheck("run", "data")
-    >>> found.holds, found.refuted
+    >>> answer = dfeas.recheck("run", "data")
+    >>> answer.holds, answer.refuted
     (False, {'': [2]})
     """
 

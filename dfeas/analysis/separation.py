@@ -83,8 +83,8 @@ class Separation(Displayed, Saved):
     Examples
     --------
     >>> import dfeas
-    >>> found = dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1], intercept=True)
-    >>> found.kind, found.on, found.y
+    >>> answer = dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1], intercept=True)
+    >>> answer.kind, answer.on, answer.y
     ('quasi-complete', 2, [1, -2])
     """
 

@@ -107,8 +107,8 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     RUN is its folder, or the id of a submitted run; without it, all runs of the cluster.
     """
     if run is not None and Path(run).is_dir():
-        found = run_status(run)
-        put([found.to_json()], found, as_json)
+        answer = run_status(run)
+        put([answer.to_json()], answer, as_json)
         return
     if run is not None and cluster.named is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
@@ -150,9 +150,9 @@ def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
     RUN is its id. It ends after the read that it is at, and dfeas resume goes on with it.
     """
     with cluster.joined() as client:
-        found = run_cancel(run, client=client)
-    begun = f"{run}: ends after this read; dfeas resume {found.out} goes on with it"
-    say(json.dumps(found.to_json()) if as_json else f"{run}: will not begin" if found.task == CANCELLED else begun)
+        answer = run_cancel(run, client=client)
+    begun = f"{run}: ends after this read; dfeas resume {answer.out} goes on with it"
+    say(json.dumps(answer.to_json()) if as_json else f"{run}: will not begin" if answer.task == CANCELLED else begun)
 
 
 @click.command(cls=Command, examples=("dfeas config --write", "dfeas config --write --force"))

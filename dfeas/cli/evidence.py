@@ -62,8 +62,8 @@ def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options:
     It is about each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
     --method that does not fit the memory is refused with the number. With --C it is about svm.
     """
-    found = make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options)
-    put(found.to_json(), found, as_json)
+    answer = make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options)
+    put(answer.to_json(), answer, as_json)
 
 
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
@@ -141,8 +141,8 @@ def predict(
     if out.exists() and not force:
         raise click.UsageError(f"{out} exists; choose another output, remove it, or say --force")
     with replaced(out, is_array, force):
-        found = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
-    show_prediction(found, out, as_json)
+        answer = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
+    show_prediction(answer, out, as_json)
 
 
 @click.command(cls=Command)
@@ -160,7 +160,7 @@ def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool,
     page = write_report(runs, out, memory=memory, data=not no_data)
     say(json.dumps({"page": str(page), "runs": [str(folder) for folder in find_runs(runs).values()]}) if as_json else page)
     if opens and not webbrowser.open(page.resolve().as_uri()):
-        say(f"dfeas: warning: no browser was found to show {page}", err=True)
+        say(f"dfeas: warning: no browser was answer to show {page}", err=True)
 
 
 @click.command(cls=Command, examples=("dfeas compare RUN RACE", "dfeas compare RUN RACE --json"))

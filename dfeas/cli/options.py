@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Which cluster, if any."""
+    """Which cluster does the work, if any."""
 
     scheduler: str | None
     scheduler_file: str | None

@@ -42,7 +42,7 @@ def is_dataset(path: Path) -> bool:
 
 
 def is_array(path: Path) -> bool:
-    """A .npy file."""
+    """Whether it is a .npy file."""
     if path.is_symlink() or path.suffix != ".npy" or not path.is_file():
         return False
     with path.open("rb") as file:

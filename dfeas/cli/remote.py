@@ -120,7 +120,7 @@ def _reached(client: Any) -> AbstractContextManager[Client]:
 
 
 def _task(run: str) -> str:
-    """Of the driver."""
+    """The key of the task that drives a run."""
     return f"dfeas-run-{run}"
 
 

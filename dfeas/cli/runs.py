@@ -136,15 +136,15 @@ def solve(
         raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
     with _begun(data, out, force, cluster, quiet) as begun:
         more = {**begun, **options}
-        found: Result | OneVsRest | HardMargin | Separation
+        answer: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
             tolerance, _ = more.pop("margin_tolerance") or TOLERANCE, more.pop("one_vs_rest")  # which is refused above
-            found = find_hard_margin(data, tolerance=tolerance, **more)
+            answer = find_hard_margin(data, tolerance=tolerance, **more)
         elif separation:
-            found = find_separation(data, **more)
+            answer = find_separation(data, **more)
         else:
-            found = run_solve(data, scratch=scratch, **more)
-    end(found, begun["out"], as_json)
+            answer = run_solve(data, scratch=scratch, **more)
+    end(answer, begun["out"], as_json)
 
 
 @click.command(
@@ -174,8 +174,8 @@ def svm(
     """
     values = margin_values(C, class_weight)
     with _begun(data, out, force, cluster, quiet) as begun:
-        found = run_soft_margin(data, **values, **begun, **options)
-    end(found, begun["out"], as_json)
+        answer = run_soft_margin(data, **values, **begun, **options)
+    end(answer, begun["out"], as_json)
 
 
 @click.command(
@@ -209,8 +209,8 @@ def in_hull(
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
     with _begun(data, out, force, cluster, quiet) as begun:
-        found = find_in_hull(where, data, **begun, **options)
-    end(found, begun["out"], as_json)
+        answer = find_in_hull(where, data, **begun, **options)
+    end(answer, begun["out"], as_json)
 
 
 @click.command(
@@ -233,8 +233,8 @@ def race(
     counted once. dfeas compare RUN and dfeas report RUN show them again.
     """
     with _begun(data, out, force, cluster, quiet) as begun:
-        found = run_race(data, methods=methods, **begun, **options)
-    end(found, begun["out"], as_json)
+        answer = run_race(data, methods=methods, **begun, **options)
+    end(answer, begun["out"], as_json)
 
 
 @click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))

@@ -69,7 +69,7 @@ def check_separation(
     with asked_to_stop() as stop:
         more = {**options, "stop": stop}
         asked = Asked(label_column or "", intercept, outcome, positive, without, scratch, more, IngestProgress(sys.stderr))
-        found = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
-    put(found.to_json(), found, as_json)
-    if found.kind is None:
-        sys.exit(INTERRUPTED if found.found.result.stopped == Stop.INTERRUPTED else LIMIT_REACHED)
+        answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
+    put(answer.to_json(), answer, as_json)
+    if answer.kind is None:
+        sys.exit(INTERRUPTED if answer.found.result.stopped == Stop.INTERRUPTED else LIMIT_REACHED)

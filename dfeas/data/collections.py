@@ -69,7 +69,7 @@ class Collection:
         return self.labels is not None and not isinstance(self.labels, np.ndarray)
 
     def range(self, partition: int) -> range:
-        """Rows of a partition."""
+        """The rows that a partition has."""
         return range(partition * self.rows, min((partition + 1) * self.rows, int(self.X.shape[0])))
 
 

@@ -23,7 +23,7 @@ def text() -> str:
 
 
 def configuration() -> dict[str, Any]:
-    """By dotted names."""
+    """What we ship, by the dotted names of Dask."""
     return dict(_flat("", yaml.safe_load(text())))
 
 

@@ -45,4 +45,4 @@ class Engine(Protocol):
         """
 
     def close(self) -> None:
-        """Release workers and buffers."""
+        """Release workers, buffers and blocks that were kept."""

@@ -324,7 +324,7 @@ class RangeEngine(ABC):
 
     @abstractmethod
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
-        """As for an engine."""
+        """As that of an engine."""
 
     @abstractmethod
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:

@@ -40,7 +40,7 @@ _STEP_SECONDS = 0.1
 
 
 def nothing() -> None:
-    """Nobody is told."""
+    """Told of a read when nobody listens."""
 
 
 @dataclass(frozen=True)

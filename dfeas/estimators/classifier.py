@@ -76,7 +76,7 @@ def points_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
 
 
 def values_of(y: Any) -> NDArray[Any]:
-    """An n-vector in memory."""
+    """An n-vector of anything, in memory."""
     return np.asarray(y.compute() if is_dask(y) else y)
 
 

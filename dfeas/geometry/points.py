@@ -172,7 +172,7 @@ SCORES_BYTES = 8 << 20
 
 
 class Directions(Protocol):
-    """k of them."""
+    """Some directions, which score points."""
 
     @property
     def width(self) -> int:
@@ -184,7 +184,7 @@ class Directions(Protocol):
 
 @dataclass(frozen=True)
 class Hyperplanes:
-    """Directions with entries."""
+    """Directions that have an entry for each feature."""
 
     Y: Floats  # (m, k), or (m+1, k) with the intercept last
 

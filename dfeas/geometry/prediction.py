@@ -52,8 +52,8 @@ class Prediction(Displayed):
     --------
     >>> import dfeas
     >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
-    >>> found = dfeas.predict(dfeas.solve(X, labels), [[3.0, 3.0], [-2.0, 0.5]])
-    >>> found.classes, (found.score > 0).tolist()
+    >>> answer = dfeas.predict(dfeas.solve(X, labels), [[3.0, 3.0], [-2.0, 0.5]])
+    >>> answer.classes, (answer.score > 0).tolist()
     (('-1', '1'), [True, False])
     """
 
@@ -102,8 +102,8 @@ class ClassPrediction(Displayed):
     --------
     >>> import dfeas
     >>> run = dfeas.solve([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
-    >>> found = dfeas.predict(run, [[5.0, 0.5], [0.0, 3.0]])
-    >>> [found.classes[place] for place in found.predicted]
+    >>> answer = dfeas.predict(run, [[5.0, 0.5], [0.0, 3.0]])
+    >>> [answer.classes[place] for place in answer.predicted]
     ['a', 'b']
     """
 

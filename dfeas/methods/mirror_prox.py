@@ -160,7 +160,7 @@ def project(y: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MirrorProxState:
-    """Between passes."""
+    """What it knows between two passes."""
 
     gamma: float  # step that was last taken
     log_n: float

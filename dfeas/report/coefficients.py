@@ -60,7 +60,7 @@ class Coefficients:
         return [title, joined(soft(self._said(len(order))), table(head, rows, 2, "Largest coefficients", bars=True))]
 
     def _said(self, many: int) -> str:
-        """What the numbers are."""
+        """What the numbers in the table are."""
         listed = f"{min(SHOWN, many)} of {len(self.w):,} features" if len(self.w) > SHOWN else "All features"
         bias = "" if self.bias is None else f"; the intercept is {signed(self.bias, 6)}"
         order = "the largest first. Features in small units have large coefficients. They are"

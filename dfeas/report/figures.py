@@ -154,7 +154,7 @@ def count_label(value: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text from data, short."""
+    """Text from data, cut where it is long."""
     return text if len(text) <= 40 else text[:39] + "…"
 
 

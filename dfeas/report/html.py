@@ -39,17 +39,17 @@ def element(name: str, /, *content: str, **attributes: str) -> Html:
 
 
 def joined(*parts: Html) -> Html:
-    """One after the other."""
+    """Some markup, one after the other."""
     return Html("\n".join(parts))
 
 
 def soft(text: str) -> Html:
-    """A remark."""
+    """A remark in small letters."""
     return element("p", text, class_="soft")
 
 
 def facts(values: Mapping[str, str]) -> Html:
-    """Names with their values."""
+    """A list of names with their values."""
     return element(
         "dl", *(element("div", element("dt", name), element("dd", text)) for name, text in values.items()), class_="facts"
     )
@@ -140,7 +140,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def document(title: str, *parts: Html) -> str:
-    """The whole file."""
+    """The whole file of a page."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

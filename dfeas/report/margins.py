@@ -84,7 +84,7 @@ def _not_shown(why: str) -> Seen:
 
 
 def _look(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
-    """At one source."""
+    """At one source, for all runs about it."""
     dataset = open_source(source_of(runs[0].values["data"], cones=True).within(parse_bytes(memory)))
     stored = dataset.stored or dataset
     own: dict[str, Any] = {"header": stored.header, "bytes": stored.bytes, "classes": dataset.classes}

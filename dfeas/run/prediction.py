@@ -166,8 +166,8 @@ def predict(
     --------
     >>> import dfeas
     >>> result = dfeas.solve([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1])
-    >>> found = dfeas.predict(result, [[3.0, 3.0], [-2.0, 0.5]], [1, -1])
-    >>> found.accuracy, found.confusion
+    >>> answer = dfeas.predict(result, [[3.0, 3.0], [-2.0, 0.5]], [1, -1])
+    >>> answer.accuracy, answer.confusion
     (1.0, [[1, 0], [0, 1]])
     """
     if out is not None:

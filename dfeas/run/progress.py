@@ -40,11 +40,11 @@ class Reading:
     size: int  # bytes of all of them
 
     def rate(self, now: float) -> str:
-        """Bytes in a second."""
+        """Bytes that come in a second."""
         return f"{format_bytes(self.size * self.done / self.of / max(now - self.began, 1e-9))}/s" if self.size else ""
 
     def left(self, now: float) -> float:
-        """Seconds."""
+        """Seconds until the read is done."""
         return (now - self.began) * (self.of - self.done) / self.done if self.done else math.inf
 
 
@@ -73,7 +73,7 @@ class Watched(Sink):
 
     @abstractmethod
     def show(self) -> None:
-        """What there is now."""
+        """Show what there is to say now."""
 
 
 class Terminal(Watched):

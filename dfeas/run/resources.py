@@ -21,7 +21,7 @@ EVERY = 30.0
 
 
 def never() -> bool:
-    """Nobody asks to stop."""
+    """Says that nobody asks to stop."""
     return False
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Side:
-    """Points of one label."""
+    """The points of one label, and how many."""
 
     name: str | None  # of the class in the data; None: it has no labels
     points: int
@@ -62,7 +62,7 @@ ALL_POSITIVE_ROW = Row("labels", "none: all points count as +1")
 
 
 def cost_row(result: Result | SoftMarginResult) -> Row:
-    """What a run took."""
+    """What a run took, as a row."""
     passes = f"{result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all"
     return Row("cost", f"{passes}, {format_bytes(result.bytes_read)}, {result.seconds:.2f} s")
 

@@ -135,7 +135,7 @@ class Screen:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing, for nothing is held back."""
 
     @property
     def encoding(self) -> str:

@@ -269,10 +269,10 @@ class OneVsRest(Displayed, Saved, Predictor):
     Examples
     --------
     >>> import dfeas
-    >>> found = dfeas.solve([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
-    >>> found.classes, found.coef.shape
+    >>> answer = dfeas.solve([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
+    >>> answer.classes, answer.coef.shape
     (('a', 'b', 'c'), (3, 2))
-    >>> found.predict([[5.0, 0.5]]).tolist()
+    >>> answer.predict([[5.0, 0.5]]).tolist()
     ['a']
     """
 

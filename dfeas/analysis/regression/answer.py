@@ -20,7 +20,7 @@ NAMED = 1000
 
 @dataclass(frozen=True)
 class Advice:
-    """One way out."""
+    """One way out of a separation."""
 
     text: str
     finite: bool | None = None  # whether estimates are finite then, as a second look says; None: nobody looked
@@ -68,8 +68,8 @@ class Separated(Displayed):
     Examples
     --------
     >>> import dfeas
-    >>> found = dfeas.check_separation([[1.0], [2.0], [3.0]], [0, 1, 1])
-    >>> found.finite, found.kind, found.columns
+    >>> answer = dfeas.check_separation([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> answer.finite, answer.kind, answer.columns
     (False, 'complete', [0])
     """
 
@@ -140,7 +140,7 @@ class Separated(Displayed):
 
     @property
     def _who(self) -> str:
-        """What separates which rows."""
+        """Which columns or levels separate which rows."""
         named = [name for term, levels in self.levels.items() for name in _named(term, levels)]
         terms = [f"{term}[{level}]" for term, levels in self.levels.items() for level in levels]
         others = [name for name in self.columns if not self._explained(name)] if terms else self.columns

@@ -61,7 +61,7 @@ def _blocks(values: NDArray[Any], design: Design, outcome: Outcome) -> NDArray[A
 
 @dataclass
 class Tally:
-    """What all rows showed."""
+    """What all rows of a table showed."""
 
     n: int = 0
     most: Floats = field(default_factory=lambda: np.zeros(0))  # (m,) largest magnitudes

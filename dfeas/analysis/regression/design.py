@@ -36,7 +36,7 @@ Matrix = Any
 
 @dataclass(frozen=True)
 class Column:
-    """One of the design."""
+    """One column of the design matrix."""
 
     name: Any
     term: Any  # the column of the frame, or the term of the formula, that it is of

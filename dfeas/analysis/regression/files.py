@@ -92,12 +92,12 @@ class TableRegression:
 
     @property
     def m(self) -> int:
-        """Features of the points."""
+        """How many features the points have."""
         return self.outcome.blocks * (len(self.design.columns) + int(self.explicit and self.design.intercept))
 
     @property
     def entries(self) -> float:
-        """Of a point, about."""
+        """How many entries of a point are not zero, about."""
         terms = len(self.design.terms) + 1
         return min(self.m, 2 * terms if self.outcome.kind == "multinomial" else terms) if self.sparse else self.m
 
@@ -107,7 +107,7 @@ class TableRegression:
         return self.signs * (self.entries * ENTRY + 24) if self.sparse else self.signs * 8 * self.m
 
     def question(self) -> Generator[Batch, None, None]:
-        """The signed points."""
+        """The signed points that are to be separated."""
         for rows, codes in self.parts():
             whole = wide(rows) if self.explicit and self.design.intercept else rows
             some = signed(whole, codes, self.outcome)
@@ -240,7 +240,7 @@ class _Seen:
         return self._values.outcome(self._asked.outcome, self._asked.positive)
 
     def signs(self, outcome: Outcome) -> int:
-        """Rows of the question."""
+        """Rows of the question, of each of the table."""
         return self.survey.n * outcome.blocks + (self._above if outcome.kind == "poisson" else 0)
 
 

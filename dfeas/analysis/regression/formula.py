@@ -25,7 +25,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 class Formula:
-    """What a formula says."""
+    """What a formula says of outcome and terms."""
 
     def __init__(self, text: str) -> None:
         try:

@@ -33,7 +33,7 @@ BOTH = 0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is regressed."""
+    """What is regressed, and how."""
 
     kind: str  # one of OUTCOMES
     classes: tuple[str, ...] = ()  # (negative, positive), or all; none of counts
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def blocks(self) -> int:
-        """Coefficients of each column."""
+        """How many coefficients each column has."""
         return len(self.classes) - 1 if self.kind == "multinomial" else 1
 
 

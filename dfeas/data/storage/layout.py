@@ -165,7 +165,7 @@ def _classes(header: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _few(said: Sequence[str]) -> str:
-    """The first of many."""
+    """The first of many names, in a line."""
     return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
 
 

@@ -62,7 +62,7 @@ class EntryReader(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the entries."""
+        """The type that the entries have."""
 
     @property
     def chunk(self) -> int:
