@@ -158,7 +158,7 @@ def predict(
     Raises
     ------
     UsageError
-        ``positive`` with a run of all classes, or ``out`` is no name of a .npy file.
+        Another ``run``, ``positive`` with a run of all classes, or ``out`` is no name of a .npy file.
     BadInputError
         The run has no direction, or the points have other features or classes, or are not finite.
 
@@ -170,6 +170,10 @@ def predict(
     >>> found.accuracy, found.confusion
     (1.0, [[1, 0], [0, 1]])
     """
+    if not isinstance(run, Predictor | str | Path):
+        kind = type(run).__name__
+        hint = f"; {kind} has one in .result" if isinstance(getattr(run, "result", None), Predictor) else ""
+        raise UsageError(f"run: expected a result of solve or soft_margin, or its folder, got {kind}{hint}")
     if out is not None:
         _require_place(Path(out))
         require_apart(out, X)

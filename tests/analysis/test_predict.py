@@ -43,6 +43,15 @@ def test_scores_are_a_file_of_their_kind_in_a_folder_that_exists(planes: Path) -
         dfeas.predict(planes / "run", planes / "data", out=planes / "none" / "scores.npy")
 
 
+def test_what_is_no_run_or_no_path_is_said(planes: Path) -> None:
+    with pytest.raises(UsageError, match=r"got HardMargin; HardMargin has one in \.result"):
+        dfeas.predict(dfeas.hard_margin(np.eye(2), [1, -1]), np.eye(2))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"expected a path, got ndarray"):
+        dfeas.info(np.eye(2))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the name of a column, got int"):
+        dfeas.solve(planes / "data.npz", 2)
+
+
 def test_new_points_need_no_labels_and_others_are_counted(planes: Path) -> None:
     X = np.array([[9.0, 9, 9], [-9, -9, -9], [9, 9, 9.5]])
     assert dfeas.predict(planes / "run", X).accuracy is None
