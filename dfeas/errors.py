@@ -79,8 +79,8 @@ def changed(where: str) -> CorruptDataError:
     return CorruptDataError(f"{where}: it changed while it was read; let nobody write to it, and run again")
 
 
-_OPTION = re.compile(r"(?<![\w-])--(no-)?([a-z][a-z0-9-]*)(?: ('[^']*'|[A-Z][A-Z_]*\b|-?[0-9][\w.+-]*(?<![.-])))?")
-_INGEST = re.compile(r"dfeas ingest (\S+) ([\w.-]+)(?: --(label-column|labels) ('[^']*'))?")
+_OPTION = re.compile(r"(?<![\w-])--(?!help\b)(no-)?([a-z][a-z0-9-]*)(?: ('[^']*'|[A-Z][A-Z_]*\b|-?[0-9][\w.+-]*(?<![.-])))?")
+_INGEST = re.compile(r"dfeas ingest ('[^']*'|(?!--)\S+) ('[^']*'|[\w.-]+)(?: --(label-column|labels) ('[^']*'))?")
 """A command that can be typed, which is a call in Python."""
 _OTHERWISE = {"dense": "sparse=False", "scheduler": "client", "unlabelled": "labels='all-positive'"}
 """Options that are keyword arguments of another name."""
@@ -94,7 +94,8 @@ def keywords(text: str) -> str:
 def _call(command: re.Match[str]) -> str:
     src, out, name, value = command.groups()
     labels = f", {name.replace('-', '_')}={value}" if name else ""
-    return f"dfeas.ingest('{src}', '{out}'{labels})"
+    src, out = (repr(word.strip("'")) for word in (src, out))
+    return f"dfeas.ingest({src}, {out}{labels})"
 
 
 def _keyword(option: re.Match[str]) -> str:

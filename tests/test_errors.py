@@ -32,3 +32,13 @@ def test_errors_travel(kind: type[Exception]) -> None:
     again = pickle.loads(pickle.dumps(kind("one line\x1b that says what to do")))
     assert type(again) is kind
     assert str(again) == "one line\\x1b that says what to do"
+
+
+def test_commands_in_errors_can_be_typed_and_called(tmp_path: Path) -> None:
+    (tmp_path / "two words.csv").write_text("1,x,3\n2,1,2\n")
+    with pytest.raises(dfeas.UsageError) as caught:
+        dfeas.solve(tmp_path / "two words.csv", "0")
+    assert str(caught.value).endswith("two words.csv', 'two words.data')")
+    assert caught.value.typed.endswith("two words.csv' 'two words.data'")
+    with pytest.raises(dfeas.BadInputError, match=r"see dfeas ingest --help for other formats"):
+        dfeas.solve(tmp_path)

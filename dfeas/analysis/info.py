@@ -13,6 +13,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import described, stored_bytes
 from dfeas.display import Displayed, Part, Row
+from dfeas.errors import UsageError
 from dfeas.run.session import labels_by_path
 
 
@@ -112,6 +113,8 @@ def info(data: str | Path, labels: str | Path | None = None) -> Info:
 
     Raises
     ------
+    UsageError
+        No path.
     BadInputError
         Nothing that could be solved is there.
     CorruptDataError
@@ -125,6 +128,8 @@ def info(data: str | Path, labels: str | Path | None = None) -> Info:
     >>> print(dfeas.info("mail.data").classes)
     ('ham', 'spam')
     """
+    if not isinstance(data, str | Path):
+        raise UsageError(f"data: expected a path, got {type(data).__name__}; arrays and frames say themselves what they are")
     dataset = open_source(Source(str(data), labels_by_path(data, labels), cones=True))
     if dataset.header is not None:
         return Info(str(data), dataset.header.to_json())

@@ -62,9 +62,9 @@ def split(X: Any, labels: Any) -> Table:
         return Table(X, values_of(labels))
     require_aligned(X, labels, "labels")
     frame = opened(X, "X")
-    if isinstance(labels, str) and labels in frame.columns:
-        frame, labels = frame.drop(labels), frame[labels]
-    elif isinstance(labels, str):
+    if isinstance(labels, str | int) and str(labels) in frame.columns:
+        frame, labels = frame.drop(str(labels)), frame[str(labels)]
+    elif isinstance(labels, str | int):
         _refuse_near(labels, frame.columns)
     return Table(_points(frame), values_of(labels), tuple(frame.columns))
 
@@ -136,10 +136,10 @@ def _kinds(native: Any) -> list[Any]:
 
 
 def _of_dask(X: Any, labels: Any) -> Table:
-    if isinstance(labels, str) and labels in list(X.columns):
+    if isinstance(labels, str | int) and labels in list(X.columns):
         X, column = X.drop(columns=[labels]), X[labels]
         labels = column.compute()
-    elif isinstance(labels, str):
+    elif isinstance(labels, str | int):
         _refuse_near(labels, list(map(str, X.columns)))
     names = list(map(str, X.columns))
     kinds = dict(zip(names, X.dtypes, strict=True))
@@ -172,8 +172,10 @@ def _side_by_side(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     return kinds[0] if len(set(kinds)) == 1 else np.result_type(*(np.float64 if kind.kind in "iu" else kind for kind in kinds))
 
 
-def _refuse_near(name: str, columns: Sequence[str]) -> None:
-    """Raise BadInputError for a name that is nearly that of a column; others are paths."""
+def _refuse_near(name: str | int, columns: Sequence[str]) -> None:
+    """Raise BadInputError for a name that is nearly that of a column, or a number; others are paths."""
+    if isinstance(name, int):
+        raise BadInputError(f"X: no column is called {name}; give the name of the one that holds the labels")
     near = get_close_matches(name, columns, 1)
     if near:
         raise BadInputError(f"X: no column {name}; did you mean {near[0]}?")

@@ -158,7 +158,7 @@ def predict(
     Raises
     ------
     UsageError
-        ``positive`` with a run of all classes.
+        Another ``run``, ``positive`` with a run of all classes, or ``out`` is no name of a .npy file.
     BadInputError
         The run has no direction, or the points have other features or classes, or are not finite.
 
@@ -170,7 +170,12 @@ def predict(
     >>> answer.accuracy, answer.confusion
     (1.0, [[1, 0], [0, 1]])
     """
+    if not isinstance(run, Predictor | str | Path):
+        kind = type(run).__name__
+        hint = f"; {kind} has one in .result" if isinstance(getattr(run, "result", None), Predictor) else ""
+        raise UsageError(f"run: expected a result of solve or soft_margin, or its folder, got {kind}{hint}")
     if out is not None:
+        _require_place(Path(out))
         require_apart(out, X)
     finished = run.finished() if isinstance(run, Predictor) else Finished.load(Path(run))
     if finished.classes is not None and positive is not None:
@@ -180,6 +185,14 @@ def predict(
     answer: Prediction | ClassPrediction | ConePrediction
     answer = rule.prediction(read_once(finished.see(dataset, geometry), rule, memory, out), dataset)
     return answer
+
+
+def _require_place(out: Path) -> None:
+    """Raise UsageError for a name that is none of a .npy file, BadInputError for a folder that does not exist."""
+    if out.suffix != ".npy":
+        raise UsageError(f"{out}: scores are a .npy file; choose a name that ends in .npy")
+    if not out.parent.is_dir():
+        raise BadInputError(f"{out.parent}: no such folder; make it, or choose another output")
 
 
 def _opened(
@@ -332,9 +345,9 @@ class Finished:
         Raises BadInputError for points of other features, UsageError where they cannot be seen so.
         """
         m = int(self.values["m"])
+        require_features(dataset, self.features, f"the run {self.name}")
         if dataset.m != m:
             raise BadInputError(f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {m}")
-        require_features(dataset, self.features, f"the run {self.name}")
         transform = seen_as(self.certificates[0].view)[1]
         if transform is None or not transform.features:
             return dataset

@@ -222,7 +222,7 @@ def _runs_at(place: Path) -> list[Path]:
     if (place / RESULT).is_file():
         classes = classes_of(place)
         return [place] if classes is None else list(classes.values())
-    below = sorted(path.parent for path in place.glob(f"*/{RESULT}"))
+    below = [run for path in sorted(place.glob(f"*/{RESULT}")) for run in _runs_at(path.parent)]
     if not below:
         raise BadInputError(f"{place}: no finished run, {RESULT} is missing here and in the folders below")
     return below

@@ -135,7 +135,8 @@ def open_data(
             dataset = picked([dataset], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
         return None, dataset if point is None else seen_from(dataset, point)
     if labels is not None and not isinstance(labels, str | Path):
-        raise UsageError("labels of data given by path are given by path, too")
+        kind = type(labels).__name__
+        raise UsageError(f"labels of data given by path are a path, or of a table the name of a column, got {kind}")
     beside = labels_by_path(X, named) if point is None else None
     if mask is not None and not isinstance(mask, str | Path):
         raise UsageError("a mask of data given by path is given by path, too")

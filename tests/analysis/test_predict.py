@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.verify.certificate import load
 from tests.geometry.kernel.test_solve import ring
 
@@ -34,6 +34,22 @@ def test_scores_are_products_with_the_separator(planes: Path) -> None:
     assert (found.classes, found.accuracy) == (("no", "yes"), 1.0)
     assert found.confusion == [[int((labels == "no").sum()), 0], [0, int((labels == "yes").sum())]]
     json.dumps(found.to_json())
+
+
+def test_scores_are_a_file_of_their_kind_in_a_folder_that_exists(planes: Path) -> None:
+    with pytest.raises(UsageError, match=r"scores are a \.npy file; choose a name that ends in \.npy"):
+        dfeas.predict(planes / "run", planes / "data", out=planes / "scores.csv")
+    with pytest.raises(BadInputError, match="no such folder"):
+        dfeas.predict(planes / "run", planes / "data", out=planes / "none" / "scores.npy")
+
+
+def test_what_is_no_run_or_no_path_is_said(planes: Path) -> None:
+    with pytest.raises(UsageError, match=r"got HardMargin; HardMargin has one in \.result"):
+        dfeas.predict(dfeas.hard_margin(np.eye(2), [1, -1]), np.eye(2))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"expected a path, got ndarray"):
+        dfeas.info(np.eye(2))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the name of a column, got int"):
+        dfeas.solve(planes / "data.npz", 2)
 
 
 def test_new_points_need_no_labels_and_others_are_counted(planes: Path) -> None:

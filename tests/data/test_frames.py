@@ -101,6 +101,15 @@ def test_dummies_in_sparse_columns_stay_sparse() -> None:
     assert dataset.entries.count == COUNT
 
 
+@pytest.mark.parametrize("kind", ["pandas", "dask"])
+def test_a_column_that_is_called_by_a_number_has_the_labels(kind: str) -> None:
+    frame = pandas.DataFrame({2: [1.0, 2.0, -1.0], 0: [2.0, 1.0, -1.0], 1: ["a", "a", "b"]})
+    X = frame if kind == "pandas" else dask.dataframe.from_pandas(frame, npartitions=2)
+    assert dfeas.solve(X, 1).features == ["2", "0"]
+    with pytest.raises(dfeas.BadInputError, match="no column is called -1"):
+        dfeas.solve(X, -1)
+
+
 def test_columns_of_any_name_are_found_by_it_where_types_are_mixed() -> None:
     frame = people().drop(columns="kind")
     for names in ([3, 2, 1, 0], pandas.MultiIndex.from_product([["a", "b"], [1, 2]])):

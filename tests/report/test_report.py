@@ -191,6 +191,12 @@ def test_one_folder_is_as_good_as_a_list_of_them(room: Path, tmp_path: Path) -> 
             call()
 
 
+def test_a_folder_of_runs_stands_for_the_classes_of_those_that_have_some(room: Path, tmp_path: Path) -> None:
+    shutil.copytree(room / "separator", tmp_path / "separator")
+    dfeas.solve(np.eye(3), ["a", "b", "c"], one_vs_rest=True, out=tmp_path / "classes")
+    assert [r["run"] for r in compare(tmp_path)] == ["class-a", "class-b", "class-c", "separator"]
+
+
 def test_rows_are_the_values_of_the_results(room: Path, tmp_path: Path) -> None:
     rows = compare([room / "conflict", room / "race"])
     assert [r["run"] for r in rows] == ["conflict", "mirror-prox", "perceptron", "working-set"]

@@ -149,11 +149,13 @@ def test_the_commands_take_it_by_its_name(here: Path, tmp_path: Path) -> None:
         (["points.svm", "--labels", "labels.npy"], 2, "svmlight has its labels beside the points"),
         (["odd.csv", "--label-column", "kind"], 4, "line 3, column dose: the cell is empty"),
         (["doubt.csv", "--labels", "0"], 2, "say --header or --no-header: these are options of dfeas ingest"),
+        (["counted.csv", "--labels", "1", "--positive", "a"], 2, "say --header or --no-header"),
     ],
 )
 def test_what_cannot_be_opened_is_one_line(words: list[str], code: int, text: str, here: Path, tmp_path: Path) -> None:
     (here / "odd.csv").write_text("age,dose,kind\n1,2,a\n3,,b\n")
     (here / "doubt.csv").write_text("1,x,3\n2,1,2\n")
+    (here / "counted.csv").write_text("0,1,2\n2.5,a,2\n1,b,3.5\n")  # names that pandas gives where nobody does
     done = typed("solve", *words, "--out", tmp_path / "run", cwd=here)
     assert done.returncode == code, done.stderr
     assert text in done.stderr
@@ -185,6 +187,8 @@ def test_new_rows_of_a_table_are_scored_and_compared(here: Path, tmp_path: Path)
     assert dfeas.predict(result, "points.npy").accuracy is None
     frame[["dose", "age", "bmi", "kind"]].to_csv(tmp_path / "turned.csv", index=False)
     frame.assign(kind="mad").to_csv(tmp_path / "mad.csv", index=False)
+    with pytest.raises(dfeas.BadInputError, match=r"other features \(with more\)"):
+        dfeas.predict(result, frame.assign(more=1.0), "kind")
     for name, text in (
         ("turned", "another order"),
         ("mad", r"column kind is no feature .* no classes of the run \(bad, good\)"),

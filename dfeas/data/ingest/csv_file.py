@@ -148,7 +148,7 @@ def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:
     numbers = [_is_number(cell) for cell in features]
     if not any(numbers):
         return True
-    counted = len(features) > 2 and features == [str(i) for i in range(len(features))]
+    counted = any(len(each) > 2 and each == [str(i) for i in range(len(each))] for each in (cells, features))
     if counted or (not all(numbers) and (label is not None or sum(numbers) < len(features) - 1)):
         raise UsageError(f"{where}: the first line may be names or a point; say --header or --no-header")
     return False

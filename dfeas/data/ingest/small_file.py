@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,7 +154,7 @@ def _require_small(path: Place, size: int, source: Source) -> None:
         labels = f" --{'label-column' if table else 'labels'} '{source.labels}'"
     raise UsageError(
         f"{path}: {format_bytes(size)} or more, and up to {format_bytes(source.file_bytes)}, a quarter of memory, a file is "
-        f"opened as it is: dfeas ingest {path} {data}{labels}, and then ask about {data}"
+        f"opened as it is: dfeas ingest {quote(str(path))} {quote(data)}{labels}, and then ask about {data}"
     )
 
 
@@ -165,5 +166,6 @@ def _asked_of_ingest(path: Place) -> Iterator[None]:
     except (BadInputError, UsageError) as error:
         text = _COLUMN.sub("--labels", error.typed)
         if any(option in text for option in OF_INGEST):
-            text += f": these are options of dfeas ingest {path} {path.name.partition('.')[0]}.data"
+            out = quote(f"{path.name.partition('.')[0]}.data")
+            text += f": these are options of dfeas ingest {quote(str(path))} {out}"
         raise type(error)(text) from None
