@@ -160,7 +160,7 @@ def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool,
     page = write_report(runs, out, memory=memory, data=not no_data)
     say(json.dumps({"page": str(page), "runs": [str(folder) for folder in find_runs(runs).values()]}) if as_json else page)
     if opens and not webbrowser.open(page.resolve().as_uri()):
-        say(f"dfeas: warning: no browser was answer to show {page}", err=True)
+        say(f"dfeas: warning: no browser was found to show {page}", err=True)
 
 
 @click.command(cls=Command, examples=("dfeas compare RUN RACE", "dfeas compare RUN RACE --json"))

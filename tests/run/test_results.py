@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,15 @@ def test_without_a_direction_that_is_said() -> None:
         result.predict(X)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Whoever started the tests may have interrupts ignored, as a shell does for what it starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_is_raised_once_the_run_is_saved_and_returned_to_who_minds_stop(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X, label = rng.normal(size=(2000, 30)), rng.integers(0, 2, 2000)
