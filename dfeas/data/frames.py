@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
-from narwhals.stable.v2 import dependencies
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
+
+if TYPE_CHECKING:  # at run time it is imported where a frame may be: that takes 50 ms, and commands have paths
+    import narwhals.stable.v2 as nw
 
 SHOWN = 5
 """Columns that a message names."""
@@ -36,6 +37,8 @@ def is_lazy(frame: Any) -> bool:
 
 def is_frame(X: Any) -> bool:
     """Whether it is a data frame in memory. Raises BadInputError for a lazy one of polars."""
+    from narwhals.stable.v2 import dependencies
+
     if dependencies.is_polars_lazyframe(X):
         raise BadInputError("a lazy frame of polars: collect() it first")
     return bool(dependencies.is_into_dataframe(X))
@@ -86,12 +89,17 @@ def values_of(labels: Any) -> Any:
 
 def is_categorical(labels: Any) -> bool:
     """Whether it is a series of categories."""
+    import narwhals.stable.v2 as nw
+
     series = _series(labels)
     return series is not None and series.dtype in (nw.Categorical, nw.Enum)
 
 
 def _series(labels: Any) -> nw.Series[Any] | None:
     """A series, or the only one of a frame; None for what is no such thing."""
+    import narwhals.stable.v2 as nw
+    from narwhals.stable.v2 import dependencies
+
     if is_frame(labels) and len(labels.columns) == 1:
         frame = opened(labels, "labels")
         return frame[frame.columns[0]]
@@ -102,6 +110,9 @@ def _series(labels: Any) -> nw.Series[Any] | None:
 
 def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
     """Categories of pandas and of Arrow may be numbers, whose order is another one than that of their texts."""
+    import narwhals.stable.v2 as nw
+    from narwhals.stable.v2 import dependencies
+
     native = series.to_native()
     categories = getattr(getattr(native, "dtype", None), "categories", None)
     if categories is not None and dependencies.is_pandas_like_series(native):
@@ -112,6 +123,9 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 
 def opened(X: Any, where: str) -> nw.DataFrame[Any]:
     """A frame whose columns are called by text: in pandas they may be anything. Raises BadInputError for one that is none."""
+    import narwhals.stable.v2 as nw
+    from narwhals.stable.v2 import dependencies
+
     if dependencies.is_pandas_like_dataframe(X) and not all(isinstance(name, str) for name in X.columns):
         X = X.set_axis([str(name) for name in X.columns], axis=1)
     try:
@@ -123,6 +137,8 @@ def opened(X: Any, where: str) -> nw.DataFrame[Any]:
 
 def filled(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     """With sparse columns of pandas as those of their numbers."""
+    import narwhals.stable.v2 as nw
+
     native = frame.to_native()
     sparse = {
         name: kind.subtype for name, kind in zip(frame.columns, _kinds(native), strict=True) if hasattr(kind, "fill_value")
@@ -132,6 +148,8 @@ def filled(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
 
 def _kinds(native: Any) -> list[Any]:
     """Types of the columns of a frame of pandas, or of others something else."""
+    from narwhals.stable.v2 import dependencies
+
     return list(native.dtypes) if dependencies.is_pandas_like_dataframe(native) else [None] * len(native.columns)
 
 
@@ -191,6 +209,8 @@ def _require_numbers(numeric: dict[str, bool], kinds: Any) -> None:
 
 def require_aligned(X: Any, labels: Any, what: str) -> None:
     """Raise BadInputError for labels of pandas whose rows are in another order than those of X."""
+    from narwhals.stable.v2 import dependencies
+
     pandas = dependencies.is_pandas_like_series(labels) or dependencies.is_pandas_like_dataframe(labels)
     if pandas and dependencies.is_pandas_like_dataframe(X) and not X.index.equals(labels.index):
         raise BadInputError(
@@ -207,6 +227,9 @@ def require_exact(values: NDArray[Any], where: str) -> None:
 
 def _points(frame: nw.DataFrame[Any]) -> Any:
     """Columns side by side: without a copy where all are of one type that NumPy has, of pandas' sparse columns a CSR matrix."""
+    import narwhals.stable.v2 as nw
+    from narwhals.stable.v2 import dependencies
+
     if not frame.columns:
         raise BadInputError("X: a frame without a column")
     native = frame.to_native()
@@ -237,6 +260,8 @@ def _refuse_gaps(frame: nw.DataFrame[Any]) -> None:
 
 def number(series: nw.Series[Any], where: str) -> NDArray[Any]:
     """A column of numbers in NumPy. Raises BadInputError for an integer that float64 has not."""
+    import narwhals.stable.v2 as nw
+
     if series.dtype.is_decimal():
         series = series.cast(nw.Float64)
     values = series.to_numpy()
