@@ -166,6 +166,7 @@ def verify_certificate(
     *,
     memory: str | int | None = ...,
     kernel: Function | None = ...,
+    quick: bool = ...,
     labels: Any = ...,
     intercept: bool = ...,
     positive: str | None = ...,

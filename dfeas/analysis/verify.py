@@ -129,7 +129,13 @@ OF_ALL = {"positive": None, "many": True}
 """Where data is seen with all its classes."""
 
 
-def verify_run(run: str | Path, memory: str | int | None = None, kernel: Function | None = None) -> Check:
+def verify_run(
+    run: str | Path,
+    memory: str | int | None = None,
+    kernel: Function | None = None,
+    *,
+    quick: bool = False,
+) -> Check:
     """Check the certificate of a finished run against its data, and the verdict against both.
 
     Parameters
@@ -140,6 +146,9 @@ def verify_run(run: str | Path, memory: str | int | None = None, kernel: Functio
         Budget in bytes for blocks.
     kernel : callable, optional
         The function of Python that was the kernel, if one was: it is not kept in a file.
+    quick : bool
+        Of conflicts read the blocks that they are in only, and take all others to be what their stored checksums say. A
+        separator is about all points, which are read.
 
     Returns
     -------
@@ -173,7 +182,7 @@ def verify_run(run: str | Path, memory: str | int | None = None, kernel: Functio
         raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
     if not _decided(run_folder, values):
         raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
-    proved, certificate, dataset = _checked(source_of(data, cones=True), run_folder / CERTIFICATE, memory, kernel)
+    proved, certificate, dataset = _checked(source_of(data, cones=True), run_folder / CERTIFICATE, memory, kernel, quick)
     require_claims(run_folder / RESULT, values, proved, certificate, dataset)
     return proved
 
@@ -190,7 +199,13 @@ class Checks(Displayed, dict[str, Check | None]):
             yield Row(None, f"{name}: proved {said}")
 
 
-def verify_classes(run: str | Path, memory: str | int | None = None, kernel: Function | None = None) -> Checks:
+def verify_classes(
+    run: str | Path,
+    memory: str | int | None = None,
+    kernel: Function | None = None,
+    *,
+    quick: bool = False,
+) -> Checks:
     """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts.
 
     With a kernel it takes two reads.
@@ -203,6 +218,9 @@ def verify_classes(run: str | Path, memory: str | int | None = None, kernel: Fun
         Budget in bytes for blocks.
     kernel : callable, optional
         The function of Python that was the kernel, if one was: it is not kept in a file.
+    quick : bool
+        Of conflicts read the blocks that they are in only, and take all others to be what their stored checksums say. A
+        separator is about all points, which are read.
 
     Returns
     -------
@@ -246,7 +264,7 @@ def verify_classes(run: str | Path, memory: str | int | None = None, kernel: Fun
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with local_engine(dataset, parse_bytes(memory)) as engine:
-        checks = check_each(engine, dataset, evidence, kernel)
+        checks = check_each(engine, dataset, evidence, kernel, quick=quick)
     for name, certificate, proved in zip(decided, evidence, checks, strict=True):
         if isinstance(proved, CheckFailedError):
             raise CheckFailedError(f"{folders[name]}: {proved}")
@@ -301,7 +319,9 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int | None =
 
 
 @takes(View, without=("one_vs_rest", "point"))
-def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | int | None, function: Function | None) -> Check:
+def _verify_certificate(
+    problem: Problem, *, certificate: Path, memory: str | int | None, function: Function | None, quick: bool
+) -> Check:
     view, labels = problem.view, problem.labels
     positive, transform = seen_as(load(certificate).view)
     if positive is not None and view.positive not in (None, positive):
@@ -322,7 +342,7 @@ def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | in
         cones=not (view.also or view.mask is not None or transform is not None),
         transform=transform,
     )
-    return _checked(source, certificate, memory, function)[0]
+    return _checked(source, certificate, memory, function, quick)[0]
 
 
 @like(_verify_certificate, without=("X", "y", "function"))
@@ -332,6 +352,7 @@ def verify_certificate(
     *,
     memory: str | int | None = None,
     kernel: Function | None = None,
+    quick: bool = False,
     **options: Any,
 ) -> Check:
     """Check a certificate file against data by path, in one read.
@@ -349,6 +370,9 @@ def verify_certificate(
         Budget in bytes for blocks.
     kernel : callable, optional
         The function of Python that was the kernel, if one was: it is not kept in a file.
+    quick : bool
+        Of conflicts read the blocks that they are in only, and take all others to be what their stored checksums say. A
+        separator is about all points, which are read.
 
     Returns
     -------
@@ -371,14 +395,14 @@ def verify_certificate(
     >>> print(dfeas.verify_certificate("data", "run/certificate.npz").proof)
     rigorous
     """
-    return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, **options)
+    return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, quick=quick, **options)
 
 
 def _checked(
-    source: Source, path: Path, memory: str | int | None, kernel: Function | None = None
+    source: Source, path: Path, memory: str | int | None, kernel: Function | None, quick: bool
 ) -> tuple[Check, Certificate, Dataset]:
     """What is proved, by which certificate, of which data."""
     certificate = load(path)
     dataset = open_source(for_checker(source.within(parse_bytes(memory))))
     with local_engine(dataset, parse_bytes(memory)) as engine:
-        return check(engine, dataset, certificate, kernel), certificate, dataset
+        return check(engine, dataset, certificate, kernel, quick=quick), certificate, dataset

@@ -73,26 +73,30 @@ def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options:
 @option("Question", "--positive", default=None, metavar="CLASS", help="As it was solved.")
 @option("Question", "--intercept", is_flag=True, help="As it was solved.")
 @asks(POINTS)
+@option("Question", "--quick", is_flag=True, help="Of a conflict read only its blocks.")
 @asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
-def verify(target: str, certificate: Path | None, memory: str, as_json: bool, **options: Any) -> None:
+def verify(target: str, certificate: Path | None, memory: str, quick: bool, as_json: bool, **options: Any) -> None:
     """Check a certificate against the stored data.
 
     TARGET is a run, or the data of a CERTIFICATE. A run says itself what it was about. A certificate says how its points were
     scaled and centred: the numbers for it are compared with the data. Where --scale, --center or --no-normalize are given it
     must be about that.
+
+    All points are read. With --quick a conflict is proved from the blocks that it is in, and all others are taken to be what
+    their stored checksums say; a separator is about all points.
     """
     kind = None
     if certificate is None and classes_of(Path(target)) is not None:
-        checks = verify_classes(target, memory)
+        checks = verify_classes(target, memory, quick=quick)
         show_checks(checks, as_json)
         if None in checks.values():
             sys.exit(LIMIT_REACHED)
         return
     if certificate is None:
-        proved = verify_run(target, memory)
+        proved = verify_run(target, memory, quick=quick)
         kind = verify_separation(target, proved, memory)
     else:
-        proved = verify_certificate(target, certificate, memory=memory, **options)
+        proved = verify_certificate(target, certificate, memory=memory, quick=quick, **options)
     show_check(proved, kind, as_json)
 
 

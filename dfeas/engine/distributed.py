@@ -26,6 +26,7 @@ from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import fold_range, forget_run, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
+from dfeas.passes.inspection import Inspected
 from dfeas.passes.protocol import Fold, OfClass, OnPairs, OnVectors, Ordered, Partial, Together
 
 Range = tuple[int, int]
@@ -325,7 +326,7 @@ def question_name(question: Any) -> str:
         return "sample"
     if isinstance(question, Together):
         return "-".join(dict.fromkeys(question_name(each) for each in question.passes))
-    if isinstance(question, OfClass | OnVectors):
+    if isinstance(question, OfClass | OnVectors | Inspected):
         return question_name(question.pass_)
     if isinstance(question, Ordered):
         return question_name(question.fold)

@@ -119,6 +119,8 @@ CLOSEST = 1e-6
 """Nearest to the widest margin that is tried when the checker refuses separators."""
 DENSE_MOST = 4000
 """Features of sparse columns up to which a basis of them is held dense."""
+WRONG = 8
+"""Columns outside of the sample that a conflict is looked for with: wrong labels score far below what a sample misses."""
 PATIENCE = 100
 """Passes with dropped columns after which a separator is expected no more."""
 CAPPED_TOLERANCE = 0.5
@@ -251,6 +253,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         matrix = ColumnMatrix.of(columns.points, columns.scale)
         solution = solve(matrix, state.solution)
         steps = state.steps + solution.steps
+        if solution.outcome == CONFLICT and state.solution is not None:
+            solution = self._concentrated(state.facts, state.cap, columns, solution, state.solution.y)
         if state.closeness is not None and solution.outcome == SEPARATED:
             closer = solve(matrix, solution, state.closeness)
             steps += closer.steps
@@ -265,6 +269,23 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         if solution.outcome not in (SEPARATED, CONFLICT):
             state = replace(state, stalled="the columns in memory have a margin below the rounding of float64, if any")
         return state
+
+    def _concentrated(self, facts: Facts, cap: int, columns: Columns, solution: Solution, y: Floats) -> Solution:
+        """A conflict in fewer blocks, where there is one, as these are read once more to check it: among the blocks of the
+        sample, which have many columns, and the few columns that were most wrong by the ``y`` that separated all others.
+        """
+        sampled = first_question(facts, cap, self.seed).blocks
+        if len(np.unique(columns.index[solution.rows] * facts.blocks // facts.n)) <= len(sampled) + WRONG:
+            return solution
+        score = ColumnMatrix.of(columns.points, columns.scale).scores(y, np.inf)
+        chosen = np.isin(columns.index * facts.blocks // facts.n, sampled)
+        chosen[np.argsort(score, kind="stable")[:WRONG]] = True
+        rows = np.flatnonzero(chosen)
+        some = columns.take(rows)
+        other = solve(ColumnMatrix.of(some.points, some.scale))
+        if other.outcome != CONFLICT:
+            return solution
+        return replace(solution, rows=rows[other.rows], weight=other.weight, upper=other.upper)
 
     def _dropped(self, state: PointWorkingSetState, taken: Columns) -> PointWorkingSetState:
         """Make room for the taken columns, the lowest first; the next x is no worse than on the segment to the first."""

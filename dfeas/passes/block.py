@@ -71,6 +71,7 @@ class Sides:
     norm: Floats  # (b,) Euclidean norms of the stored points, without the intercept
     intercept: bool = False
     length: float | None = None  # what all points are divided by; None: each by its own length
+    codes: NDArray[Any] | None = None  # (b,) labels as they are stored, where those of one class were made of them
 
     def lengths(self, rows: Indices | slice = slice(None)) -> Floats:
         """What the given rows (r,) are divided by: |x_j| with the intercept, or one length for all."""
@@ -101,7 +102,7 @@ class Sides:
 
     def against(self, code: int) -> Sides:
         """One class, whose label is ``code``, against the rest."""
-        sides = Sides(against(self.label, code), self.norm, self.intercept, self.length)
+        sides = Sides(against(self.label, code), self.norm, self.intercept, self.length, self.label)
         vars(sides)["moderate"] = self.moderate  # norms are the same
         return sides
 

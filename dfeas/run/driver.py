@@ -14,11 +14,22 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question, together
 from dfeas.run.resources import Limits
-from dfeas.run.task import BetweenReads, E, Task, Verify
-from dfeas.verify.certificate import Certificate
+from dfeas.run.task import BetweenReads, E, Task
+from dfeas.verify.certificate import Answer, Certificate
 
 CHECKED_ENTRIES = 40_000_000
 """Entries of points that the checker may keep for certificates that are checked in one read."""
+
+
+class Verify(Protocol):
+    """Checks certificates."""
+
+    def __call__(self, certificates: Sequence[Certificate]) -> list[Answer]:
+        """What is proved of each, or why it is refused; in one read for all of them where that can be."""
+
+    def reads(self, certificates: Sequence[Certificate]) -> float:
+        """Reads that this takes."""
+
 
 Claim = tuple[Task[Any], str]
 """Who claims which verdict."""
@@ -181,23 +192,30 @@ class _Loop:
             task.over = task.decision is not None
 
     def _check(self, claims: Sequence[Claim]) -> None:
-        """Have the evidence of all claims checked, as many as memory allows for in one read."""
+        """Have the evidence of all claims checked, as many as memory allows for in one read, if it was not on the last pass."""
         batch: list[tuple[Task[Any], Certificate]] = []
         for task, verdict in claims:
             certificate = task.evidence(verdict, self.engine)
+            seen = task.seen(certificate)
+            if seen is not None:
+                task.judge(certificate, seen, self.course.limits, self.now())
+                continue
             if batch and sum(self._entries(each) for _, each in batch) + self._entries(certificate) > CHECKED_ENTRIES:
                 self._judge(batch)
                 batch = []
             batch.append((task, certificate))
-        self._judge(batch)
+        if batch:
+            self._judge(batch)
 
     def _judge(self, batch: Sequence[tuple[Task[Any], Certificate]]) -> None:
-        """Have some certificates checked in one read."""
+        """Have some certificates checked in one read, which is counted for each."""
         certificates = [certificate for _, certificate in batch]
+        alone = [self.verify.reads([certificate]) for certificate in certificates]
+        self.shared += sum(alone) - self.verify.reads(certificates)
+        for (task, _), reads in zip(batch, alone, strict=True):
+            task.reads += reads
         for (task, certificate), check in zip(batch, self.verify(certificates), strict=True):
             task.judge(certificate, check, self.course.limits, self.now())
-        reads = [certificate.checking_reads for certificate in certificates]
-        self.shared += sum(reads) - max(reads)
 
     def _entries(self, certificate: Certificate) -> int:
         """What the checker may keep of the points of a certificate."""

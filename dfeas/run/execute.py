@@ -79,8 +79,10 @@ class _Execution:
             checkpointer = stack.enter_context(saving)
             self._report_start(sinks, board)
             surveyed = self._survey(checkpointer)
-            outcomes, reads = target.settled(surveyed), 1.0
-            if outcomes is None:
+            outcomes = target.settled(surveyed)
+            if outcomes is not None:
+                reads = max(outcome.reads for outcome in outcomes.values())
+            else:
                 outcomes, reads = self._run(target.tasks(surveyed, sinks), checkpointer)
             results = {}
             for name, outcome in outcomes.items():

@@ -27,14 +27,13 @@ from dfeas.verify.certificate import Certificate
 def recover(
     ask: Callable[[Question], Any], evidence: Evidence, verdict: str, slack: float, fingerprint: str, kernel: str = ""
 ) -> tuple[Certificate, int]:
-    """The certificate for a verdict, and the number of reads that it takes beside one of the checker (0 or 1).
+    """The certificate for a verdict, and the number of reads that it takes (0 or 1), without those of the checker.
 
     ``ask`` reads the data for a question. Each weight that is not above ``slack`` may be left out.
     """
     if verdict == FEASIBLE:
         assert evidence.bracket.y is not None
-        certificate = separator(evidence.bracket.y, fingerprint, kernel)
-        return certificate, certificate.checking_reads - 1
+        return separator(evidence.bracket.y, fingerprint, kernel), 0
     assert evidence.gordan is not None
     gordan = evidence.gordan()
     if isinstance(gordan, Stored):

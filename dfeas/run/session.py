@@ -26,7 +26,7 @@ from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import BadInputError, CheckFailedError, UsageError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
@@ -36,8 +36,9 @@ from dfeas.problem import ALL_POSITIVE, Problem, View
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, engine_there, mark_of, with_transform
-from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.core import check_each
+from dfeas.verify.certificate import Answer, Certificate
+from dfeas.verify.core import check_each, concluded, reads, sight
+from dfeas.verify.points import Sight
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -53,10 +54,24 @@ class Checking:
     engine: Engine
     dataset: Dataset
     function: Function | None = None  # of Python, that is the kernel
+    shared: bool = False  # what passes read is what the checker would, so that it may look at the same bytes
+    quick: bool = False  # of conflicts the blocks that they are in are read
 
-    def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        """Check certificates: one read for all of them, two with a kernel."""
-        return check_each(self.engine, self.dataset, certificates, self.function)
+    def __call__(self, certificates: Sequence[Certificate]) -> list[Answer]:
+        """Check certificates: one read for all of them, two with a kernel; of conflicts what they are in."""
+        return check_each(self.engine, self.dataset, certificates, self.function, quick=self.quick)
+
+    def reads(self, certificates: Sequence[Certificate]) -> float:
+        """Reads that checking them takes."""
+        return reads(self.dataset, certificates, self.function, quick=self.quick)
+
+    def look(self, certificate: Certificate) -> Sight | None:
+        """How a separator is looked at on the read of a pass; None where it needs a read of its own."""
+        return sight(self.dataset, certificate) if self.shared else None
+
+    def conclude(self, certificate: Certificate, shown: Any) -> Answer:
+        """What such a look at all blocks proves."""
+        return concluded(self.dataset, certificate, shown)
 
 
 @dataclass(frozen=True)
@@ -231,7 +246,8 @@ def assemble_session(
         require_apart(out, source.path, *source.also)
     folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
-    other = dataset.uncached() if plain is None or is_file(place(plain.path)) else open_source(plain)
+    same = plain is None or is_file(place(plain.path))
+    other = dataset.uncached() if same or plain is None else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
@@ -255,7 +271,9 @@ def assemble_session(
     engine = geometry_of(dataset).wrap(engine)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Session(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
+    # another reader has to give what the run's own gave of arrays that dfeas did not write
+    checking = Checking(second, other, function, same or dataset.header is not None, collection_of(dataset) is None)
+    return Session(source, dataset, engine, checking, scratch, threads, workers, log, folder)
 
 
 def _made(folder: Path) -> Path:
@@ -285,6 +303,7 @@ def survey(session: Session) -> Surveyed:
     if dataset.stored is None:  # otherwise what is stored has them, and compares
         dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
         dataset.expected = checksums  # what is read from now on is compared with what was surveyed
+        session.checking.dataset.expected = checksums
     session.checking.dataset.fingerprint = dataset.fingerprint
     first_zero = summary.first_zero[0] if summary.zero else None
     return Surveyed(first_zero, _radius(dataset, summary.norm_max), reads, summary.positive)

@@ -8,18 +8,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
+from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence
+from dfeas.passes.inspection import Inspected, Look, Seen
 from dfeas.passes.protocol import Question, of_class
+from dfeas.passes.select import Select
 from dfeas.run.recovery import recover, separator
 from dfeas.run.resources import Limits
 from dfeas.run.termination import FEASIBLE, SLACK, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
-from dfeas.verify.certificate import Certificate, Check
+from dfeas.verify.certificate import Answer, Certificate, Check
 
-Verify = Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]
-"""Checks certificates in one read: what is proved of each, or why it is refused."""
+
+class Inspector(Protocol):
+    """Looks at separators on the reads of passes."""
+
+    def look(self, certificate: Certificate) -> Look | None:
+        """How blocks are looked at; None where the checker must read by itself."""
+
+    def conclude(self, certificate: Certificate, shown: Any) -> Answer:
+        """What is proved by what all blocks showed, or why it is refused."""
 
 
 class Ended(Protocol):
@@ -89,6 +101,10 @@ class Task(ABC, Generic[E]):
     def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
         """Take what the checker says of it, so many seconds after the start. What it refuses is not claimed again."""
         raise AssertionError(f"nothing has a {certificate.kind}")
+
+    def seen(self, certificate: Certificate) -> Answer | None:
+        """What the checker has said of it already, on a read of a pass."""
+        return None
 
     def question(self) -> Question:
         """What the method asks the data now, of the labels that it is about."""
@@ -190,6 +206,8 @@ class VerdictTask(Task[Outcome]):
     kernel: str = field(default="", kw_only=True)  # as certificates keep it
     view: str = field(default="", kw_only=True)  # as certificates keep it
     fingerprint: str = field(default="", kw_only=True)  # of the data as it is seen
+    inspector: Inspector | None = field(default=None, kw_only=True)
+    inspected: tuple[Certificate, Answer] | None = field(default=None, init=False)  # the best that was seen on a pass
     certificate: Certificate | None = field(default=None, init=False)
     check: Check | None = field(default=None, init=False)
 
@@ -208,6 +226,40 @@ class VerdictTask(Task[Outcome]):
 
     def decide(self, limits: Limits) -> None:
         self.decision = decide(self.record, self.goal, limits)
+
+    def question(self) -> Question:
+        """With a look at its separator by the checker, where one is expected to be found."""
+        question = self.method.ask(self.state)
+        if isinstance(question, Select) and self.inspector is not None and self.method.evidence(self.state).hopeful:
+            certificate = self._separator(question.y)
+            look = None if certificate is None else self.inspector.look(certificate)
+            question = question if look is None else Inspected(question.y, question, look)
+        return self._of_labels(question)
+
+    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
+        if isinstance(answer, Seen):
+            certificate = self._separator(answer.y)
+            if certificate is not None and answer.shown is not None and self.inspector is not None:
+                self._take(certificate, self.inspector.conclude(certificate, answer.shown))
+            answer = answer.answer
+        super().tell(answer, engine, limits, now)
+
+    def _separator(self, y: Floats) -> Certificate | None:
+        """The evidence that y would be, if it separates."""
+        bracket = Bracket().with_separator(y, math.inf)
+        if bracket.y is None:
+            return None
+        return replace(separator(bracket.y, self.fingerprint, self.kernel), view=self.view)
+
+    def _take(self, certificate: Certificate, answer: Answer) -> None:
+        best = None if self.inspected is None else self.inspected[1]
+        if not isinstance(best, Check) or (isinstance(answer, Check) and answer.margin_lower >= best.margin_lower):
+            self.inspected = certificate, answer
+
+    def seen(self, certificate: Certificate) -> Answer | None:
+        if self.inspected is None or certificate.kind != self.inspected[0].kind:
+            return None
+        return self.inspected[1] if np.array_equal(certificate.y, self.inspected[0].y) else None
 
     def measured(self, engine: Engine, cost: Mapping[str, Any]) -> Record:
         evidence, took = self.method.evidence(self.state), engine.cost
@@ -235,14 +287,14 @@ class VerdictTask(Task[Outcome]):
         return FEASIBLE if self.goal.feasible_above < self.record.margin_lower < math.inf else None
 
     def evidence(self, verdict: str, engine: Engine) -> Certificate:
-        """The evidence for a verdict, rebuilt; the read of the checker that follows is counted."""
+        """The evidence for a verdict, rebuilt."""
         evidence = self.method.evidence(self.state)
         # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
         slack = SLACK * self.goal.eps / 2 / engine.shape[1]
         certificate, more = recover(
             lambda question: engine.run(self._of_labels(question)), evidence, verdict, slack, self.fingerprint, self.kernel
         )
-        self.reads += more + 1
+        self.reads += more
         return replace(certificate, view=self.view)
 
     def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
@@ -283,11 +335,11 @@ class VerdictTask(Task[Outcome]):
         return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)
 
 
-def without_a_pass(method: str, certificate: Certificate, check: Check) -> Outcome:
-    """The outcome when the survey alone gave a certificate; the check was the only read."""
+def without_a_pass(method: str, certificate: Certificate, check: Check, reads: float) -> Outcome:
+    """The outcome when the survey alone gave a certificate, so that nothing but the check was read."""
     record = blank(method, check.margin_upper)
     evidence = Evidence(Bracket(), None, 0)
-    return Outcome(Decision("verdict", check.verdict), record, evidence, certificate, check, 1)
+    return Outcome(Decision("verdict", check.verdict), record, evidence, certificate, check, reads)
 
 
 def blank(method: str, upper: float) -> Record:

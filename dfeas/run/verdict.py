@@ -81,7 +81,8 @@ class VerdictTarget:
         for name, certificate, check in zip(job.names, certificates, session.checking(certificates), strict=True):
             if isinstance(check, CheckFailedError):
                 raise check
-            outcomes[name] = without_a_pass(job.methods[0] if job.classes else name, certificate, check)
+            method, taken = job.methods[0] if job.classes else name, session.checking.reads(certificates)
+            outcomes[name] = without_a_pass(method, certificate, check, taken)
         return outcomes
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[VerdictTask]:
@@ -100,6 +101,7 @@ class VerdictTarget:
                 labelled, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
             task = VerdictTask(method, method.init(facts), Goal(request.eps, request.margin_tolerance), sinks[name], code=code)
             task.kernel, task.view, task.fingerprint = job.kernel, labelled.view, labelled.fingerprint
+            task.inspector = session.checking
             tasks.append(task)
         return tasks
 

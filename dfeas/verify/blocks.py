@@ -7,8 +7,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import crc32c
@@ -104,13 +104,30 @@ def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = 
     return Block(index, index * data.block_rows, plain, stored, label, (crc(stored), crc(label)))
 
 
-def blocks(data: Data, first: int, stop: int, stopped: Stop | None, points: PointReader | None = None) -> Iterator[Block]:
-    """Blocks first .. stop-1, each in the memory of the one before it."""
+def blocks(
+    data: Data, indices: Sequence[int], stopped: Stop | None, points: PointReader | None = None
+) -> Iterator[tuple[int, Block]]:
+    """Some blocks with their places among these, each in the memory of the one before it."""
     buffers = Buffers()
-    for index in unless_stopped(range(first, stop), stopped):
-        if index + AHEAD < stop:
-            data.points.advise(index + AHEAD)
-        yield read(data, index, buffers, points)
+    for place, index in enumerate(unless_stopped(indices, stopped)):
+        if place + AHEAD < len(indices):
+            data.points.advise(indices[place + AHEAD])
+        yield place, read(data, index, buffers, points)
+
+
+def blocks_of(data: Data, support: Rows) -> tuple[int, ...] | None:
+    """The blocks that have points with these numbers; None when these are all, or it is not known what they should be."""
+    chosen = np.unique(support // data.block_rows)
+    if data.expected is None or len(chosen) == -(-data.n // data.block_rows):
+        return None
+    return tuple(chosen.tolist())
+
+
+def share(data: Data, chosen: Sequence[int] | None) -> float:
+    """Some blocks, or all, as a share of a read."""
+    if chosen is None:
+        return 1.0
+    return sum(min(data.block_rows, data.n - index * data.block_rows) for index in chosen) / data.n
 
 
 def code_of(data: Data, certificate: Certificate) -> int | None:
@@ -164,11 +181,20 @@ def crc(points: Any) -> int:
     return checksum
 
 
-def compare(data: Data, checksums: list[tuple[int, int]], fingerprint: str, view: str = "") -> None:
+def compare(
+    data: Data, checksums: list[tuple[int, int]], fingerprint: str, view: str = "", chosen: Sequence[int] | None = None
+) -> None:
     """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint of the data as it is seen.
 
-    Which block is not what its ingest wrote is said where that is known.
+    Of ``chosen`` blocks only, the others are taken to be what their ingest, or a survey, found. Which block is not what its
+    ingest wrote is said where that is known.
     """
+    if chosen is not None:
+        assert data.expected is not None, "blocks are chosen where it is known what all should be"
+        every = [(points, label) for points, label in data.expected[:, :2].tolist()]
+        for index, pair in zip(chosen, checksums, strict=True):
+            every[index] = pair
+        checksums = every
     dtype = (data.stored or data).dtype.name
     head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.block_rows}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
@@ -196,9 +222,9 @@ def compare(data: Data, checksums: list[tuple[int, int]], fingerprint: str, view
 class Maps(Protocol):
     """What the checker needs of an engine."""
 
-    def map(self, function: Any, *args: Any) -> list[Any]:
-        """``function(data, first, stop, *args)`` over ranges of blocks, in order; where it can be stopped in the middle also
-        with ``stopped=``, which says so.
+    def map(self, function: Any, *args: Any, count: int | None = None) -> list[Any]:
+        """``function(data, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order; where it can be
+        stopped in the middle also with ``stopped=``, which says so.
         """
 
 
@@ -238,7 +264,7 @@ class Tallies:
     signs: bool = True  # whether all labels are -1 or +1
 
     def add(self, other: Tallies) -> None:
-        self.checksums += other.checksums
+        self.checksums = self.checksums + other.checksums
         self.signs = self.signs and other.signs
         for mine, others in zip(self.tallies, other.tallies, strict=True):
             mine.add(others)
@@ -246,6 +272,12 @@ class Tallies:
             self.numbers = self.numbers or other.numbers
         else:
             self.numbers.add(other.numbers)
+
+    def beside(self, other: Tallies) -> Tallies:
+        """Both, of which neither is changed; of blocks without numbers of a transform."""
+        both = replace(self, tallies=[replace(tally) for tally in self.tallies])
+        both.add(other)
+        return both
 
 
 class Part(Protocol):

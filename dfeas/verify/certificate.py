@@ -92,11 +92,6 @@ class Certificate(Displayed):
             if text:
                 yield Row(word, text)
 
-    @property
-    def checking_reads(self) -> int:
-        """Reads of the checker: with a kernel it gathers the points of an expansion first."""
-        return 2 if self.kernel and self.kind == "separator" else 1
-
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         with placed(path) as file:
@@ -188,13 +183,16 @@ class Check(Displayed):
     margin_upper : float
         Proved: no unit y has more (1 if nothing is known).
     points : int
-        Points that were read.
+        Points of the data.
     exact_points : int
         Of them, decided beyond float64.
     message : str
         What was proved, in words.
     rounding : float
         What margin_upper allows for rounding errors, which other orders of summation share.
+    points_read : int
+        Points that were read: all, or of a quick check those of the blocks that a conflict is in; all other blocks are taken to
+        be what their stored checksums say.
 
     Examples
     --------
@@ -215,6 +213,7 @@ class Check(Displayed):
     exact_points: int
     message: str
     rounding: float = 0.0
+    points_read: int = 0
 
     def _brief(self) -> str:
         return f"{self.verdict} ({self.proof}), margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
@@ -222,6 +221,12 @@ class Check(Displayed):
     def _parts(self) -> Iterator[Part]:
         yield Row("proved", f" ({self.proof})", self.verdict)
         yield Row("", self.message)
+        if self.points_read == self.points:
+            yield Row("read", f"all {self.points} points")
+        else:
+            yield Row(
+                "read", f"{self.points_read} of {self.points} points, in the blocks of the conflict; of others the checksums"
+            )
 
 
 T = TypeVar("T")

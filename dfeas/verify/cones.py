@@ -142,8 +142,21 @@ class Cones:
         if not np.isfinite(weights).all() or np.abs(weights).max() > 1e6:
             raise CheckFailedError("the weights are not finite, or above 1e6")
 
+    def chosen(self, certificates: Sequence[Certificate], data: Data) -> None:
+        """All blocks: a cone may have rows in any of them."""
+
+    def more(self, certificates: Sequence[Certificate]) -> int:
+        """No read after the first."""
+        return 0
+
     def look(
-        self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
+        self,
+        data: Data,
+        first: int,
+        stop: int,
+        certificates: Sequence[Certificate],
+        chosen: Sequence[int] | None = None,
+        stopped: Stop | None = None,
     ) -> list[Node[Tallies]]:
         known = [np.inf] * len(certificates)  # the least margins so far
 
@@ -161,7 +174,7 @@ class Cones:
                     _look_at_weights(tally, cones, block, certificate)
             return shown
 
-        return nodes_of((block.index, looked(block)) for block in blocks(data, first, stop, stopped))
+        return nodes_of((first + place, looked(block)) for place, block in blocks(data, range(first, stop), stopped))
 
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]

@@ -2,21 +2,26 @@
 
 It shares no code with passes and methods. What it has read of a dataset is compared with the fingerprint, whoever read it. How
 is said of points in ``points``, of cones in ``cones``, of points in a kernel's space in ``kernel``.
+
+Points that conflict do so whatever the others are: where it is known what all blocks should be, a check of a conflict may read
+its blocks only. And where somebody else reads all blocks anyway, the checker may look at a separator on that read: it computes
+checksums and scores from the same bytes by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError
-from dfeas.verify.blocks import Data, Maps, Node, compare, require_features, whole
+from dfeas.verify.blocks import Data, Maps, Node, Tallies, Translated, compare, require_features, share, whole
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.cones import Cones
 from dfeas.verify.kernel import Kernels
 from dfeas.verify.kernel_bounds import Function, Kernel
-from dfeas.verify.points import Points
+from dfeas.verify.points import Points, Sight
 
 
 class Checker(Protocol):
@@ -25,10 +30,22 @@ class Checker(Protocol):
     def require(self, certificate: Certificate, data: Data) -> None:
         """Raise CheckFailedError when a certificate cannot be one of the data, whatever its blocks hold."""
 
+    def chosen(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
+        """The blocks, ascending, that a first look at certificates needs; None for all."""
+
+    def more(self, certificates: Sequence[Certificate]) -> int:
+        """Reads of all blocks after the first look."""
+
     def look(
-        self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
+        self,
+        data: Data,
+        first: int,
+        stop: int,
+        certificates: Sequence[Certificate],
+        chosen: Sequence[int] | None = None,
+        stopped: Stop | None = None,
     ) -> list[Node[Any]]:
-        """What blocks first .. stop-1 show of each."""
+        """What blocks first .. stop-1, of all or of the chosen ones, show of each."""
 
     def conclude(self, part: Any, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
         """What all blocks show of each, or why that proves nothing; ``read`` has them looked at again, in another way.
@@ -51,32 +68,51 @@ def checker_of(data: Data, certificate: Certificate, function: Function | None =
     return Points() if weighs and kernel.plain else Kernels(kernel)
 
 
-def check_each(engine: Maps, data: Data, certificates: Sequence[Certificate], function: Function | None = None) -> list[Answer]:
-    """Prove certificates on all of the data: one read for all of them, two with a kernel.
-
-    Where labels are codes of classes, each certificate says which class is meant. Raises CorruptDataError when the data is not
-    what one was made for, BadInputError when its kernel is a ``function`` that is not given.
-    """
+def _groups(data: Data, certificates: Sequence[Certificate], function: Function | None) -> list[tuple[Checker, list[int]]]:
+    """Certificates, by their places, that are looked at together."""
     groups: list[tuple[Checker, list[int]]] = []
     for place, certificate in enumerate(certificates):
         checker = checker_of(data, certificate, function)
         if not groups or groups[-1][0] != checker:
             groups.append((checker, []))
         groups[-1][1].append(place)
+    return groups
+
+
+def check_each(
+    engine: Maps, data: Data, certificates: Sequence[Certificate], function: Function | None = None, *, quick: bool = False
+) -> list[Answer]:
+    """Prove certificates on all of the data: one read for all of them, two with a kernel; ``quick`` reads the blocks of
+    conflicts only, and takes it that all others are what they should be.
+
+    Where labels are codes of classes, each certificate says which class is meant. Raises CorruptDataError when the data is not
+    what one was made for, BadInputError when its kernel is a ``function`` that is not given.
+    """
     answers: dict[int, Answer] = {}
-    for checker, places in groups:
-        answers |= zip(places, _proved(engine, data, checker, [certificates[place] for place in places]), strict=True)
+    for checker, places in _groups(data, certificates, function):
+        some = [certificates[place] for place in places]
+        answers |= zip(places, _proved(engine, data, checker, some, quick), strict=True)
     return [answers[place] for place in range(len(certificates))]
 
 
-def _proved(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate]) -> list[Answer]:
+def reads(data: Data, certificates: Sequence[Certificate], function: Function | None = None, *, quick: bool = False) -> float:
+    """Reads of the data that ``check_each`` takes."""
+    total = 0.0
+    for checker, places in _groups(data, certificates, function):
+        some = [certificates[place] for place in places]
+        total += share(data, checker.chosen(some, data) if quick else None) + checker.more(some)
+    return total
+
+
+def _proved(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate], quick: bool) -> list[Answer]:
     refusals = [attempt(_require, checker, certificate, data) for certificate in certificates]
     sound = [certificate for certificate, refusal in zip(certificates, refusals, strict=True) if refusal is None]
     try:
-        more = iter(_together(engine, data, checker, sound) if sound else ())
+        more = iter(_together(engine, data, checker, sound, quick) if sound else ())
     except CheckFailedError as error:
         # one of them cannot be looked at: which one shows when each is looked at alone
-        more = iter([error] if len(sound) == 1 else [_proved(engine, data, checker, [each])[0] for each in sound])
+        alone = [error] if len(sound) == 1 else [_proved(engine, data, checker, [each], quick)[0] for each in sound]
+        more = iter(alone)
     return [next(more) if refusal is None else refusal for refusal in refusals]
 
 
@@ -85,19 +121,45 @@ def _require(checker: Checker, certificate: Certificate, data: Data) -> None:
     checker.require(certificate, data)
 
 
-def _together(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate]) -> list[Answer]:
-    def read(look: Callable[..., Any], *args: Any) -> Any:
-        part: Any = whole(engine.map(look, *args))
+def _together(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate], quick: bool) -> list[Answer]:
+    def read(look: Callable[..., Any], *args: Any, chosen: Sequence[int] | None = None) -> Any:
+        part: Any = whole(engine.map(look, *args, count=None if chosen is None else len(chosen)))
         for certificate in certificates:
-            compare(data, part.checksums, certificate.fingerprint, certificate.view)
+            compare(data, part.checksums, certificate.fingerprint, certificate.view, chosen)
         return part
 
-    return checker.conclude(read(checker.look, certificates), certificates, data, read)
+    chosen = checker.chosen(certificates, data) if quick else None
+    answers = checker.conclude(read(checker.look, certificates, chosen, chosen=chosen), certificates, data, read)
+    looked = round(share(data, None if checker.more(certificates) else chosen) * data.n)
+    return [replace(answer, points_read=looked) if isinstance(answer, Check) else answer for answer in answers]
 
 
-def check(engine: Maps, data: Data, certificate: Certificate, function: Function | None = None) -> Check:
+def check(
+    engine: Maps, data: Data, certificate: Certificate, function: Function | None = None, *, quick: bool = False
+) -> Check:
     """One certificate. Raises CheckFailedError when it does not prove what it claims, and what ``check_each`` does."""
-    (answer,) = check_each(engine, data, [certificate], function)
+    (answer,) = check_each(engine, data, [certificate], function, quick=quick)
     if isinstance(answer, CheckFailedError):
         raise answer
     return answer
+
+
+def sight(data: Data, certificate: Certificate) -> Sight | None:
+    """How a separator is looked at in blocks that somebody else reads as they are stored; None where that cannot be."""
+    seen = data.stored is not None or isinstance(data.points, Translated)
+    chosen = data.positive not in (None, -1)  # one class of many: its labels are not kept as they are stored
+    if seen or chosen or data.kind == "cones" or certificate.kernel or certificate.kind != "separator":
+        return None
+    refused = attempt(_require, Points(), certificate, data) is not None
+    return None if refused else Sight.of(data, [certificate])
+
+
+def concluded(data: Data, certificate: Certificate, shown: Tallies) -> Answer:
+    """What all blocks have shown of a separator. Raises CorruptDataError when they are not what it was made for."""
+    compare(data, shown.checksums, certificate.fingerprint, certificate.view)
+    (answer,) = Points().conclude(shown, [certificate], data, _no_read)
+    return replace(answer, points_read=data.n) if isinstance(answer, Check) else answer
+
+
+def _no_read(*args: Any) -> Any:
+    raise AssertionError("points are looked at once")

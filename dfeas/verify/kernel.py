@@ -26,7 +26,19 @@ from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import UP_SUMS as UP
 from dfeas.verify.arithmetic import Wide, gamma
-from dfeas.verify.blocks import WRONG, Block, Data, Node, blocks, code_of, nodes_of, require_signs, require_support, signs_of
+from dfeas.verify.blocks import (
+    WRONG,
+    Block,
+    Data,
+    Node,
+    blocks,
+    blocks_of,
+    code_of,
+    nodes_of,
+    require_signs,
+    require_support,
+    signs_of,
+)
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.kernel_bounds import Bounded, Kernel, Same, bounded, by_products
 
@@ -176,8 +188,21 @@ class Kernels:
             raise CheckFailedError("the weights are not on the simplex")
         code_of(data, certificate)
 
+    def chosen(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
+        return blocks_of(data, _union(certificates))
+
+    def more(self, certificates: Sequence[Certificate]) -> int:
+        """All points are scored by separators when those that are weighed are gathered."""
+        return int(any(certificate.kind != "gordan" for certificate in certificates))
+
     def look(
-        self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
+        self,
+        data: Data,
+        first: int,
+        stop: int,
+        certificates: Sequence[Certificate],
+        chosen: Sequence[int] | None = None,
+        stopped: Stop | None = None,
     ) -> list[Node[Gathered]]:
         """Gathers the points that are weighed."""
         width = data.m if data.entries is None else data.entries.count / data.n + 1
@@ -190,7 +215,8 @@ class Kernels:
             rows = support[low:high] - block.start
             return Gathered([block.checksums], [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
 
-        return nodes_of((block.index, gathered(block)) for block in blocks(data, first, stop, stopped))
+        indices = range(first, stop) if chosen is None else chosen[first:stop]
+        return nodes_of((first + place, gathered(block)) for place, block in blocks(data, indices, stopped))
 
     def conclude(
         self, part: Gathered, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
@@ -246,7 +272,7 @@ def score(data: Data, first: int, stop: int, expansions: Expansions, stopped: St
                     part.wrong[column].append(start + int(row))
         return part
 
-    return nodes_of((block.index, scored(block)) for block in blocks(data, first, stop, stopped))
+    return nodes_of((first + place, scored(block)) for place, block in blocks(data, range(first, stop), stopped))
 
 
 def _separator(kernel: Kernel, scored: Scored, place: int, length: float, n: int) -> Check:

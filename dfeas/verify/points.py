@@ -38,7 +38,9 @@ from dfeas.verify.blocks import (
     Tallies,
     Tally,
     blocks,
+    blocks_of,
     code_of,
+    crc,
     nodes_of,
     point_of,
     require_signs,
@@ -47,7 +49,7 @@ from dfeas.verify.blocks import (
 )
 from dfeas.verify.certificate import HYPERPLANE, Answer, Certificate, Check, attempt
 from dfeas.verify.dyadic import signs as exact_signs
-from dfeas.verify.view import Numbers, SignedBlock, transform_of
+from dfeas.verify.view import Numbers, SignedBlock, Transform, transform_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -77,8 +79,58 @@ class PointTally(Tally):
         self.points += other.points
         self.exact_points += other.exact_points
         self.zero = self.zero or other.zero
-        self.support += other.support
+        self.support = self.support + other.support
         self.origin = other.origin if self.origin is None else self.origin
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How blocks are looked at for some certificates."""
+
+    where: str
+    block_rows: int
+    intercept: bool
+    certificates: Sequence[Certificate]
+    codes: Sequence[int | None]  # the label that counts as +1, of each
+    transform: Transform | None
+    point: Floats | None  # that all are seen from
+    sign: int = 1  # of labels as somebody else has read them, whose product with it are those that are stored
+
+    @classmethod
+    def of(cls, data: Data, certificates: Sequence[Certificate]) -> Sight:
+        """Raises CheckFailedError when a certificate does not say which label counts."""
+        codes = [code_of(data, certificate) for certificate in certificates]
+        transform = transform_of(data.view, data.m)
+        sign = -1 if data.positive == -1 else 1
+        return cls(data.where, data.block_rows, data.intercept, certificates, codes, transform, point_of(data), sign)
+
+    def __call__(self, start: int, points: Any, label: NDArray[Any]) -> Tallies:
+        """What points (b, m) from number ``start`` on and labels (b,), which somebody else has read, show."""
+        label = label if self.sign == 1 else -label
+        block = Block(start // self.block_rows, start, points, points, label, (crc(points), crc(label)))
+        return self.look(block, [math.inf] * len(self.certificates))
+
+    def look(self, block: Block, known: list[float]) -> Tallies:
+        """What a block shows; ``known`` are the least margins that others have shown, and gets this one's."""
+        transform, intercept = self.transform, self.intercept
+        scaling, length = (None, None) if transform is None else (transform.scaling, transform.length)
+        separators = [certificate.y for certificate in self.certificates if certificate.kind == "separator"]
+        shown = Tallies([block.checksums], [])
+        if transform is not None and block.start < transform.points:
+            shown.numbers = Numbers.of(block.points[: transform.points - block.start], scaling, intercept)
+        fast = iter(Fast.of(block.points, separators if length is None else [], intercept, scaling))
+        origin = None if self.point is None else (block.plain, self.point)
+        for place, (certificate, code) in enumerate(zip(self.certificates, self.codes, strict=True)):
+            tally, sign = PointTally(points=block.points.shape[0]), signs_of(block.label, code)
+            shown.tallies.append(tally)
+            shown.signs = shown.signs and bool(sign.all())
+            stored = SignedBlock(self.where, block.start, block.points, sign, intercept, origin, scaling, length)
+            if certificate.kind == "separator":
+                look_at_scores(tally, stored, certificate.y, next(fast, None), known[place])
+                known[place] = min(known[place], tally.margin)
+            else:
+                look_at_weights(tally, stored, certificate)
+        return shown
 
 
 @dataclass(frozen=True)
@@ -104,35 +156,29 @@ class Points:
                 raise CheckFailedError(f"the weights are not on the simplex: their sum is {float(weights.sum())!r}")
         code_of(data, certificate)
 
+    def chosen(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
+        """Those of points that are weighed, unless a separator, or a transform, is about all points."""
+        if transform_of(data.view, data.m) is not None or any(each.kind == "separator" for each in certificates):
+            return None
+        return blocks_of(data, np.concatenate([certificate.support for certificate in certificates]))
+
+    def more(self, certificates: Sequence[Certificate]) -> int:
+        """No read after the first."""
+        return 0
+
     def look(
-        self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
+        self,
+        data: Data,
+        first: int,
+        stop: int,
+        certificates: Sequence[Certificate],
+        chosen: Sequence[int] | None = None,
+        stopped: Stop | None = None,
     ) -> list[Node[Tallies]]:
-        known = [math.inf] * len(certificates)  # the least margins so far
-        separators = [certificate.y for certificate in certificates if certificate.kind == "separator"]
-        codes = [code_of(data, certificate) for certificate in certificates]
-        transform, point = transform_of(data.view, data.m), point_of(data)
-        scaling, length = (None, None) if transform is None else (transform.scaling, transform.length)
-
-        def looked(block: Block) -> Tallies:
-            shown = Tallies([block.checksums], [])
-            if transform is not None and block.start < transform.points:
-                shown.numbers = Numbers.of(block.points[: transform.points - block.start], scaling, data.intercept)
-            fast = iter(Fast.of(block.points, separators if length is None else [], data.intercept, scaling))
-            origin = None if point is None else (block.plain, point)
-            for place, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
-                tally, sign = PointTally(points=block.points.shape[0]), signs_of(block.label, code)
-                shown.tallies.append(tally)
-                shown.signs = shown.signs and bool(sign.all())
-                stored = SignedBlock(data.where, block.start, block.points, sign, data.intercept, origin, scaling, length)
-                if certificate.kind == "separator":
-                    look_at_scores(tally, stored, certificate.y, next(fast, None), known[place])
-                    known[place] = min(known[place], tally.margin)
-                else:
-                    look_at_weights(tally, stored, certificate)
-            return shown
-
-        base = (data.stored or data).points
-        return nodes_of((block.index, looked(block)) for block in blocks(data, first, stop, stopped, base))
+        sight, known = Sight.of(data, certificates), [math.inf] * len(certificates)
+        indices = range(first, stop) if chosen is None else chosen[first:stop]
+        read = blocks(data, indices, stopped, (data.stored or data).points)
+        return nodes_of((first + place, sight.look(block, known)) for place, block in read)
 
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
@@ -142,7 +188,10 @@ class Points:
             part.numbers.refuse(transform, data.where)
         require_signs(part.signs, data.where)
         pairs = zip(part.tallies, certificates, strict=True)
-        return [attempt(separator if each.kind == "separator" else gordan, tally, each) for tally, each in pairs]
+        return [
+            attempt(separator, tally) if each.kind == "separator" else attempt(gordan, tally, each, data.n)
+            for tally, each in pairs
+        ]
 
 
 def look_at_scores(tally: PointTally, block: SignedBlock, y: Floats, fast: Fast | None, known: float) -> None:
@@ -193,7 +242,7 @@ def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, y: Fl
         tally.margin = min(tally.margin, float(least[positive].min()))
 
 
-def separator(tally: PointTally, certificate: Certificate) -> Check:
+def separator(tally: PointTally) -> Check:
     """What all points showed of a separator. Raises CheckFailedError when one is on the wrong side."""
     if tally.wrong:
         raise CheckFailedError(f"not a separator: point {tally.wrong[0]} is not on the positive side of the hyperplane")
@@ -250,8 +299,8 @@ def _as_stored(tally: PointTally, block: SignedBlock, rows: Indices, chosen: Wid
     return Wide(np.hstack([plain[rows].astype(np.float64), np.ones((len(rows), 1))]))
 
 
-def gordan(tally: PointTally, certificate: Certificate) -> Check:
-    """What the sum of all weighted points shows: that it is exactly zero, or how small it is at most."""
+def gordan(tally: PointTally, certificate: Certificate, n: int) -> Check:
+    """What the sum of all weighted points of n shows: that it is exactly zero, or how small it is at most."""
     total, spread = tally.sums()
     terms = tally.terms + len(total) + 12  # sums, and difference, products, norm, quotient of each
     rounding = gamma(terms) / (1 - 2 * gamma(terms)) * spread * UP + terms * LOST
@@ -261,10 +310,10 @@ def gordan(tally: PointTally, certificate: Certificate) -> Check:
     upper = size / weight * UP
     exact = _exactly(tally, upper)
     if exact is not None:
-        return Check("infeasible", "exact", -1.0, 0.0, tally.points, 0, exact)
-    text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {tally.points} points)"
+        return Check("infeasible", "exact", -1.0, 0.0, n, 0, exact)
+    text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {n} points)"
     share = float(np.linalg.norm(rounding)) / weight * UP
-    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), tally.points, 0, text, share)
+    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), n, 0, text, share)
 
 
 def _exactly(tally: PointTally, upper: float) -> str | None:

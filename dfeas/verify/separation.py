@@ -146,7 +146,7 @@ def look_at_range(
             sides.add(_sides(points, wanted, block.start + piece, take))
         return sides
 
-    return nodes_of((block.index, looked(block)) for block in blocks(data, first, stop, stopped))
+    return nodes_of((first + place, looked(block)) for place, block in blocks(data, range(first, stop), stopped))
 
 
 def rows(data: Data, index: Indices) -> Matrix:

@@ -21,7 +21,7 @@ from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Record
 from dfeas.verify.certificate import Check
-from tests.checkers import each
+from tests.checkers import Each
 from tests.cli.terminal import Screen
 
 ALL = [name for name in METHODS if name != "working-set-plain"]
@@ -73,7 +73,7 @@ def test_what_several_ask_is_read_once(arrays: Callable[..., Any]) -> None:
     engine = Counting(from_arrays(X, labels), 1)
     names = ["mirror-prox", "smooth-perceptron", "perceptron", "online-perceptron"]
     course = Course(Limits(max_passes=5), to_the_end=True)
-    outcomes, reads = run(engine, lanes(names, 20, 2000), each(lambda c: None), course)
+    outcomes, reads = run(engine, lanes(names, 20, 2000), Each(lambda c: None), course)
     assert [outcome.record.passes for outcome in outcomes] == [5] * 4
     assert [outcome.reads for outcome in outcomes] == [5] * 4
     assert engine.runs == reads == 10  # five for three together, five in order
@@ -128,7 +128,7 @@ def test_evidence_that_is_refused_does_not_end_a_race(arrays: Callable[..., Any]
 
     engine = LocalEngine(from_arrays(X, labels), 1)
     course = Course(Limits(max_passes=300))
-    outcomes, _ = run(engine, lanes(["mirror-prox", "perceptron"], 5, 400), each(grudging), course)
+    outcomes, _ = run(engine, lanes(["mirror-prox", "perceptron"], 5, 400), Each(grudging), course)
     assert refusals == ["separator", "separator"]
     assert sum(outcome.check is not None for outcome in outcomes) == 1
 
@@ -144,7 +144,7 @@ def test_an_interrupt_ends_all_with_their_best(arrays: Callable[..., Any], reaso
     X, labels = arrays("halfspace", 20, 2000)
     engine = Impatient(from_arrays(X, labels), 1)
     both = lanes(["mirror-prox", "smooth-perceptron"], 20, 2000)
-    outcomes, reads = run(engine, both, each(lambda c: None), Course(Limits()))
+    outcomes, reads = run(engine, both, Each(lambda c: None), Course(Limits()))
     assert [outcome.decision.stopped for outcome in outcomes] == ["interrupted"] * 2
     assert [outcome.record.passes for outcome in outcomes] == [6, 6]
     assert all(outcome.certificate is not None for outcome in outcomes)

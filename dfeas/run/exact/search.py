@@ -254,7 +254,7 @@ def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Ca
         return outcome
     better = certificate_of(dataset, face, near)
     (proved,) = session.checking([better])
-    reads = outcome.reads + face.reads + better.checking_reads
+    reads = outcome.reads + face.reads + session.checking.reads([better])
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
         return replace(outcome, reads=reads)
     tolerance = request.margin_tolerance

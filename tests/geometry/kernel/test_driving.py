@@ -14,7 +14,7 @@ from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
 from dfeas.verify.certificate import Certificate, Check
-from tests.checkers import each
+from tests.checkers import Each
 from tests.geometry.kernel.dense import in_blocks
 from tests.geometry.kernel.running import ON_ALL, Dense, Problem, problem, states
 
@@ -53,7 +53,7 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
             assert event != "refused"
 
     lane = VerdictTask(method, method.init(found.facts), Goal(eps=0.05), (Sink(),), kernel=found.kernel.to_text())
-    (outcome,), reads = driver.run(engine, [lane], each(checked_by(found)), driver.Course(Limits(max_passes=20_000)))
+    (outcome,), reads = driver.run(engine, [lane], Each(checked_by(found)), driver.Course(Limits(max_passes=20_000)))
     engine.close()
     assert outcome.decision.verdict == verdict
     assert outcome.decision.stopped == "verdict"

@@ -1,0 +1,74 @@
+"""A selection on whose read somebody else looks at the same blocks: the checker, at the separator that is asked about.
+
+Where the selection finds a point on the wrong side there is nothing to look at, and so nothing is shown of all points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.linalg.points import Array, Floats, Points
+from dfeas.passes.block import Block
+from dfeas.passes.protocol import Scored
+from dfeas.passes.select import Select, Selection, SelectPartial
+
+
+class Shown(Protocol):
+    """What some blocks showed to who looked at them."""
+
+    def beside(self, other: Any) -> Any:
+        """Both, of which the other blocks follow these; neither is changed."""
+
+
+class Look(Protocol):
+    """Looks at blocks. Picklable, small."""
+
+    def __call__(self, start: int, points: Points, label: NDArray[Any]) -> Shown:
+        """What points (b, m) from number ``start`` on, and their labels (b,), both as stored, show. Keeps no views of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A selection, and what all blocks showed; None where some were not looked at."""
+
+    y: Floats  # (dimension,) what was asked about
+    answer: Selection
+    shown: Shown | None
+
+
+Inspections = tuple[SelectPartial, Shown | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected(Scored):
+    """A selection by a ``y`` that is looked at on the same read."""
+
+    y: Floats  # (dimension,) that of the selection
+    pass_: Select
+    look: Look
+
+    def scan(self, block: Block) -> Inspections:
+        """Select first: a look at points that are not separated is wasted."""
+        return self._looked(block, self.pass_.scan(block))
+
+    def scan_scored(self, block: Block, fast: Array) -> Inspections:
+        return self._looked(block, self.pass_.scan_scored(block, fast))
+
+    def _looked(self, block: Block, partial: SelectPartial) -> Inspections:
+        sides = block.sides
+        if partial.low <= 0 or not block.size:
+            return partial, None
+        return partial, self.look(block.start, block.points, np.asarray(sides.label if sides.codes is None else sides.codes))
+
+    def merge(self, first: Inspections, second: Inspections) -> Inspections:
+        """Both, and what is shown where all blocks were looked at."""
+        shown = None if first[1] is None or second[1] is None else first[1].beside(second[1])
+        return self.pass_.merge(first[0], second[0]), shown
+
+    def finish(self, partial: Inspections) -> Seen:
+        """The selection of all points, and what they showed."""
+        return Seen(self.y, self.pass_.finish(partial[0]), partial[1])
