@@ -11,6 +11,7 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST
 from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
-from dfeas.engine.worker import fold_range, forget_run, on_worker, read_range, scan_with_cache, size
+from dfeas.engine.worker import fold_range, forget_run, merge_ranges, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
 from dfeas.passes.inspection import Inspected
 from dfeas.passes.protocol import Fold, OfClass, OnPairs, OnVectors, Ordered, Partial, Together
@@ -91,6 +92,10 @@ FOLD_BYTES = 32 << 20
 """What a worker reads ahead for a fold, at a time."""
 FORGET_SECONDS = 5.0
 """How long the end of a run waits for workers to forget its blocks."""
+MERGED_BYTES = 4 << 20
+"""Answers of ranges that would come to more than that at the driver are merged by the workers first."""
+FAN_IN = 8
+"""So many at a time."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
 
@@ -131,6 +136,7 @@ class DaskEngine(RangeEngine):
         watch: Watch | None = None,
         fold_bytes: int = FOLD_BYTES,
         hold_seconds: float = HOLD_SECONDS,
+        merged_bytes: int = MERGED_BYTES,
     ) -> None:
         self.client = client
         self.dataset = dataset
@@ -140,7 +146,7 @@ class DaskEngine(RangeEngine):
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
         self._watch = watch or Watch(client)
-        self._fold_bytes, self._hold_seconds = fold_bytes, hold_seconds
+        self._fold_bytes, self._hold_seconds, self._merged_bytes = fold_bytes, hold_seconds, merged_bytes
         self._homes, self._pair_homes = Locality(), Locality()  # of blocks, and of all pairs
         self._pair_cache: tuple[int, str | None] | None = None  # bytes in memory of each process, and a folder for more
         self._workers: dict[str, int] = {}  # threads of each, when somebody looked last
@@ -249,19 +255,25 @@ class DaskEngine(RangeEngine):
         sent = self._sendable(args)
         work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
         futures = [self._submit(name, i, home, *work[i]) for i, home in enumerate(homes)]
-        done = self._gathered(Sent(futures, [stop - first for first, stop in ranges], name, homes, work))
+        whole = Sent(futures, [stop - first for first, stop in ranges], name, homes, work)
+        # an answer is about as large as its question
+        large = function is scan_range and len(ranges) > 1 and len(ranges) * size(args[0]) > self._merged_bytes
+        done = self._gathered(whole, sent if large else None)
+        workers = done[0][0] if large else [worker for worker, _ in done]
         if known is not None:
-            known.remember(ranges, [worker for worker, _ in done])
+            known.remember(ranges, workers)
         return [answer for _, answer in done]
 
-    def _gathered(self, sent: Sent) -> list[tuple[str, Any]]:
-        """Who did each part of a pass, and its result."""
-        done: list[tuple[str, Any]] | None = None
-        workers = self._workers
+    def _gathered(self, sent: Sent, merged: Any = None) -> list[tuple[Any, Any]]:
+        """Who did each part of a pass, and its result; of scans with ``merged`` arguments only the whole is wanted."""
+        done: list[tuple[Any, Any]] | None = None
+        workers, turns = self._workers, count()
         try:
             while done is None:
                 self._settle(sent)
-                done = self._watch.gathered(sent.futures, workers)
+                results = sent.futures if merged is None else self._merged(sent.futures, merged, next(turns))
+                if merged is None or self._watch.settled(results, workers):
+                    done = self._watch.gathered(results, workers)
                 workers = self._watch.threads() if done is None else workers
         except BaseException:
             self._cancel(sent.futures)
@@ -269,6 +281,14 @@ class DaskEngine(RangeEngine):
         # released when the next pass has been sent: a client sends at most every 10 ms, and the pass would wait
         self._answers = sent.futures
         return done
+
+    def _merged(self, scanned: list[Future], args: Any, turn: int) -> list[Future]:
+        """What merges the answers of ranges where they are; one is left, and the driver takes no more than a few nodes."""
+        part, futures = count(), list(scanned)
+        while len(futures) > 1:
+            groups = [futures[i : i + FAN_IN] for i in range(0, len(futures), FAN_IN)]
+            futures = [self._submit("merge", f"{turn}-{next(part)}", None, merge_ranges, args, *some) for some in groups]
+        return futures
 
     def _settle(self, sent: Sent) -> None:
         """Wait for all results. What has a wish for a worker that is gone is sent again without it.

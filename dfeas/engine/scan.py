@@ -37,6 +37,8 @@ _of_thread = local()
 
 SHORT_BYTES = 16 << 20
 """Where each thread reads no more than that, a range costs more than it saves."""
+FINE = 3
+"""Ranges begin at multiples of at least a sixteenth of their length: none is much longer than the others."""
 LEAST_ROWS = 2048
 """Runs are that long where they may be: meeting them then takes far longer than reading them."""
 MOST_RUNS = 32
@@ -76,10 +78,14 @@ def pieces(size: int, threads: int, more: int) -> int:
 
 
 def cut(blocks: int, pieces: int) -> list[tuple[int, int]]:
-    """At most ``pieces`` ranges of about equal length that cover the blocks in order."""
+    """At most ``pieces`` ranges of about equal length that cover the blocks in order.
+
+    Long ones begin at multiples of a power of two, so that each leaves few nodes of the tree.
+    """
     pieces = max(1, min(blocks, pieces))
-    edges = [blocks * i // pieces for i in range(pieces + 1)]
-    return list(pairwise(edges))
+    step = 1 << max(0, (blocks // pieces).bit_length() - 1 - FINE)
+    edges = [round(blocks * i / pieces / step) * step for i in range(pieces)]
+    return list(pairwise([*edges, blocks]))
 
 
 def parts(question: Question) -> tuple[AnyPass | VectorPass[Any, Any], Sequence[int] | None]:
@@ -158,14 +164,20 @@ def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost:
     return carry
 
 
-def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
-    """The answer and the whole cost from the ranges, in order."""
+def merged(question: Question, scanned: Sequence[tuple[Any, Cost]]) -> tuple[Any, Cost]:
+    """The nodes of several ranges that follow each other, as far as the tree merges them, and the whole cost."""
     tree, total = Tree(parts(question)[0]), Cost()
     for nodes, cost in scanned:
         total.add(cost)
         for node in nodes:
             tree.push(*node)
-    return tree.finish(), total
+    return tree.nodes, total
+
+
+def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
+    """The answer and the whole cost from the ranges, in order."""
+    nodes, total = merged(question, scanned)
+    return Tree(parts(question)[0], nodes).finish(), total
 
 
 def runs_of(dataset: Dataset) -> list[range]:

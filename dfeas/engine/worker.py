@@ -18,7 +18,7 @@ from dfeas.data.open import forget, open_cached
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import line
-from dfeas.engine.scan import fold_blocks, scan_pairs
+from dfeas.engine.scan import fold_blocks, merged, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, DfeasError, UsageError
 from dfeas.linalg.blas import controller
@@ -59,6 +59,14 @@ def on_worker(function: Callable[..., R], source: Source, first: int, stop: int,
     _one_blas_thread()
     with _reading(source):
         return get_worker().address, function(open_cached(source), first, stop, *args)
+
+
+def merge_ranges(args: tuple[Any, ...], *done: tuple[Any, tuple[Any, Cost]]) -> tuple[list[str], tuple[Any, Cost]]:
+    """Who scanned some ranges that follow each other, and what they come to, merged as far as the tree allows."""
+    workers: list[str] = []
+    for who, _ in done:
+        workers += who if isinstance(who, list) else [who]
+    return workers, merged(args[0], [scanned for _, scanned in done])
 
 
 def on_partition(task: Callable[..., R], X: Any, labels: Any, sent: Any) -> tuple[str, R]:

@@ -88,6 +88,10 @@ class TestFoldsInSmallPieces(DaskEngineTests):
     methods = ("online-perceptron",)
 
 
+class TestAnswersMergedByWorkers(DaskEngineTests):
+    options: ClassVar[dict[str, Any]] = {"merged_bytes": 0}
+
+
 class TestBlocksKeptOnWorkers(DaskEngineTests):
     cache_bytes, keeps_blocks = BYTES // 5, True
 

@@ -18,10 +18,11 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.engine.clusters import connect, local_cluster
 from dfeas.engine.configuration import configuration
-from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.distributed import MERGED_BYTES, DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.scan import Tree, cut
+from dfeas.engine.scan import Tree, cut, join, scan_range
 from dfeas.engine.watch import Watch
+from dfeas.engine.worker import merge_ranges
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
@@ -57,15 +58,6 @@ def test_the_tree_is_the_same_for_every_cut(blocks: int, data: st.DataObject) ->
     edges = [e for e in edges if e <= blocks]
     ranges = [(a, b) for a, b in pairwise(edges) if a < b]
     assert answer(ranges) == answer([(0, blocks)]) == answer([(i, i + 1) for i in range(blocks)])
-
-
-@given(st.integers(1, 1000), st.integers(1, 50))
-def test_a_cut_covers_the_blocks_evenly(blocks: int, pieces: int) -> None:
-    ranges = cut(blocks, pieces)
-    assert [i for a, b in ranges for i in range(a, b)] == list(range(blocks))
-    lengths = [b - a for a, b in ranges]
-    assert max(lengths) - min(lengths) <= 1
-    assert len(ranges) == min(blocks, pieces)
 
 
 def test_the_carry_of_a_fold_travels_and_the_points_do_not(dataset: Callable[..., Any], client: Any) -> None:
@@ -156,20 +148,58 @@ def test_an_error_in_one_thread_stops_the_others(dataset: Callable[..., Any], lo
     opened = open_source(Source(str(path)))
     engine = LocalEngine(opened, 2)
     opened.labels = labels = Slow(opened.labels, engine._stop)
-    (path / "X" / "c.100.0").write_bytes(b"")
-    with pytest.raises(CorruptDataError, match="chunk 100 of X"):
+    (path / "X" / "c.96.0").write_bytes(b"")  # the first one of the second thread
+    with pytest.raises(CorruptDataError, match="chunk 96 of X"):
         look(engine)
     assert labels.blocks <= 7
     engine.close()
 
 
-def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any]) -> None:
+@given(data=st.data())
+def test_workers_merge_as_one_walk_does(data: st.DataObject) -> None:
+    """However blocks are cut into ranges, and neighbours are put together, on as many levels as there are."""
+    blocks = data.draw(st.integers(1, 40))
+    size = st.integers(1, 30)
+    dataset = from_arrays(np.random.default_rng(blocks).standard_normal((7 * blocks, 3)), np.arange(7 * blocks) % 2)
+    dataset.block_rows, dataset.points, dataset.labels = (
+        7,
+        replace(dataset.points, block_rows=7),
+        replace(dataset.labels, block_rows=7),
+    )
+    question = Softmin(np.ones((3, 2)), np.array([0.1, 0.0]))
+    alone = join(question, [scan_range(dataset, 0, blocks, question)])
+    level: list[Any] = [("me", scan_range(dataset, *each, question)) for each in cut(blocks, data.draw(size))]
+    ranges = len(level)
+    while len(level) > 1:
+        fan = data.draw(st.integers(2, 9))
+        level = [merge_ranges((question, None), *level[i : i + fan]) for i in range(0, len(level), fan)]
+    who, whole = level[0]
+    assert ranges == 1 or who == ["me"] * ranges
+    answer, cost = join(question, [whole])
+    assert digest(answer) == digest(alone[0])
+    assert cost.points == alone[1].points == 7 * blocks
+
+
+@given(st.integers(1, 5000), st.integers(1, 200))
+def test_ranges_are_about_as_long_as_each_other_and_begin_where_the_tree_does(blocks: int, pieces: int) -> None:
+    ranges = cut(blocks, pieces)
+    assert [stop for _, stop in ranges[:-1]] == [first for first, _ in ranges[1:]]
+    assert (ranges[0][0], ranges[-1][1], len(ranges)) == (0, blocks, min(blocks, pieces))
+    even = blocks / len(ranges)
+    assert all(0 < stop - first <= 1.2 * even + 1 for first, stop in ranges)
+    for first, stop in ranges[:-1]:
+        step = (first & -first if first else stop) or 1
+        assert step * 16 >= even or even < 32
+
+
+@pytest.mark.parametrize("merged_bytes", [MERGED_BYTES, 0])
+def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any], merged_bytes: int) -> None:
     path, _ = dataset("gaussian", 50, 100_000, block_rows=500)
     source = Source(str(path))
     question = Softmin(np.ones((50, 2)), np.array([0.1, 0.0]))
     calm = digest(LocalEngine(open_source(source), 1).run(question))
     with local_cluster(2) as client:
-        engine = DaskEngine(client, source, open_source(source))
+        engine = DaskEngine(client, source, open_source(source), merged_bytes=merged_bytes)
         assert digest(engine.run(question)) == calm
         client.submit(_die, pure=False, retries=0)
         for _ in range(5):
