@@ -39,8 +39,8 @@ from dfeas.verify.blocks import (
     Tally,
     blocks,
     blocks_of,
+    checksums_of,
     code_of,
-    crc,
     nodes_of,
     point_of,
     require_signs,
@@ -109,7 +109,7 @@ class Sight:
         cannot be looked at.
         """
         label = label if self.sign == 1 else -label
-        block = Block(start // self.block_rows, start, points, points, label, (crc(points), crc(label)))
+        block = Block(start // self.block_rows, start, points, points, label, checksums_of(points, label))
         shown = attempt(self.look, block, [math.inf] * len(self.certificates))
         return None if isinstance(shown, CheckFailedError) else shown
 
@@ -118,7 +118,7 @@ class Sight:
         transform, intercept = self.transform, self.intercept
         scaling, length = (None, None) if transform is None else (transform.scaling, transform.length)
         separators = [certificate.y for certificate in self.certificates if certificate.kind == "separator"]
-        shown = Tallies([block.checksums], [])
+        shown = Tallies(block.checksums, [])
         if transform is not None and block.start < transform.points:
             shown.numbers = Numbers.of(block.points[: transform.points - block.start], scaling, intercept)
         fast = iter(Fast.of(block.points, separators if length is None else [], intercept, scaling))
