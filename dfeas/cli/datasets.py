@@ -12,7 +12,7 @@ from dfeas.analysis.info import Info
 from dfeas.analysis.info import info as describe
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.command import Command
-from dfeas.cli.options import CLUSTER, DATA, FORCE, JSON, QUIET, Cluster, Name, asks, fields_of, option
+from dfeas.cli.options import CLUSTER, DATA, FORCE, JSON, QUIET, Cluster, Count, Name, asks, fields_of, option
 from dfeas.cli.outputs import dataset_place
 from dfeas.cli.render import show_info
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
@@ -52,7 +52,7 @@ def _refuse(options: dict[str, Any]) -> None:
 @click.argument("kind", type=Name([*KINDS, *CONE_KINDS]), metavar="KIND")
 @click.argument("out", type=DATA)
 @option("Data", "--features", required=True, type=int, metavar="M", help="Features of a point.")
-@option("Data", "--points", default=None, type=int, metavar="N", help="Number of points.")
+@option("Data", "--points", default=None, type=Count(), metavar="N", help="Number of points, such as 2e9.")
 @option("Data", "--cones", default=None, metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
 @option("Data", "--margin", default=0.01, show_default=True, metavar="R", help="Best margin of planted and one-flip.")
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")

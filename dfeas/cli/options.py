@@ -154,6 +154,21 @@ class _LocalPath(click.Path):
         return local(value, param.human_readable_name if param is not None else "path")
 
 
+class Count(click.ParamType[int]):
+    """A whole number, which may be written as 2e9."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        with suppress(ValueError, OverflowError):
+            return int(value)
+        with suppress(ValueError, OverflowError):
+            if float(value) == int(float(value)):
+                return int(float(value))
+        self.fail(f"{value!r} is not a valid integer.", param, ctx)
+
+
 class Name(click.Choice[str]):
     """One of some names; of what is none of them the nearest is said."""
 

@@ -28,6 +28,9 @@ from dfeas.passes.survey import Summary, checksum
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
 
+SCORED_BYTES = 64
+"""Scores of a point in several precisions, and bounds, while its block is scanned or checked."""
+
 SIDES_WIDTH = 13
 """Bytes of the label and the norm of a point, as they are kept."""
 
@@ -63,10 +66,10 @@ class Storage:
     def scan_bytes(self) -> int:
         """Temporaries of a block of cones: scores, matrices and their powers in a scan; in the checker copies of a cone's rows.
 
-        Of points a tile at a time is looked at, whatever the block.
+        Of points a tile at a time is looked at, whatever the block, but scores and bounds are those of a block.
         """
         if self.cones is None:
-            return 0
+            return SCORED_BYTES * self.block_rows
         cone = self.cones.largest * self.m
         return max(240 * self.block_rows + 16 * cone, 48 * cone)
 
