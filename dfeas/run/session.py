@@ -32,7 +32,7 @@ from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import ALL_POSITIVE, Problem, View
+from dfeas.problem import ALL_POSITIVE, Problem, View, labels_by_path
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, engine_there, mark_of, with_transform
@@ -160,20 +160,6 @@ def open_data(
     if dataset.coded and not many:
         raise too_many(dataset.classes, dataset.where)
     return source, dataset
-
-
-def labels_by_path(X: str | Path, labels: str | Path | None) -> str | None:
-    """The labels of data by path as a ``Source`` has them; those of a Problem, or ``ALL_POSITIVE`` for none.
-
-    Raises UsageError and BadInputError for a file of points that has no such labels.
-    """
-    if labels == ALL_POSITIVE:
-        return None
-    if is_file(place(X)):
-        from dfeas.data.ingest.small_file import labels_in  # with readers of all formats
-
-        return labels_in(X, labels)
-    return None if labels is None else absolute(labels)
 
 
 def _opened_there(client: Client, X: Any, labels: Any, view: View) -> Dataset:
