@@ -103,14 +103,15 @@ def open_data(
     client: Client | None = None,
     memory: int | None = None,
     known: tuple[str, ...] = (),
+    features: int | None = None,
 ) -> Data:
     """Data by path or in memory, without reading points; the source is None for arrays.
 
     A small file of points is read, into a part of ``memory``. Labels are what a Problem has: ``ALL_POSITIVE`` for none; of
-    ``known`` classes not all need be there, but in a dataset. Where the caller knows what to do with them, data may be
-    ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory. Labels of many classes stay codes where each is set against
-    the rest; otherwise more than two are refused unless the view chooses one. Blocks of object stores are kept in
-    ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
+    ``known`` classes not all need be there, but in a dataset, and of so many ``features`` not the last ones in svmlight. Where
+    the caller knows what to do with them, data may be ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory. Labels
+    of many classes stay codes where each is set against the rest; otherwise more than two are refused unless the view chooses
+    one. Blocks of object stores are kept in ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
     """
     positive, intercept, point, many, mask = view.positive, view.intercept, view.point, view.one_vs_rest, view.mask
     named, labels = labels, None if isinstance(labels, str) and labels == ALL_POSITIVE else labels
@@ -154,6 +155,7 @@ def open_data(
         point=None if point is None else tuple(float(v) for v in point),
         cones=cones and not (many or view.also or mask is not None),
         known=known,
+        features=features,
     )
     source = source if memory is None else source.within(memory)
     dataset = open_source(source)

@@ -244,6 +244,20 @@ def test_a_dask_frame_that_memory_does_not_hold_is_sent_to_a_file() -> None:
         dfeas.check_separation(frame, "died", memory="10kB")
 
 
+def test_a_dask_frame_is_computed_once() -> None:
+    whole, computed = patients(), list[int]()
+
+    def part(rows: int) -> pd.DataFrame:
+        computed.append(rows)
+        return whole[rows::3]
+
+    frame = dask.dataframe.from_map(part, range(3), meta=whole[:0])
+    computed.clear()
+    found = dfeas.check_separation(frame, "died")
+    assert sorted(computed) == [0, 1, 2]
+    assert (found.kind, found.columns) == ("quasi-complete", dfeas.check_separation(whole, "died").columns)
+
+
 def test_json_and_html_have_what_the_text_says() -> None:
     found = dfeas.check_separation(patients(), "died")
     values = json.loads(json.dumps(found.to_json()))
