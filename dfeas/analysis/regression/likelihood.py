@@ -13,7 +13,7 @@ from dfeas.analysis.regression.answer import Advice, Separated
 from dfeas.analysis.regression.blame import Direction, Tally, depending, levels_of, responsible
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
-from dfeas.analysis.separation import Separation, separation
+from dfeas.analysis.separation import Separation, of_table
 from dfeas.errors import BadInputError
 from dfeas.problem import ALL_POSITIVE
 from dfeas.verify.separation import COMPLETE, OVERLAP
@@ -46,9 +46,9 @@ class Regression:
             whole = wide(self.points) if intercept else self.points
             some = signed(whole, self.codes, self.outcome)
             points = some.points if several else -some.points
-            return separation(points, ALL_POSITIVE, **options)
+            return of_table(points, ALL_POSITIVE, **options)
         some = signed(self.points, self.codes, self.outcome)
-        return separation(some.points, some.labels, intercept=intercept, **options)
+        return of_table(some.points, some.labels, intercept=intercept, **options)
 
     def rows_of(self, support: Any) -> list[int]:
         """Rows whose signed points are in a conflict."""
