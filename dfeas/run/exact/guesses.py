@@ -24,7 +24,7 @@ PIVOTS = 20
 ROUNDING = 1e-9
 """Shares below this are not trusted to have a sign."""
 APART = 1e-9
-"""Lengths below this, where points have one, are zero but for rounding."""
+"""Lengths below this, where points have one, are zero but for rounding, and so are shares of the greatest weight."""
 SPARSE = 0.3
 """Share of entries that are not zero below which HiGHS is given a sparse matrix."""
 
@@ -111,6 +111,36 @@ def widest(points: Floats) -> Floats | None:
 
 
 @dataclass(frozen=True)
+class Centred:
+    """Points (s, d) of length one, whose features were centred, where there is an intercept, and scaled."""
+
+    points: Floats
+    scale: Floats  # (d,)
+    shift: Floats  # (d,) multiples of the intercept that were taken away before; zero for itself
+    place: int  # of the intercept; -1 without one
+
+    def direction(self, z: Floats) -> Floats:
+        """For points as they were, from one (d,) for these."""
+        y: Floats = z * self.scale
+        y[self.place] -= 0.0 if self.place < 0 else self.shift @ y
+        return y
+
+
+def evened(points: Floats, *, centred: bool = True) -> Centred | None:
+    """Signed points (s, d); None where numbers are too large, or a point is zero."""
+    with np.errstate(all="ignore"):
+        shift, place = _means(points) if centred else (np.zeros(points.shape[1]), -1)
+        moved = points if place < 0 else points - points[:, place, None] * shift
+        most = np.abs(moved).max(axis=0, initial=0.0)
+        scale = 1 / np.where(most > 0, most, 1.0)
+        even = moved * scale
+        length = np.linalg.norm(even, axis=1)
+    if not np.isfinite(even).all() or not np.isfinite(scale).all() or not length.all():
+        return None
+    return Centred(even / length[:, None], scale, shift, place)
+
+
+@dataclass(frozen=True)
 class Reduction:
     """Facial reduction in float64 of points (s, d): few that decide, and a direction that has all beyond where none conflict.
 
@@ -124,16 +154,10 @@ class Reduction:
     @classmethod
     def of(cls, points: Floats) -> Reduction | None:
         """None where least squares do not end, or numbers are too large."""
-        with np.errstate(all="ignore"):
-            shift, place = _means(points)
-            moved = points if place < 0 else points - points[:, place, None] * shift
-            most = np.abs(moved).max(axis=0, initial=0.0)
-            scale = 1 / np.where(most > 0, most, 1.0)
-            even = moved * scale
-            length = np.linalg.norm(even, axis=1)
-        if not np.isfinite(even).all() or not length.all():
+        found = evened(points)
+        if found is None:
             return None
-        even /= length[:, None]
+        even = found.points
         left, support = np.arange(len(even)), list[int]()
         while len(left):
             x = nearest(even[left])
@@ -143,29 +167,31 @@ class Reduction:
             alone = not support
             support += heavy.tolist()
             if np.linalg.norm(z) > APART:
-                y = z * scale
-                y[place] -= 0.0 if place < 0 else shift @ y
-                return cls(np.unique(support), y if alone else None)
-            even -= (even @ (basis := _span(even[heavy])).T) @ basis
+                return cls(np.unique(support), found.direction(z) if alone else None)
+            basis = span(even[heavy])
+            even -= (even @ basis.T) @ basis
             left = left[np.linalg.norm(even[left], axis=1) > APART]
         return cls(np.unique(support), None)
 
 
 def nearest(points: Floats) -> Floats | None:
-    """Weights (s,) >= 0 in proportion to those of the point nearest to zero in the hull of points (s, d); at most d + 1 are
-    above zero. None when they are not found.
+    """Weights x (s,) >= 0 in proportion to those of the point nearest to zero in the hull of points (s, d); at most d + 1 are
+    above zero. None when they are not found, and of no points.
 
     Least squares of sum_j x_j (a_j, 1) = (0, 1) (Lawson and Hanson 1974).
     """
+    if not points.size:  # SciPy's routine does not survive it
+        return None
     right = np.zeros(points.shape[1] + 1)
     right[-1] = 1.0
     try:
-        return np.asarray(scipy.optimize.nnls(np.vstack([points.T, np.ones(len(points))]), right)[0])
+        x: Floats = scipy.optimize.nnls(np.vstack([points.T, np.ones(len(points))]), right)[0]
     except RuntimeError:
         return None
+    return np.where(x > APART * x.max(initial=0.0), x, 0.0)
 
 
-def _span(points: Floats) -> Floats:
+def span(points: Floats) -> Floats:
     """An orthonormal basis (r, d) of what points span, up to rounding."""
     _, size, basis = np.linalg.svd(points, full_matrices=False)
     return np.asarray(basis[size > APART * size.max(initial=0.0)])

@@ -45,6 +45,8 @@ MOST = 1500
 LEAST = 64
 """Points that are worth a read."""
 
+STOPPED = "it was asked to stop, or time was up, between exact steps"
+
 Indices = NDArray[np.int64]
 
 
@@ -81,7 +83,7 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
         try:
             split = partition(points, stop)
         except StoppedError:
-            return "it was asked to stop, or time was up, between exact steps"
+            return STOPPED
         wanted = _wanted(points, exponent, split)
         if split.y is None and wanted.across is None:
             return _face(OVERLAP, chosen, points, split, wanted, 0, reads)
@@ -103,6 +105,8 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
 def decide_table(checking: Checking, stop: Callable[[], bool], most_reads: float) -> Face | str:
     """The same of a few points: a guess from all of them at once says how all lie beyond a hyperplane, or which conflict."""
     data = checking.dataset
+    if stop():
+        return STOPPED
     some = rows(data, np.arange(data.n))
     points = some if isinstance(some, np.ndarray) else some.toarray()
     guess = Reduction.of(points)
