@@ -263,9 +263,9 @@ class Dataset(Storage, View, Provenance):
                 self.kept.add(index, sides)
         if unverified is None and self.points.distant and self.stamp(index) != self.kept.stamps.get(index):
             return self._fetch(index, buffers, self.stamp(index), keep)  # what came is not what was listed
-        block = Block(start, points, sides)
+        block = Block(start, points, sides, self.in_memory)
         if memory is not None and self.cache is not None:
-            block = Block(start, placed_in(memory, points), sides)
+            block = Block(start, placed_in(memory, points), sides, resident=True)
             self.cache.keep(index, block)
         return block
 

@@ -17,7 +17,7 @@ from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.readers import LINE_BYTES, Buffers, Cost
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Ordered, Partial
@@ -55,6 +55,14 @@ def test_what_is_taken_never_exceeds_the_budget_and_does_not_overlap(sizes: list
             taken.append((number % 251, memory))
     assert cache.bytes == sum(memory.size + 7 for _, memory in taken) <= budget
     assert all((memory == value).all() for value, memory in taken)
+
+
+def test_buffers_begin_at_cache_lines_and_are_used_again() -> None:
+    buffers = Buffers()
+    for size in (1, 63, 4096, 4 << 20, 1 << 20):
+        assert buffers.take("X", size).ctypes.data % LINE_BYTES == 0
+        assert buffers.take("X", size).size == size
+    assert np.shares_memory(buffers.take("X", 10), buffers.take("X", 4 << 20))
 
 
 def test_threads_share_one_budget() -> None:

@@ -39,9 +39,7 @@ def unless_stopped(values: Iterable[V], stopped: Stop | None) -> Iterator[V]:
 
 
 LINE_BYTES = 64
-"""Buffers begin at multiples of this. Into one that begins 16 bytes after a page does, as memory from malloc often is, the kernel
-copies its pages at half the speed.
-"""
+"""Buffers begin at multiples of this. Where malloc often begins, 16 bytes after a page, the kernel copies at half the speed."""
 
 
 class Buffers:
