@@ -41,7 +41,7 @@ SQUARED = 1 << 14
 
 STREAMED = (64, 4096)
 """Features, from and to, with which products row by row take memory at its full speed. OpenBLAS multiplies four rows at a time
-and takes 1.5 times as long in float32, 2.5 times in float64; it is faster where a cache holds the rows.
+and takes up to 1.5 times as long in float32, 2.5 times in float64; it is faster where a cache holds the rows.
 """
 
 _converted = local()  # a buffer for each thread: fresh memory for each tile would cost as much as the product
