@@ -10,7 +10,7 @@ from dfeas.passes.vectors import POINT_BYTES
 
 def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
-    # the checker reads through zarr: one block is scanned, one is read, one is being decoded
+    # one block is scanned, one is read, one is being decoded by zarr; past the page cache two are read
     # and over a network some are coming
     stored = dataset.stored or dataset
     blocks = 1 if stored.in_memory else 3 + AHEAD * stored.points.distant
