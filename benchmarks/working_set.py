@@ -7,6 +7,8 @@ of X by as many threads. Second table: all that can hold 100 x 500,000 points, e
 after --limit seconds; times are of the solver alone, the data being in memory. ``margin`` is min_j a_j'y / |y| of what a solver
 returned, computed in float64: at most 0 means that its answer does not separate.
 
+Third table: processor time of the solver in memory, all columns at once and some at a time.
+
     HiGHS                maximise t, a_j'y >= t, |y_i| <= 1, through scipy
     LogisticRegression   C = 1e8, no intercept, tol 1e-6
     LinearSVC            C = 1e8, primal (dual=False), no intercept
@@ -27,6 +29,9 @@ from pathlib import Path
 import numpy as np
 
 from dfeas.data.generate.points import Instance, generate
+from dfeas.linalg.blas import one_thread
+from dfeas.linalg.columns import ColumnMatrix
+from dfeas.linalg.separate import FIRST_C, Round, fast, solve
 
 RUNS = [  # name, instance, options of solve, most passes, most seconds (None: five plain reads and 20 s)
     ("halfspace 100 x 500,000", Instance("halfspace", 100, 500_000), [], 3, 5.0),
@@ -158,6 +163,30 @@ def peers(room: Path, n: int, limit: float, names: list[str]) -> None:
         )
 
 
+ROUNDS = ((100, 150_000), (400, 40_000), (1000, 225_000), (2000, 55_000))
+"""Features and columns of the third table."""
+
+
+def rounds(scale: float) -> None:
+    """Processor seconds of the solver in memory, all columns at once and some at a time."""
+    print("\nThe solver in memory on halfspace, float32\n")
+    print("| features | columns | at once s | in rounds s | at once / in rounds | margins |")
+    print("|---|---|---|---|---|---|")
+    for m, full in ROUNDS:
+        instance = Instance("halfspace", m, max(200, int(full * scale)))
+        blocks = [instance.block(i) for i in range(-(-instance.n // instance.rows))]
+        points = np.vstack([X * y[:, None].astype(X.dtype) for X, y in blocks])
+        matrix = ColumnMatrix.of(points, np.ones(len(points)))
+        began = time.process_time()
+        with one_thread(of_scipy=True):
+            whole = fast(matrix, Round(matrix, np.zeros(m), at_once=True), FIRST_C)
+        middle = time.process_time()
+        some = solve(matrix)
+        once, parted = middle - began, time.process_time() - middle
+        margins = f"{'none' if whole is None else format(whole.margin, '.1e')}, {some.margin:.1e}"
+        print(f"| {m} | {len(points)} | {once:.2f} | {parted:.2f} | {once / parted:.1f} | {margins} |", flush=True)
+
+
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", default=None, help="keep the datasets here, and use them again")
@@ -174,6 +203,7 @@ def main(words: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=options.dir) as made:
         own(Path(options.dir or made), Path(made), options.scale, options.only.split(","))
         peers(Path(made), options.points, options.limit, options.peers.split(","))
+    rounds(options.scale)
 
 
 if __name__ == "__main__":
