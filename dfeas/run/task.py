@@ -13,7 +13,8 @@ from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.passes.protocol import Question, of_class
 from dfeas.run.recovery import recover, separator
-from dfeas.run.resources import Limits
+from dfeas.run.resources import Limits, never
+from dfeas.run.solver_thread import solved
 from dfeas.run.termination import FEASIBLE, SLACK, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Certificate, Check
@@ -97,19 +98,36 @@ class Task(ABC, Generic[E]):
     def _of_labels(self, question: Question) -> Question:
         return question if self.code is None else of_class(question, self.code)
 
-    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
-        """Take an answer, and decide; ``engine.cost`` is what it took, ``now`` seconds since the start."""
+    def tell(
+        self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float], stop: Callable[[], bool] = never
+    ) -> None:
+        """Take an answer, and decide; ``engine.cost`` is what it took, ``now`` seconds since the start.
+
+        Raises Abandoned when ``stop`` says so before a solver in memory has ended; the state is that before the answer.
+        """
         cost, n = engine.cost, engine.shape[1]
         share = 1 if cost.points == n else cost.points / n
         # where all points meet all points they are read several times in one pass
         self.passes, self.reads = self.passes + min(1, share), self.reads + share
         began = now()
-        self.state = self.method.tell(self.state, answer)
+        if self.solver_in_memory:
+            self.state = solved(lambda: self.method.tell(self.state, answer), stop, self._show)
+        else:
+            self.state = self.method.tell(self.state, answer)
         seconds = now()
         self.record = self.measured(engine, self._cost(engine, seconds, seconds - began))
         for sink in self.sinks:
             sink.record(self.record)
         self.decide(limits)
+
+    @property
+    def solver_in_memory(self) -> bool:
+        """Whether the method may work for long between two reads."""
+        return True
+
+    def _show(self, text: str, seconds: float) -> None:
+        for sink in self.sinks:
+            sink.solving(text, seconds)
 
     def _cost(self, engine: Engine, seconds: float, method_seconds: float) -> dict[str, Any]:
         return {
@@ -200,6 +218,10 @@ class VerdictTask(Task[Outcome]):
         super().restore(kept)
         if not self.over:
             self.certificate, self.check = None, None
+
+    @property
+    def solver_in_memory(self) -> bool:
+        return bool(self.method.traits.columns)
 
     @property
     def proved(self) -> bool:
