@@ -11,6 +11,7 @@ resolves: least squares by QR on the columns themselves. Many features: conjugat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +66,10 @@ class Newton:
         self._sum = np.empty(0)
         self._updates = 0
 
-    def extend(self, matrix: ColumnMatrix, place: Indices) -> None:
-        """Go on with a matrix of more columns; ``place`` (c,) is where those of the former one are in it."""
+    def extend(self, columns: Callable[[], ColumnMatrix], place: Indices) -> None:
+        """Go on with a matrix of more columns, made when the former one is gone, whose columns are at ``place`` (c,) in it."""
+        del self.matrix
+        matrix = columns()
         if self._active is not None:
             active = np.zeros(matrix.shape[0], bool)
             active[place] = self._active

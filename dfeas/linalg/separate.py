@@ -139,7 +139,7 @@ class Round:
         some = 4 * len(self.rows) <= c
         chosen[place[_lowest(score[place], len(self.rows))] if some else place] = True
         rows, before = np.flatnonzero(chosen), self.rows
-        self.newton.extend(self.matrix.some(rows) if some else self.matrix, np.searchsorted(rows, before))
+        self.newton.extend(lambda: self.matrix.some(rows) if some else self.matrix, np.searchsorted(rows, before))
         self.rows = rows
 
 
