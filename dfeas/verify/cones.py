@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import NORMS, TINY, UP, U, floor_of, gamma, largest_singular, longest, shortest
+from dfeas.verify.arithmetic import NORMS, UP, U, floor_of, gamma, longest
 from dfeas.verify.blocks import WRONG, Block, Data, Node, Tallies, Tally, blocks, nodes_of, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
+from dfeas.verify.cone_rows import ConeRows, Dense, Stored
 
 Floats = NDArray[np.float64]
 
@@ -59,17 +60,6 @@ def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
     return np.asarray((floor - wrong) - 2 * U * (np.abs(floor) + wrong))
 
 
-def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:
-    """Bounds (c,) from below and above of the norms of cones with rows (c, d, m), see ``dfeas.data.cones``."""
-    if kind == "s":
-        return largest_singular(X)
-    below, above = shortest(X[:, 0]), longest(X[:, 0])
-    if kind == "q":
-        low, high = largest_singular(X[:, 1:])
-        below, above = (below + low) * (1 - 2 * U), (above + high) * UP
-    return below, above
-
-
 Groups = list[tuple[str, int, NDArray[np.int64]]]
 """Kind, size and first rows of cones."""
 
@@ -79,16 +69,6 @@ CLOSE = 1 - 1e-9
 """A margin by a coarser norm that is larger by this tells nothing new."""
 SHOWN = 3
 """Critical cones that are named."""
-
-
-@dataclass(frozen=True)
-class SameCones:
-    """Some cones of one kind and size."""
-
-    kind: str
-    size: int
-    row: NDArray[np.int64]  # (c,) their first rows, as stored
-    rows: Floats  # (c, d, m)
 
 
 @dataclass(frozen=True, order=True)
@@ -191,33 +171,34 @@ def _cones(label: NDArray[Any], where: str) -> Groups:
     return groups
 
 
-def _pieces(block: Block, cones: Groups) -> Iterator[SameCones]:
+def _pieces(block: Block, cones: Groups) -> Iterator[ConeRows]:
     """Cones of a block, some at a time. Raises CheckFailedError when one is not usable."""
     for kind, size, starts in cones:
-        d = rows_of(kind, size)
-        at_once = max(1, PIECE // (d * block.points.shape[1]))
+        d, dense = rows_of(kind, size), isinstance(block.points, np.ndarray)
+        width = block.points.shape[1] if dense else 1 + block.points.nnz // len(block.label)
+        at_once = max(1, PIECE // (d * width))
         for first in range(0, len(starts), at_once):
             some = starts[first : first + at_once]
-            rows = block.points[some[:, None] + np.arange(d)].astype(np.float64)
-            most = np.abs(rows).max(axis=(1, 2))
+            places = some[:, None] + np.arange(d)
+            rows = block.points[places if dense else places.reshape(-1)].astype(np.float64)
+            found = (Dense if dense else Stored)(kind, size, block.start + some, rows)
+            most = found.most()
             if not (np.isfinite(most).all() and ((most == 0) | ((most > NORMS[0]) & (most < NORMS[1]))).all()):
                 raise CheckFailedError(
                     "a cone has entries that are not finite, or all outside 1e-140 .. 1e140; nothing can be proved"
                 )
-            yield SameCones(kind, size, block.start + some, rows)
+            yield found
 
 
-def _look_at_eigenvalues(tally: ConeTally, cones: SameCones, y: Floats, known: float) -> None:
+def _look_at_eigenvalues(tally: ConeTally, cones: ConeRows, y: Floats, known: float) -> None:
     """Add what some cones show of a separator; ``known`` is a margin that is proved of other cones."""
-    kind, row, rows, m = cones.kind, cones.row, cones.rows, len(y)
-    s = rows @ y
-    off = gamma(m) / (1 - 2 * gamma(m)) * (np.abs(rows) @ np.abs(y)) * UP + 4 * m * TINY
-    least = least_proved(kind, cones.size, s, off)
+    kind, row = cones.kind, cones.row
+    least = least_proved(kind, cones.size, *cones.scores(y))
     proved = least > 0
     if not proved.all():
         tally.wrong = (tally.wrong + row[~proved].tolist())[:WRONG]
         return
-    coarse = longest(longest(rows)) * (np.sqrt(2.0) if kind == "q" else 1.0) * UP
+    coarse = cones.frobenius() * (np.sqrt(2.0) if kind == "q" else 1.0) * UP
     margin = least / coarse
     size_of_y = float(longest(y))
     # the norms are computed for the cones that may be the least
@@ -225,7 +206,7 @@ def _look_at_eigenvalues(tally: ConeTally, cones: SameCones, y: Floats, known: f
     for some in (np.array([first]), np.flatnonzero(np.arange(len(row)) != first)):
         some = some[margin[some] / size_of_y * CLOSE < min(known, tally.margin)]
         if len(some):
-            proper = least[some] / (norms_proved(kind, rows[some])[1] * size_of_y) / UP**2
+            proper = least[some] / (cones.norms(some)[1] * size_of_y) / UP**2
             worst = int(proper.argmin())
             tally.margin = min(tally.margin, float(proper[worst]))
             named = Critical(float(proper[worst]), int(row[some[worst]]), kind, cones.size)
@@ -234,41 +215,41 @@ def _look_at_eigenvalues(tally: ConeTally, cones: SameCones, y: Floats, known: f
 
 def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate: Certificate) -> None:
     """Add the weighted rows of a block that are in the support."""
-    stored, start = block.points, block.start
-    tally.total, tally.spread = np.zeros(stored.shape[1]), np.zeros(stored.shape[1])
-    low, high = np.searchsorted(certificate.support, [start, start + len(stored)])
+    (count, m), start = block.points.shape, block.start
+    tally.total, tally.spread = np.zeros(m), np.zeros(m)
+    low, high = np.searchsorted(certificate.support, [start, start + count])
     if low == high:
         return
-    x, left = np.zeros(len(stored)), np.zeros(len(stored), bool)
+    x, left = np.zeros(count), np.zeros(count, bool)
     here = certificate.support[low:high] - start
     x[here], left[here] = certificate.weights[low:high], True
     touched = [(k, size, first[left[first[:, None] + np.arange(rows_of(k, size))].any(axis=1)]) for k, size, first in cones]
     for some in _pieces(block, touched):
-        places = some.row[:, None] - start + np.arange(some.rows.shape[1])
+        places = some.row[:, None] - start + np.arange(some.dimension)
         left[places] = False
         _weigh(tally, some, x[places])
     if left.any():
         raise CheckFailedError(f"row {start + int(np.flatnonzero(left)[0])} of the support is of no cone")
 
 
-def _weigh(tally: ConeTally, cones: SameCones, x: Floats) -> None:
+def _weigh(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     """Add x (c, d) on the rows of some cones."""
-    kind, size, row, rows = cones.kind, cones.size, cones.row, cones.rows
+    kind, size, row = cones.kind, cones.size, cones.row
     total, spread = tally.sums()
     d, e = x.shape[1], unit(kind, size, x.shape[1])
     shift = np.maximum(0.0, -least_proved(kind, size, x, np.zeros_like(x)))
     trace = x @ e
     trace = np.maximum(0.0, trace - gamma(d) * (np.abs(x) @ e) * UP)
-    below, above = norms_proved(kind, rows)
+    below, above = cones.norms(np.arange(len(row)))
     empty = above == 0
     if (empty & (trace > 0)).any() and tally.zero < 0:
         tally.zero = int(row[empty & (trace > 0)][0])
     norm = np.where(empty, 1.0, above)
     factor = x / norm[:, None]
-    flat, weights = rows.reshape(-1, rows.shape[2]), factor.reshape(-1)
-    total += weights @ flat
-    spread += np.abs(weights) @ np.abs(flat)
-    tally.terms += len(flat) + 3
+    sums, magnitudes = cones.sums(factor)
+    total += sums
+    spread += magnitudes
+    tally.terms += cones.terms + 3
     # A e is the sum of ``size`` columns of a semidefinite cone, and a mean of two of a second-order one
     tally.shifts += float((shift * (size if kind == "s" else 1)).sum()) * (1 + gamma(len(row) + 4))
     tally.weight += float((trace * below / norm).sum()) * (1 - gamma(len(row) + 4))

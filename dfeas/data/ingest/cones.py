@@ -22,10 +22,12 @@ from dfeas.data.storage.layout import Header
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.data.writers.append import exact, growing, open_to_append, stage, tail_of
-from dfeas.data.writers.cones import ConeWriter, Placing, Product, block_of, ingest_product, read_product
+from dfeas.data.writers.cones import Placing, Product, Rows, ingest_product, read_product, writer_of
 from dfeas.data.writers.dataset import Progress, fill
+from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError
-from dfeas.linalg.points import is_dense
+from dfeas.linalg.csr import tidied
+from dfeas.linalg.points import Points, dense, in_type, is_dense, row_slice, stacked
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
 
@@ -203,7 +205,8 @@ def append_cones(
 
 def _stage_cones(part: Path, old: Dataset, X: Any, product: Product, progress: Progress | None) -> Header:
     """Write append.part/stage, and return the header of the dataset that it makes."""
-    rows, m, _ = read_product(X, product)
+    new = read_product(X, product)
+    m, sparse = new.m, old.entries is not None
     if m != old.m:
         raise BadInputError(f"new cones of {m} features, {old.where} has {old.m}")
     if product.table.largest > old.block_rows:
@@ -212,24 +215,26 @@ def _stage_cones(part: Path, old: Dataset, X: Any, product: Product, progress: P
             "ingest all cones again"
         )
     points, label = tail = tail_of(old)
-    assert is_dense(points), "cones are stored dense"
     placing = Placing(product, old.block_rows, len(label))
 
-    def fitting(first: int, stop: int) -> NDArray[Any]:
-        some = rows(first, stop)
-        if not np.isfinite(some).all():
-            return some.astype(old.dtype)  # the writer refuses them
-        narrow = exact(some, old.dtype, first)
-        assert is_dense(narrow), "cones are stored dense"
-        return narrow
+    def fitting(first: int, stop: int) -> Points:
+        some = new.read(first, stop)
+        alike = dense(some) if not sparse else tidied(scipy.sparse.csr_array(some)) if is_dense(some) else some
+        if not np.isfinite(alike if is_dense(alike) else alike.data).all():
+            return in_type(alike, old.dtype.type)  # the writer refuses them
+        return exact(alike, old.dtype, first)
 
-    def block(index: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        entries, codes = block_of(placing, index, fitting, m, old.dtype)
+    rows = Rows(fitting, m, old.dtype, 0.0 if sparse else None)
+
+    def block(index: int) -> tuple[Points, NDArray[Any]]:
+        entries, codes = rows.block(placing, index)
         if index == 0:
-            codes = codes.copy()
-            entries[: len(label)], codes[: len(label)] = points, label
+            own = slice(len(label), len(codes))
+            entries, codes = stacked([points, row_slice(entries, own)]), np.concatenate([label, codes[own]])
         return entries, codes
 
-    out = ConeWriter(part / "out", placing, m, old.dtype)
+    out = writer_of(part / "out", placing, rows)
+    if isinstance(out, SparseWriter):
+        out.follow(Before.of(old, old.n // old.block_rows))
     fill(out, block, progress)
     return stage(old, out, tail)

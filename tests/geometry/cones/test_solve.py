@@ -19,7 +19,7 @@ from dfeas.data.generate.points import generate
 from dfeas.data.ingest.cones import append_cones, ingest_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.writers.cones import ConeWriter, Placing, Product, block_of
+from dfeas.data.writers.cones import ConeWriter, Placing, Product, Rows
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -249,7 +249,7 @@ def test_appended_cones_are_found_behind_the_old_ones(block_rows: int, tmp_path:
     placing = Placing(Product.from_scs(cone), block_rows)
     with output_place(tmp_path / "data") as path:
         target = ConeWriter(path, placing, 5, old.dtype)
-        fill(target, lambda i: block_of(placing, i, lambda a, b: old[a:b], 5, old.dtype))
+        fill(target, lambda i: Rows(lambda a, b: old[a:b], 5, old.dtype).block(placing, i))
         target.finish(())
     before = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
     np.save(tmp_path / "more.npy", new)
