@@ -32,6 +32,40 @@ NEAR = 1e-6
 """Relative difference of a bound from above and one from below that is small enough."""
 
 
+def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns (k (k + 1) / 2,) of the entries of an element: the lower triangle, column by column."""
+    places = [(i, j) for j in range(k) for i in range(j, k)]
+    return np.array([i for i, _ in places]), np.array([j for _, j in places])
+
+
+def unit(kind: str, size: int, d: int) -> Floats:
+    """The element e (d,), whose product with another one is the sum of its traces."""
+    e = np.zeros(d)
+    if kind == "s":
+        rows, columns = triangle(size)
+        e[rows == columns] = 1.0
+    else:
+        e[0] = 1.0
+    return e
+
+
+def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
+    """Lower bounds (c,) of the least eigenvalues of elements (c, d) that are off by at most ``off`` (c, d) in each entry."""
+    if kind == "l":
+        least = s[:, 0] - off[:, 0] * UP
+        return np.asarray(least - 2 * U * np.abs(least))
+    if kind == "q":
+        first, radius = s[:, 0] - off[:, 0] * UP, longest(np.abs(s[:, 1:]) + off[:, 1:] * UP)
+        return np.asarray((first - radius) - 4 * U * (np.abs(first) + radius))
+    rows, columns = triangle(size)
+    S = np.zeros((len(s), size, size))
+    S[:, rows, columns] = s * np.where(rows == columns, 1.0, 1 / np.sqrt(2.0))
+    # entries off the diagonal count twice, by half of their squares: |off| is the Frobenius norm; sqrt 2 is rounded, too
+    wrong = longest(off + 4 * U * np.abs(s))
+    floor = floor_of(S)
+    return np.asarray((floor - wrong) - 2 * U * (np.abs(floor) + wrong))
+
+
 @dataclass(frozen=True)
 class ConeRows(ABC):
     """Rows of some cones of one kind and size."""

@@ -3,7 +3,8 @@
 * Separator: every cone's least eigenvalue of X_c y must be proved to be positive, with the rounding bounds of the products; the
   margin is the least of them over the norm of the cone and |y|, rounded down.
 * Weights: x on the stored rows. What a cone lacks to be a member for certain is added to it, a multiple of e; |Ax| of the
-  scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin.
+  scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin. Where x is
+  further inside of the cones than its image is long, a second read may show that one near it has Ax = 0 (``cone_interior``).
 """
 
 from __future__ import annotations
@@ -18,46 +19,13 @@ from numpy.typing import NDArray
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import NORMS, UP, U, floor_of, gamma, longest
+from dfeas.verify.arithmetic import NORMS, UP, U, gamma, longest
 from dfeas.verify.blocks import WRONG, Block, Data, Node, Tallies, Tally, blocks, nodes_of, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
-from dfeas.verify.cone_rows import ConeRows, Dense, Stored
+from dfeas.verify.cone_interior import DEEP, WIDEST, InteriorTally, is_balanced, looked_at
+from dfeas.verify.cone_rows import ConeRows, Dense, Stored, least_proved, unit
 
 Floats = NDArray[np.float64]
-
-
-def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns (k (k + 1) / 2,) of the entries of an element: the lower triangle, column by column."""
-    places = [(i, j) for j in range(k) for i in range(j, k)]
-    return np.array([i for i, _ in places]), np.array([j for _, j in places])
-
-
-def unit(kind: str, size: int, d: int) -> Floats:
-    """The element e (d,), whose product with another one is the sum of its traces."""
-    e = np.zeros(d)
-    if kind == "s":
-        rows, columns = triangle(size)
-        e[rows == columns] = 1.0
-    else:
-        e[0] = 1.0
-    return e
-
-
-def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
-    """Lower bounds (c,) of the least eigenvalues of elements (c, d) that are off by at most ``off`` (c, d) in each entry."""
-    if kind == "l":
-        least = s[:, 0] - off[:, 0] * UP
-        return np.asarray(least - 2 * U * np.abs(least))
-    if kind == "q":
-        first, radius = s[:, 0] - off[:, 0] * UP, longest(np.abs(s[:, 1:]) + off[:, 1:] * UP)
-        return np.asarray((first - radius) - 4 * U * (np.abs(first) + radius))
-    rows, columns = triangle(size)
-    S = np.zeros((len(s), size, size))
-    S[:, rows, columns] = s * np.where(rows == columns, 1.0, 1 / np.sqrt(2.0))
-    # entries off the diagonal count twice, by half of their squares: |off| is the Frobenius norm; sqrt 2 is rounded, too
-    wrong = longest(off + 4 * U * np.abs(s))
-    floor = floor_of(S)
-    return np.asarray((floor - wrong) - 2 * U * (np.abs(floor) + wrong))
 
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
@@ -91,6 +59,7 @@ class ConeTally(Tally):
     shifts: float = 0.0  # |A e| times what makes x a member for certain, at most
     weight: float = 0.0  # <e, x>, at least
     zero: int = -1  # first row of a cone of zeros that has a weight
+    inside: float = -np.inf  # the largest of the proved least eigenvalues of x in a cone
 
     def add(self, other: ConeTally) -> None:
         super().add(other)
@@ -100,6 +69,7 @@ class ConeTally(Tally):
         self.shifts += other.shifts
         self.weight += other.weight
         self.zero = other.zero if self.zero < 0 else self.zero
+        self.inside = max(self.inside, other.inside)
 
 
 @dataclass(frozen=True)
@@ -146,8 +116,14 @@ class Cones:
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
     ) -> list[Answer]:
-        pairs = zip(part.tallies, certificates, strict=True)
-        return [attempt(_separator if each.kind == "separator" else _weights, tally, data) for tally, each in pairs]
+        answers: list[Answer] = []
+        for tally, each in zip(part.tallies, certificates, strict=True):
+            answers.append(attempt(_separator if each.kind == "separator" else _weights, tally, data))
+            if each.kind == "gordan" and _may_be_balanced(tally, data):
+                closer = read(Inside(DEEP * tally.inside).look, [each]).tallies[0]
+                if is_balanced(closer, _residual(tally, data)[0]):
+                    answers[-1] = _balanced(tally, data)
+        return answers
 
 
 def _cones(label: NDArray[Any], where: str) -> Groups:
@@ -215,8 +191,15 @@ def _look_at_eigenvalues(tally: ConeTally, cones: ConeRows, y: Floats, known: fl
 
 def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate: Certificate) -> None:
     """Add the weighted rows of a block that are in the support."""
-    (count, m), start = block.points.shape, block.start
+    m = block.points.shape[1]
     tally.total, tally.spread = np.zeros(m), np.zeros(m)
+    for some, x in _weighed(cones, block, certificate):
+        _weigh(tally, some, x)
+
+
+def _weighed(cones: Groups, block: Block, certificate: Certificate) -> Iterator[tuple[ConeRows, Floats]]:
+    """Cones of a block that have weights, some at a time, with x (c, d)."""
+    count, start = block.points.shape[0], block.start
     low, high = np.searchsorted(certificate.support, [start, start + count])
     if low == high:
         return
@@ -227,7 +210,7 @@ def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate:
     for some in _pieces(block, touched):
         places = some.row[:, None] - start + np.arange(some.dimension)
         left[places] = False
-        _weigh(tally, some, x[places])
+        yield some, x[places]
     if left.any():
         raise CheckFailedError(f"row {start + int(np.flatnonzero(left)[0])} of the support is of no cone")
 
@@ -237,7 +220,9 @@ def _weigh(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     kind, size, row = cones.kind, cones.size, cones.row
     total, spread = tally.sums()
     d, e = x.shape[1], unit(kind, size, x.shape[1])
-    shift = np.maximum(0.0, -least_proved(kind, size, x, np.zeros_like(x)))
+    floor = least_proved(kind, size, x, np.zeros_like(x))
+    shift = np.maximum(0.0, -floor)
+    tally.inside = max(tally.inside, float(floor.max()))
     trace = x @ e
     trace = np.maximum(0.0, trace - gamma(d) * (np.abs(x) @ e) * UP)
     below, above = cones.norms(np.arange(len(row)))
@@ -275,18 +260,57 @@ def _separator(tally: ConeTally, data: Data) -> Check:
     return Check("feasible", "rigorous", margin, 1.0, data.n, 0, text)
 
 
-def _weights(tally: ConeTally, data: Data) -> Check:
+def _residual(tally: ConeTally, data: Data) -> tuple[float, Floats]:
+    """|Ax| at most, of the x that is a member for certain, and what that allows for rounding (m,)."""
     total, spread = tally.sums()
+    terms = tally.terms + data.m + 10
+    rounding = 2 * gamma(terms) * spread * UP + terms * 2.0**-500
+    return (float(longest(np.abs(total) + rounding)) + tally.shifts * (1 + gamma(terms)) * UP) * UP, rounding
+
+
+def _may_be_balanced(tally: ConeTally, data: Data) -> bool:
+    """Whether x is further inside some cone than its image is long: no singular value is above the root of their number."""
+    return data.m <= WIDEST and tally.zero < 0 < tally.inside and _residual(tally, data)[0] < tally.inside * tally.cones**0.5
+
+
+def _balanced(tally: ConeTally, data: Data) -> Check:
+    names = ", ".join(f"{_named(tally, cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+    text = f"an x in the cones has Ax = 0, so no y has A*y inside of all {tally.cones} cones (critical, by weight: {names})"
+    return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Looks at the cones in which the weights have least eigenvalues above a level."""
+
+    level: float
+
+    def look(
+        self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
+    ) -> list[Node[Tallies]]:
+        """What blocks first .. stop-1 show of each."""
+
+        def looked(block: Block) -> Tallies:
+            cones, shown = _cones(block.label, f"{data.where}: block {block.index}"), Tallies([block.checksums], [])
+            for certificate in certificates:
+                tally = InteriorTally()
+                for some, x in _weighed(cones, block, certificate):
+                    tally.add(looked_at(some, x, self.level))
+                shown.tallies.append(tally)
+            return shown
+
+        return nodes_of((block.index, looked(block)) for block in blocks(data, first, stop, stopped))
+
+
+def _weights(tally: ConeTally, data: Data) -> Check:
     if tally.zero >= 0:
         row = tally.zero - sum(tally.padding[: tally.zero // data.block_rows])
         text = f"the cone at row {row} has zeros only, so no y has A*y inside of it"
         return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
     if not tally.weight > 0:
         raise CheckFailedError("the weights are no element of the cones: <e, x> is not positive")
-    terms = tally.terms + data.m + 10
-    rounding = 2 * gamma(terms) * spread * UP + terms * 2.0**-500
-    size = (float(longest(np.abs(total) + rounding)) + tally.shifts * (1 + gamma(terms)) * UP) * UP
-    weight = tally.weight * (1 - gamma(terms))
+    size, rounding = _residual(tally, data)
+    weight = tally.weight * (1 - gamma(tally.terms + data.m + 10))
     upper = size / weight * (1 + 4 * U)
     names = ", ".join(f"{_named(tally, cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {tally.cones} cones"

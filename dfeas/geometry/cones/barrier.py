@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.cones import Group, groups_of
@@ -33,6 +34,8 @@ FARTHEST = 1e24
 """Tau beyond which float64 tells nothing."""
 STEPS = 400
 """Newton steps at most."""
+WIDE = 300
+"""Entries of a step above which its matrix is factorised by Cholesky, in half of the time."""
 SETTLED = 1e-9
 """|Ax| below which the cones have no separator, as far as float64 tells."""
 
@@ -137,6 +140,11 @@ def _local(parts: list[Part], z: Floats, tau: float, kept: Kept) -> tuple[Floats
 def _newton(gradient: Floats, curvature: Floats) -> Floats:
     scale = 1 / np.sqrt(np.diag(curvature))
     scaled = curvature * scale[:, None] * scale
+    if len(scaled) > WIDE:
+        factor, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1, overwrite_a=1)
+        if not failed:
+            return np.asarray(-scale * scipy.linalg.lapack.dpotrs(factor, scale * gradient, lower=1)[0])
+        scaled = curvature * scale[:, None] * scale
     try:
         return np.asarray(-scale * np.linalg.solve(scaled, scale * gradient))
     except np.linalg.LinAlgError:

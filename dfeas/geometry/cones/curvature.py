@@ -21,7 +21,7 @@ from dfeas.data.cones import Group, least, matrices, triangle, unit
 from dfeas.geometry.cones.parts import DensePart, Part, halves, turned_rows
 from dfeas.linalg import csr
 from dfeas.linalg.narrow import Narrow, few_at_once
-from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.points import Floats, Indices, Tile
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
@@ -31,9 +31,13 @@ DENSE_BYTES = 8 << 20
 SMALL = 1 << 16
 """Entries of a cone, as an array of its features, up to which it is one of many."""
 AT_ONCE = 1 << 19
-"""Entries of small cones, and of pairs of entries, that are looked at at a time."""
-FLOP, GATHER, CALLED = 0.15, 6.0, 60_000.0
-"""Nanoseconds of a multiplication in a product of arrays, of one pair of entries, and of the calls for one image."""
+"""Entries of small cones that are looked at at a time."""
+PAIRS = 1 << 18
+"""Pairs of entries that are looked at at a time."""
+FLOP, DOT, STORED, GATHER, CALLED = 0.15, 1.0, 1.0, 10.0, 60_000.0
+"""Nanoseconds of a multiplication in a product of arrays, in one of two rows, in one with stored entries; of a pair of entries,
+and of the calls for one image.
+"""
 
 
 def part_of(group: Group, rows: csr_array) -> Part:
@@ -203,24 +207,24 @@ class Columns:
     def _pairs(self, Z: Floats) -> Floats:
         a, b, values = self._entries
         t, total = len(a), np.zeros((self.few, self.few))
-        step = max(1, AT_ONCE // max(1, t))
+        step = max(int(np.diff(values.indptr).max(initial=1)), PAIRS // max(1, t))
+        held = np.empty((3, step * t))  # fresh memory for each piece would take longer than the products
         first = 0
         while first < self.few:
             begin = int(values.indptr[first])
             stop = max(first + 1, int(np.searchsorted(values.indptr, begin + step, side="right")) - 1)
             end = int(values.indptr[stop])
-            # columns before are known by symmetry
-            Za, Zb, later, sooner = Z[a[begin:end]], Z[b[begin:end]], a[begin:], b[begin:]
-            K = Za[:, later]
-            K *= Zb[:, sooner]
-            other = Za[:, sooner]
-            other *= Zb[:, later]
-            K += other
+            # columns before are known by symmetry; rows are gathered several times faster than columns
+            Za, Zb = np.ascontiguousarray(Z[a[begin:end]].T), np.ascontiguousarray(Z[b[begin:end]].T)
+            K, one, other = (each[: (t - begin) * (end - begin)].reshape(t - begin, end - begin) for each in held)
+            _product(Za, Zb, a[begin:], b[begin:], K, other)
+            _product(Za, Zb, b[begin:], a[begin:], one, other)
+            K += one
             mine = csr.csr(
                 values.data[begin:end], values.indices[begin:end] - begin, values.indptr[first : stop + 1] - begin, end - begin
             )
             rest = csr.csr(values.data[begin:], values.indices[begin:] - begin, values.indptr[first:] - begin, t - begin)
-            total[first:stop, first:] = 2 * (rest @ np.asarray(mine @ K).T).T
+            total[first:stop, first:] = 2 * (mine @ np.ascontiguousarray((rest @ K).T))
             first = stop
         upper = np.triu(total)
         return upper + np.triu(total, 1).T
@@ -235,7 +239,7 @@ class Columns:
         return rows[used], columns[used], weights, by_row[used].T.tocsr()
 
     @cached_property
-    def _images(self) -> list[tuple[Indices, csr_array]]:
+    def _images(self) -> list[tuple[Indices, Tile]]:
         """Of each column of many entries: the rows of the matrix that are not zero, and these rows (r, k)."""
         rows, columns, factor = self._places
         found = []
@@ -246,22 +250,41 @@ class Columns:
             off = a != b
             a, b, value = np.append(a, b[off]), np.append(b, a[off]), np.append(value, value[off])
             here, at = np.unique(a, return_inverse=True)
-            found.append((here, scipy.sparse.csr_array((value, (at.reshape(-1), b)), shape=(len(here), self.k))))
+            matrix = scipy.sparse.csr_array((value, (at.reshape(-1), b)), shape=(len(here), self.k))
+            found.append((here, matrix.toarray() if matrix.nnz * STORED > len(here) * self.k * FLOP else matrix))
         return found
 
     def _image(self, j: int, Z: Floats) -> Floats:
         """tr F_i Z F_j Z (u,) for all i."""
         a, b, weights, across = self._used
         here, rows = self._images[j - self.few]
-        V = Z[:, here] @ np.asarray(rows @ Z)
-        return np.asarray(across @ (V[a, b] * weights))
+        whole, some = len(here) == self.k, len(a) * DOT < self.k**2 * FLOP
+        half = np.asarray(rows @ Z)
+        if not some:
+            V = (Z if whole else Z[:, here]) @ half
+            return np.asarray(across @ (V[a, b] * weights))
+        left, right = Z if whole else np.ascontiguousarray(Z[:, here]), np.ascontiguousarray(half.T)
+        entries, step = np.empty(len(a)), max(1, PAIRS // len(here))
+        for first in range(0, len(a), step):
+            own = slice(first, first + step)
+            np.einsum("ij,ij->i", left[a[own]], right[b[own]], out=entries[own])
+        return np.asarray(across @ (entries * weights))
+
+
+def _product(Za: Floats, Zb: Floats, a: Indices, b: Indices, target: Floats, other: Floats) -> None:
+    """Rows a of one array times rows b of another one, entry by entry."""
+    np.take(Za, a, axis=0, out=target, mode="clip")
+    np.take(Zb, b, axis=0, out=other, mode="clip")
+    np.multiply(target, other, out=target)
 
 
 def _divided(F: csc_array, k: int) -> tuple[int, float]:
     """How many columns are looked at in pairs, and the nanoseconds that all then take, about."""
     stored = np.diff(F.indptr).astype(float)
     reached = np.minimum(2 * stored, k)
-    image = 2 * k * k * reached * FLOP + 2 * stored * k + 3 * F.nnz + CALLED
+    used = len(np.unique(F.indices))
+    sampled = np.minimum(k * k * FLOP, used * DOT) * reached
+    image = sampled + k * np.minimum(2 * stored * STORED, k * reached * FLOP) + 3 * F.nnz + CALLED
     pairs = GATHER / 2 * np.append(0.0, np.cumsum(stored)) ** 2
     work = pairs + image.sum() - np.append(0.0, np.cumsum(image))
     few = int(work.argmin())
