@@ -2,7 +2,7 @@
 
     python benchmarks/sdplib.py FOLDER                       # every .dat-s and .dat-s.gz of a folder, such as that of SDPLIB
     python benchmarks/sdplib.py FOLDER --only mcp,theta --most-mb 1 --peers Clarabel,SCS --memory 2GB --seconds 60
-    python benchmarks/sdplib.py --make FOLDER --order 40     # small files like them, to try it
+    python benchmarks/sdplib.py --order 40                   # small files like them, made for it
 
 Asked is whether some x makes x_1 F_1 + .. + x_m F_m - F_0 positive definite, as ``dfeas ingest`` asks it: X y inside the cones.
 Peers get the rows that dfeas ingests, each cone over its norm:  max t  such that  X y - t e in K,  -1 <= y_i <= 1,  Clarabel
@@ -32,7 +32,8 @@ import scs
 import dfeas
 from dfeas.data.cone_norms import cone_norms
 from dfeas.data.cones import Group, groups_of, unit
-from dfeas.data.ingest.cones import SDPA, ingest_cones, read_sdpa
+from dfeas.data.ingest.cones import ingest_cones
+from dfeas.data.ingest.sdpa import SDPA, read_sdpa
 from dfeas.data.writers.cones import Placing, Product
 from dfeas.settings import parse_bytes
 
@@ -42,24 +43,26 @@ KINDS = ("mcp", "theta", "gpp", "infp", "hinf", "arch")
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--only", default="", help="beginnings of names")
     parser.add_argument("--most-mb", type=float, default=1e9, help="of a file")
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--memory", default="2GB")
     parser.add_argument("--seconds", type=float, default=100)
     parser.add_argument("--eps", default="1e-6", help="of dfeas solve")
-    parser.add_argument("--make", action="store_true", help="only: write files of all kinds")
-    parser.add_argument("--order", type=int, default=20, help="of the matrices that are made")
+    parser.add_argument("--order", type=int, default=20, help="of matrices that are made, where no folder is given")
     parser.add_argument("--alone", default="", help="only: one contestant, with the file FOLDER")
     options = parser.parse_args(words)
-    if options.make:
-        for seed, kind in enumerate(KINDS):
-            write(options.folder / f"{kind}{options.order}.dat-s", *made(kind, options.order, np.random.default_rng(seed)))
-    elif options.alone:
+    if options.alone:
         alone(options)
-    else:
+    elif options.folder is not None:
         table(options)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            options.folder = Path(folder)
+            for seed, kind in enumerate(KINDS):
+                write(options.folder / f"{kind}.dat-s", *made(kind, options.order, np.random.default_rng(seed)))
+            table(options)
 
 
 def table(options: argparse.Namespace) -> None:

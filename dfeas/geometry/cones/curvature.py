@@ -242,7 +242,7 @@ class Columns:
     def _images(self) -> list[tuple[Indices, Tile]]:
         """Of each column of many entries: the rows of the matrix that are not zero, and these rows (r, k)."""
         rows, columns, factor = self._places
-        found = []
+        found: list[tuple[Indices, Tile]] = []
         for j in range(self.few, len(self.feature)):
             own = slice(self.F.indptr[j], self.F.indptr[j + 1])
             place = self.F.indices[own]
