@@ -38,7 +38,7 @@ from dfeas.data.writers.cones import Placing, Product
 from dfeas.settings import parse_bytes
 
 PEERS = ("Clarabel", "SCS")
-KINDS = ("mcp", "theta", "gpp", "infp", "hinf", "arch")
+KINDS = ("mcp", "theta", "gpp", "infeasible", "hinf", "arch")
 
 
 def main(words: list[str] | None = None) -> None:
@@ -240,7 +240,7 @@ def made(kind: str, k: int, rng: np.random.Generator) -> tuple[Matrices, str]:
         return [[each] for each in (np.ones((k, k)), np.eye(k), *pairs)], "feasible"
     if kind == "gpp":  # equipartition
         return [[each] for each in (S[0], np.ones((k, k)), *units)], "feasible"
-    if kind == "infp":  # every F_i is across to a positive definite X, and F_0 adds to it
+    if kind == "infeasible":  # every F_i is across to a positive definite X, and F_0 adds to it
         G = rng.standard_normal((k, k))
         X = G @ G.T / k + np.eye(k)
         across = S[: k // 2] - (S[: k // 2] * X).sum(axis=(1, 2))[:, None, None] * X / (X * X).sum()

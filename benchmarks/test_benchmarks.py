@@ -122,9 +122,9 @@ def test_answers_to_made_programmes_are_those_that_are_known(
         module.write(tmp_path / f"{kind}.dat-s", matrices, answer)
         X, cone = module.read_sdpa(tmp_path / f"{kind}.dat-s")
         assert dfeas.solve(dfeas.from_scs(X, cone)).verdict == answer
-    module.main([str(tmp_path), "--only", "mcp,infp"])
+    module.main([str(tmp_path), "--only", "mcp,infeasible"])
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [(row[0], row[3]) for row in rows] == [("mcp", "feasible (rigorous)"), ("infp", "infeasible (exact)")]
+    assert [(row[0], row[3]) for row in rows] == [("mcp", "feasible (rigorous)"), ("infeasible", "infeasible (exact)")]
     for row, low, high in zip(rows, (1e-3, -1e-4), (1.0, 1e-4), strict=True):
         for cell in row[8:10]:  # seconds and the best margin in the box, of each peer
             assert low < float(cell.split("(")[1].rstrip(")")) < high
