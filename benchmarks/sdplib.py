@@ -130,7 +130,8 @@ def alone(options: argparse.Namespace) -> None:
     for peer in (by_clarabel, by_scs):
         peer(tiny, Product.from_scs({"l": 2}))
     path, idle = options.folder, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    resource.setrlimit(resource.RLIMIT_CPU, (round(process_time() + options.seconds) + 1,) * 2)
+    allowed = round(process_time() + options.seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (allowed, allowed + 9))  # at the second one a process is killed, as without memory
     if options.alone == "dfeas":
         told = by_dfeas(path, options)
     else:

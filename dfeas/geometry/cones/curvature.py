@@ -34,6 +34,8 @@ AT_ONCE = 1 << 19
 """Entries of small cones that are looked at at a time."""
 PAIRS = 1 << 18
 """Pairs of entries that are looked at at a time."""
+SCATTERED = 5.0
+"""Nanoseconds of adding one entry of a small matrix to its place in a large one."""
 FLOP, DOT, STORED, GATHER, CALLED = 0.15, 1.0, 1.0, 10.0, 60_000.0
 """Nanoseconds of a multiplication in a product of arrays, in one of two rows, in one with stored entries; of a pair of entries,
 and of the calls for one image.
@@ -112,14 +114,20 @@ class SparsePart(Part):
         return total
 
     def _of_small(self, s: Floats) -> Floats:
-        """Of many cones, each an array of its own features."""
+        """Of many cones, each an array of its own features, or of all where that is less work."""
         width, d, inverse = self.D.shape[1], self.group.dimension, None if self.group.kind == "s" else self.inverse(s)
-        total = np.zeros(width * width)
+        total, wide = np.zeros(width * width), np.zeros((width, width))
         for run, rows in few_at_once(self.D, np.arange(len(s) * d).reshape(-1, d), AT_ONCE):
             narrow = Narrow.of(rows, d)
             for room in np.unique(narrow.widths).tolist():
                 alike = np.flatnonzero(narrow.widths == room)
-                D, here = narrow.dense(alike, room), run.start + alike
+                here = run.start + alike
+                terms = self.group.size**2 if inverse is None else d
+                if room**2 * (terms * FLOP + SCATTERED) > width**2 * terms * FLOP:
+                    some = csr.picked(rows, (alike[:, None] * d + np.arange(d)).reshape(-1)).toarray().reshape(-1, d, width)
+                    wide += DensePart(self.group, some).curvature(s[here])
+                    continue
+                D = narrow.dense(alike, room)
                 if inverse is None:
                     half = halves(D, s[here], self.group.size).reshape(len(here), room, -1)
                     found = half @ np.swapaxes(half, 1, 2)
@@ -127,7 +135,7 @@ class SparsePart(Part):
                     found = np.swapaxes(D, 1, 2) @ turned_rows(D, s[here], inverse[here])
                 feature = narrow.features(alike, room)
                 total += np.bincount((feature[:, :, None] * width + feature[:, None, :]).ravel(), found.ravel(), len(total))
-        return total.reshape(width, width)
+        return total.reshape(width, width) + wide
 
     def _of_long(self, s: Floats) -> Floats:
         """Of second-order cones of many rows, one at a time: all of their Hessian but one direction is diagonal."""

@@ -126,6 +126,7 @@ def test_the_hessian_is_that_of_arrays(
     rng, d, m = np.random.default_rng(size), rows_of(kind, size), 200
     if few is not None:
         monkeypatch.setattr(curvature, "_divided", lambda F, k: (min(few, F.shape[1]), 0.0))
+        monkeypatch.setattr(curvature, "SCATTERED", 1e9)  # small cones have all features then
     X = sp.csr_array(rng.standard_normal((count * d, m)) * (rng.random((count * d, m)) < 0.02))
     group, e = Group(kind, size, np.arange(0, count * d, d)), np.tile(unit(kind, size), count)
     whole = csr.with_columns(X, -e[:, None])
