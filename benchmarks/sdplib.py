@@ -31,7 +31,7 @@ import scs
 
 import dfeas
 from dfeas.data.cone_norms import cone_norms
-from dfeas.data.cones import Group, groups_of, unit
+from dfeas.data.cones import groups_of, unit
 from dfeas.data.ingest.cones import ingest_cones
 from dfeas.data.ingest.sdpa import SDPA, read_sdpa
 from dfeas.data.writers.cones import Placing, Product
@@ -208,16 +208,19 @@ def by_clarabel(X: sp.csr_array, product: Product) -> float | None:
 
 def by_scs(X: sp.csr_array, product: Product) -> float | None:
     """Splitting."""
-    linear = product.table.rows - sum(g.dimension * len(g.starts) for g in semidefinite(product))
-    A, b, c = program(X, product, np.arange(X.shape[0]), linear)
-    table = {"l": linear + 2 * X.shape[1], "s": [size for kind, size, many in product.runs if kind == "s" for _ in range(many)]}
+    linear, large = [], []  # rows, first row and size; a matrix of order 1 is an entry of the orthant, wherever it stands
+    for group in groups_of(Placing(product, X.shape[0]).label):
+        if group.kind == "s":
+            large += [(int(start), group.size, rows) for start, rows in zip(group.starts, group.rows(), strict=True)]
+        else:
+            linear.append(group.rows().reshape(-1))
+    large.sort(key=lambda cone: cone[0])
+    first = np.concatenate(linear)
+    A, b, c = program(X, product, np.concatenate([first, *(rows for _, _, rows in large)]), len(first))
+    table = {"l": len(first) + 2 * X.shape[1], "s": [size for _, size, _ in large]}
     data = {"A": sp.csc_matrix(A), "b": b, "c": c}
     found = scs.SCS(data, table, verbose=False, eps_abs=1e-6, eps_rel=1e-6, max_iters=100_000).solve()
     return -found["info"]["pobj"] if found["info"]["status"] == "solved" else None
-
-
-def semidefinite(product: Product) -> list[Group]:
-    return [group for group in groups_of(Placing(product, product.table.rows).label) if group.kind == "s"]
 
 
 Matrices = list[list[np.ndarray]]

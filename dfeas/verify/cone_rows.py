@@ -34,8 +34,8 @@ NEAR = 1e-6
 
 def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows and columns (k (k + 1) / 2,) of the entries of an element: the lower triangle, column by column."""
-    places = [(i, j) for j in range(k) for i in range(j, k)]
-    return np.array([i for i, _ in places]), np.array([j for _, j in places])
+    columns, rows = np.triu_indices(k)
+    return rows, columns
 
 
 def unit(kind: str, size: int, d: int) -> Floats:

@@ -34,6 +34,8 @@ AT_ONCE = 1 << 19
 """Entries of small cones that are looked at at a time."""
 PAIRS = 1 << 18
 """Pairs of entries that are looked at at a time."""
+MOST_PAIRS = 1 << 21
+"""The same of one column with all that have fewer entries; above that it is looked at as an image."""
 SCATTERED = 5.0
 """Nanoseconds of adding one entry of a small matrix to its place in a large one."""
 FLOP, DOT, STORED, GATHER, CALLED = 0.15, 1.0, 1.0, 10.0, 60_000.0
@@ -295,5 +297,6 @@ def _divided(F: csc_array, k: int) -> tuple[int, float]:
     image = sampled + k * np.minimum(2 * stored * STORED, k * reached * FLOP) + 3 * F.nnz + CALLED
     pairs = GATHER / 2 * np.append(0.0, np.cumsum(stored)) ** 2
     work = pairs + image.sum() - np.append(0.0, np.cumsum(image))
+    work[1:][stored * np.cumsum(stored) > MOST_PAIRS] = np.inf  # columns are looked at whole
     few = int(work.argmin())
     return few, float(work[few])
