@@ -38,6 +38,8 @@ MOST_PAIRS = 1 << 21
 """The same of one column with all that have fewer entries; above that it is looked at as an image."""
 SCATTERED = 5.0
 """Nanoseconds of adding one entry of a small matrix to its place in a large one."""
+REMEMBERED = 1 << 16
+"""Places of entries of a small matrix in a large one, at most."""
 FLOP, DOT, STORED, GATHER, CALLED = 0.15, 1.0, 1.0, 10.0, 60_000.0
 """Nanoseconds of a multiplication in a product of arrays, in one of two rows, in one with stored entries; of a pair of entries,
 and of the calls for one image.
@@ -112,7 +114,7 @@ class SparsePart(Part):
         width = self.D.shape[1]
         total = np.zeros((width, width))
         for columns, Z in zip(self.columns, self.squares(s), strict=True):
-            total[np.ix_(columns.feature, columns.feature)] += columns.curvature(Z)
+            columns.add(total, columns.curvature(Z))
         return total
 
     def _of_small(self, s: Floats) -> Floats:
@@ -171,6 +173,7 @@ class Columns:
     F: csc_array  # (d, u)
     few: int  # so many columns are looked at in pairs of entries
     work: float  # nanoseconds, about
+    _held: dict[str, Indices] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: csr_array, k: int) -> Columns:
@@ -195,6 +198,15 @@ class Columns:
         rest = total[self.few :, self.few :]
         rest[:] = (rest + rest.T) / 2
         return total
+
+    def add(self, total: Floats, found: Floats) -> None:
+        """Add entries (u, u) to those of the features in a matrix of all, the places of few of them being remembered."""
+        if found.size > REMEMBERED:
+            total[np.ix_(self.feature, self.feature)] += found
+            return
+        if "flat" not in self._held:
+            self._held["flat"] = self.feature[:, None] * len(total) + self.feature
+        total.reshape(-1)[self._held["flat"]] += found
 
     @cached_property
     def _places(self) -> tuple[Indices, Indices, Floats]:
@@ -234,10 +246,11 @@ class Columns:
                 values.data[begin:end], values.indices[begin:end] - begin, values.indptr[first : stop + 1] - begin, end - begin
             )
             rest = csr.csr(values.data[begin:], values.indices[begin:] - begin, values.indptr[first:] - begin, t - begin)
-            total[first:stop, first:] = 2 * (mine @ np.ascontiguousarray((rest @ K).T))
+            some = 2 * (mine @ np.ascontiguousarray((rest @ K).T))
+            total[first:stop, first:] = some
+            total[first:, first:stop] = some.T
             first = stop
-        upper = np.triu(total)
-        return upper + np.triu(total, 1).T
+        return total
 
     @cached_property
     def _used(self) -> tuple[Indices, Indices, Floats, csr_array]:
