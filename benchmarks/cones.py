@@ -42,7 +42,8 @@ import scs
 from threadpoolctl import threadpool_limits
 
 import dfeas
-from dfeas.data.cones import cone_norms, elements, groups_of, least, matrices, unit
+from dfeas.data.cone_norms import cone_norms
+from dfeas.data.cones import elements, groups_of, least, matrices, unit
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
 from dfeas.data.storage.layout import BLOCK_BYTES

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dfeas
+
 SMALL = {
     "cones": [
         *("--instances", "4", "--turns", "1", "--blocks", "1", "--block-mb", "0.1", "--features", "10"),
         *("--large", "s:3x60", "--memory", "60MB", "--peers", "60"),
     ],
+    "sdplib": ["--order", "8"],
     "sparse_pass": ["--points", "1000", "--features", "200", "--density", "0.03", "--turns", "1"],
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
@@ -99,6 +102,23 @@ def test_a_peer_is_asked_for_the_most_cones_it_holds(
     assert float(row[4]) == pytest.approx(0.01, rel=1e-6)
     assert 0.999 * 0.01 <= float(row[6]) <= 0.01 * (1 + 1e-6)
     assert row[-1] == "not tried"
+
+
+def test_answers_to_made_programmes_are_those_that_are_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = loaded("sdplib", monkeypatch)
+    for seed, kind in enumerate(module.KINDS):
+        matrices, answer = module.made(kind, 9, np.random.default_rng(seed))
+        module.write(tmp_path / f"{kind}.dat-s", matrices, answer)
+        X, cone = module.read_sdpa(tmp_path / f"{kind}.dat-s")
+        assert dfeas.solve(dfeas.from_scs(X, cone)).verdict == answer
+    module.main([str(tmp_path), "--only", "mcp,infeasible"])
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [(row[0], row[3]) for row in rows] == [("mcp", "feasible (rigorous)"), ("infeasible", "infeasible (exact)")]
+    for row, low, high in zip(rows, (1e-3, -1e-4), (1.0, 1e-4), strict=True):
+        for cell in row[8:10]:  # seconds and the best margin in the box, of each peer
+            assert low < float(cell.split("(")[1].rstrip(")")) < high
 
 
 def cifar(folder: Path, images: int) -> None:

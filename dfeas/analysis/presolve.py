@@ -146,7 +146,7 @@ def _written(
         check = None
     decision = Decision("stalled") if check is None else Decision("verdict", check.verdict)
     record = replace(blank(name, 1.0), passes=1.0, iterations=face.reads)
-    looks = int(face.kind != OVERLAP or bool(face.flat.shape[1])) + session.checking.reads([certificate])
+    looks = int(face.kind != OVERLAP or bool(face.flat.shape[1])) + session.checking.last_reads
     outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
     result = result_of(session, job, outcome, why, surveyed.reads + outcome.reads, surveyed.positive)
     return result if folder is None else result.save(folder)

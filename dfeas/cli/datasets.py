@@ -18,9 +18,10 @@ from dfeas.cli.parameter import DATA, JSON, Count, Name, option
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
-from dfeas.data.ingest.cones import SDPA, append_cones, ingest_cones
+from dfeas.data.ingest.cones import append_cones, ingest_cones
 from dfeas.data.ingest.ingest import require_split
 from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
 from dfeas.run.progress import IngestProgress

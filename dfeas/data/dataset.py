@@ -38,6 +38,9 @@ SCORED_BYTES = 64
 SIDES_WIDTH = 13
 """Bytes of the label and the norm of a point, as they are kept."""
 
+GRAM = 1000
+"""Sparse rows, or features, of a cone whose products with each other the checker may store as an array."""
+
 WARM = 2e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
@@ -75,6 +78,9 @@ class Storage:
         if self.cones is None:
             return SCORED_BYTES * self.block_rows
         cone = self.cones.largest * self.m
+        if self.entries is not None:
+            side = min(self.cones.largest, self.m, GRAM)
+            return 240 * self.block_rows + 6 * self.entries.block_bytes + 48 * side * side
         return max(240 * self.block_rows + 16 * cone, 48 * cone)
 
     @property

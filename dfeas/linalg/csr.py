@@ -74,6 +74,16 @@ def rows_of(points: csr_array, rows: slice) -> csr_array:
     return csr(points.data[low:high], points.indices[low:high], points.indptr[first : stop + 1] - low, points.shape[1])
 
 
+def spread(points: csr_array, some: NDArray[np.bool_]) -> csr_array:
+    """The same rows in some places (b,), and empty ones in the others."""
+    if some.all():
+        return points
+    counts = np.zeros(len(some), points.indptr.dtype)
+    counts[some] = np.diff(points.indptr)
+    indptr = np.append(np.zeros(1, counts.dtype), np.cumsum(counts, dtype=counts.dtype))
+    return csr(points.data, points.indices, indptr, points.shape[1])
+
+
 def picked(points: csr_array, rows: Indices) -> csr_array:
     """Some rows, in the order given. For few of them SciPy's own way takes several times as long, with its checks."""
     if FEW * len(rows) > points.shape[0]:

@@ -6,7 +6,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,13 +56,21 @@ class Checking:
     function: Function | None = None  # of Python, that is the kernel
     shared: bool = False  # what passes read is what the checker would, so that it may look at the same bytes
     quick: bool = False  # of conflicts the blocks that they are in are read
+    taken: list[float] = field(default_factory=list)  # shares of the data, of each read of the last check
 
     def __call__(self, certificates: Sequence[Certificate]) -> list[Answer]:
         """Check certificates: one read for all of them, two with a kernel; of conflicts what they are in."""
-        return check_each(self.engine, self.dataset, certificates, self.function, quick=self.quick)
+        self.taken.clear()
+        told = self.taken.append
+        return check_each(self.engine, self.dataset, certificates, self.function, quick=self.quick, told=told)
+
+    @property
+    def last_reads(self) -> float:
+        """Reads that the last check took."""
+        return sum(self.taken)
 
     def reads(self, certificates: Sequence[Certificate]) -> float:
-        """Reads that checking them takes."""
+        """Reads that checking them takes, as a rule."""
         return reads(self.dataset, certificates, self.function, quick=self.quick)
 
     def look(self, certificate: Certificate) -> Sight | None:

@@ -81,7 +81,7 @@ class VerdictTarget:
         for name, certificate, check in zip(job.names, certificates, session.checking(certificates), strict=True):
             if isinstance(check, CheckFailedError):
                 raise check
-            method, taken = job.methods[0] if job.classes else name, session.checking.reads(certificates)
+            method, taken = job.methods[0] if job.classes else name, session.checking.last_reads
             outcomes[name] = without_a_pass(method, certificate, check, taken)
         return outcomes
 

@@ -3,7 +3,8 @@
 * Separator: every cone's least eigenvalue of X_c y must be proved to be positive, with the rounding bounds of the products; the
   margin is the least of them over the norm of the cone and |y|, rounded down.
 * Weights: x on the stored rows. What a cone lacks to be a member for certain is added to it, a multiple of e; |Ax| of the
-  scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin.
+  scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin. Where x is
+  further inside of the cones than its image is long, a second read may show that one near it has Ax = 0 (``cone_interior``).
 """
 
 from __future__ import annotations
@@ -18,56 +19,13 @@ from numpy.typing import NDArray
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import NORMS, TINY, UP, U, floor_of, gamma, largest_singular, longest, shortest
+from dfeas.verify.arithmetic import NORMS, UP, U, gamma, longest
 from dfeas.verify.blocks import WRONG, Block, Data, Node, Tallies, Tally, blocks, nodes_of, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
+from dfeas.verify.cone_interior import DEEP, WIDEST, InteriorTally, is_balanced, looked_at
+from dfeas.verify.cone_rows import ConeRows, Dense, Stored, least_proved, unit
 
 Floats = NDArray[np.float64]
-
-
-def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns (k (k + 1) / 2,) of the entries of an element: the lower triangle, column by column."""
-    places = [(i, j) for j in range(k) for i in range(j, k)]
-    return np.array([i for i, _ in places]), np.array([j for _, j in places])
-
-
-def unit(kind: str, size: int, d: int) -> Floats:
-    """The element e (d,), whose product with another one is the sum of its traces."""
-    e = np.zeros(d)
-    if kind == "s":
-        rows, columns = triangle(size)
-        e[rows == columns] = 1.0
-    else:
-        e[0] = 1.0
-    return e
-
-
-def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
-    """Lower bounds (c,) of the least eigenvalues of elements (c, d) that are off by at most ``off`` (c, d) in each entry."""
-    if kind == "l":
-        least = s[:, 0] - off[:, 0] * UP
-        return np.asarray(least - 2 * U * np.abs(least))
-    if kind == "q":
-        first, radius = s[:, 0] - off[:, 0] * UP, longest(np.abs(s[:, 1:]) + off[:, 1:] * UP)
-        return np.asarray((first - radius) - 4 * U * (np.abs(first) + radius))
-    rows, columns = triangle(size)
-    S = np.zeros((len(s), size, size))
-    S[:, rows, columns] = s * np.where(rows == columns, 1.0, 1 / np.sqrt(2.0))
-    # entries off the diagonal count twice, by half of their squares: |off| is the Frobenius norm; sqrt 2 is rounded, too
-    wrong = longest(off + 4 * U * np.abs(s))
-    floor = floor_of(S)
-    return np.asarray((floor - wrong) - 2 * U * (np.abs(floor) + wrong))
-
-
-def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:
-    """Bounds (c,) from below and above of the norms of cones with rows (c, d, m), see ``dfeas.data.cones``."""
-    if kind == "s":
-        return largest_singular(X)
-    below, above = shortest(X[:, 0]), longest(X[:, 0])
-    if kind == "q":
-        low, high = largest_singular(X[:, 1:])
-        below, above = (below + low) * (1 - 2 * U), (above + high) * UP
-    return below, above
 
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
@@ -79,16 +37,6 @@ CLOSE = 1 - 1e-9
 """A margin by a coarser norm that is larger by this tells nothing new."""
 SHOWN = 3
 """Critical cones that are named."""
-
-
-@dataclass(frozen=True)
-class SameCones:
-    """Some cones of one kind and size."""
-
-    kind: str
-    size: int
-    row: NDArray[np.int64]  # (c,) their first rows, as stored
-    rows: Floats  # (c, d, m)
 
 
 @dataclass(frozen=True, order=True)
@@ -111,6 +59,7 @@ class ConeTally(Tally):
     shifts: float = 0.0  # |A e| times what makes x a member for certain, at most
     weight: float = 0.0  # <e, x>, at least
     zero: int = -1  # first row of a cone of zeros that has a weight
+    inside: float = -np.inf  # the largest of the proved least eigenvalues of x in a cone
 
     def add(self, other: ConeTally) -> None:
         super().add(other)
@@ -120,6 +69,7 @@ class ConeTally(Tally):
         self.shifts += other.shifts
         self.weight += other.weight
         self.zero = other.zero if self.zero < 0 else self.zero
+        self.inside = max(self.inside, other.inside)
 
 
 @dataclass(frozen=True)
@@ -146,7 +96,7 @@ class Cones:
         """All blocks: a cone may have rows in any of them."""
 
     def more(self, certificates: Sequence[Certificate]) -> int:
-        """No read after the first."""
+        """None as a rule; a conflict may need another one, to be proved exactly."""
         return 0
 
     def look(
@@ -179,8 +129,14 @@ class Cones:
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
     ) -> list[Answer]:
-        pairs = zip(part.tallies, certificates, strict=True)
-        return [attempt(_separator if each.kind == "separator" else _weights, tally, data) for tally, each in pairs]
+        answers: list[Answer] = []
+        for tally, each in zip(part.tallies, certificates, strict=True):
+            answers.append(attempt(_separator if each.kind == "separator" else _weights, tally, data))
+            if each.kind == "gordan" and _may_be_balanced(tally, data):
+                closer = read(Inside(DEEP * tally.inside).look, [each]).tallies[0]
+                if is_balanced(closer, _residual(tally, data)[0]):
+                    answers[-1] = _balanced(tally, data)
+        return answers
 
 
 def _cones(label: NDArray[Any], where: str) -> Groups:
@@ -204,33 +160,34 @@ def _cones(label: NDArray[Any], where: str) -> Groups:
     return groups
 
 
-def _pieces(block: Block, cones: Groups) -> Iterator[SameCones]:
+def _pieces(block: Block, cones: Groups) -> Iterator[ConeRows]:
     """Cones of a block, some at a time. Raises CheckFailedError when one is not usable."""
     for kind, size, starts in cones:
-        d = rows_of(kind, size)
-        at_once = max(1, PIECE // (d * block.points.shape[1]))
+        d, dense = rows_of(kind, size), isinstance(block.points, np.ndarray)
+        width = block.points.shape[1] if dense else 1 + block.points.nnz // len(block.label)
+        at_once = max(1, PIECE // (d * width))
         for first in range(0, len(starts), at_once):
             some = starts[first : first + at_once]
-            rows = block.points[some[:, None] + np.arange(d)].astype(np.float64)
-            most = np.abs(rows).max(axis=(1, 2))
+            places = some[:, None] + np.arange(d)
+            rows = block.points[places if dense else places.reshape(-1)].astype(np.float64)
+            found = (Dense if dense else Stored)(kind, size, block.start + some, rows)
+            most = found.most()
             if not (np.isfinite(most).all() and ((most == 0) | ((most > NORMS[0]) & (most < NORMS[1]))).all()):
                 raise CheckFailedError(
                     "a cone has entries that are not finite, or all outside 1e-140 .. 1e140; nothing can be proved"
                 )
-            yield SameCones(kind, size, block.start + some, rows)
+            yield found
 
 
-def _look_at_eigenvalues(tally: ConeTally, cones: SameCones, y: Floats, known: float) -> None:
+def _look_at_eigenvalues(tally: ConeTally, cones: ConeRows, y: Floats, known: float) -> None:
     """Add what some cones show of a separator; ``known`` is a margin that is proved of other cones."""
-    kind, row, rows, m = cones.kind, cones.row, cones.rows, len(y)
-    s = rows @ y
-    off = gamma(m) / (1 - 2 * gamma(m)) * (np.abs(rows) @ np.abs(y)) * UP + 4 * m * TINY
-    least = least_proved(kind, cones.size, s, off)
+    kind, row = cones.kind, cones.row
+    least = least_proved(kind, cones.size, *cones.scores(y))
     proved = least > 0
     if not proved.all():
         tally.wrong = (tally.wrong + row[~proved].tolist())[:WRONG]
         return
-    coarse = longest(longest(rows)) * (np.sqrt(2.0) if kind == "q" else 1.0) * UP
+    coarse = cones.frobenius() * (np.sqrt(2.0) if kind == "q" else 1.0) * UP
     margin = least / coarse
     size_of_y = float(longest(y))
     # the norms are computed for the cones that may be the least
@@ -238,7 +195,7 @@ def _look_at_eigenvalues(tally: ConeTally, cones: SameCones, y: Floats, known: f
     for some in (np.array([first]), np.flatnonzero(np.arange(len(row)) != first)):
         some = some[margin[some] / size_of_y * CLOSE < min(known, tally.margin)]
         if len(some):
-            proper = least[some] / (norms_proved(kind, rows[some])[1] * size_of_y) / UP**2
+            proper = least[some] / (cones.norms(some)[1] * size_of_y) / UP**2
             worst = int(proper.argmin())
             tally.margin = min(tally.margin, float(proper[worst]))
             named = Critical(float(proper[worst]), int(row[some[worst]]), kind, cones.size)
@@ -247,41 +204,50 @@ def _look_at_eigenvalues(tally: ConeTally, cones: SameCones, y: Floats, known: f
 
 def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate: Certificate) -> None:
     """Add the weighted rows of a block that are in the support."""
-    stored, start = block.points, block.start
-    tally.total, tally.spread = np.zeros(stored.shape[1]), np.zeros(stored.shape[1])
-    low, high = np.searchsorted(certificate.support, [start, start + len(stored)])
+    m = block.points.shape[1]
+    tally.total, tally.spread = np.zeros(m), np.zeros(m)
+    for some, x in _weighed(cones, block, certificate):
+        _weigh(tally, some, x)
+
+
+def _weighed(cones: Groups, block: Block, certificate: Certificate) -> Iterator[tuple[ConeRows, Floats]]:
+    """Cones of a block that have weights, some at a time, with x (c, d)."""
+    count, start = block.points.shape[0], block.start
+    low, high = np.searchsorted(certificate.support, [start, start + count])
     if low == high:
         return
-    x, left = np.zeros(len(stored)), np.zeros(len(stored), bool)
+    x, left = np.zeros(count), np.zeros(count, bool)
     here = certificate.support[low:high] - start
     x[here], left[here] = certificate.weights[low:high], True
     touched = [(k, size, first[left[first[:, None] + np.arange(rows_of(k, size))].any(axis=1)]) for k, size, first in cones]
     for some in _pieces(block, touched):
-        places = some.row[:, None] - start + np.arange(some.rows.shape[1])
+        places = some.row[:, None] - start + np.arange(some.dimension)
         left[places] = False
-        _weigh(tally, some, x[places])
+        yield some, x[places]
     if left.any():
         raise CheckFailedError(f"row {start + int(np.flatnonzero(left)[0])} of the support is of no cone")
 
 
-def _weigh(tally: ConeTally, cones: SameCones, x: Floats) -> None:
+def _weigh(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     """Add x (c, d) on the rows of some cones."""
-    kind, size, row, rows = cones.kind, cones.size, cones.row, cones.rows
+    kind, size, row = cones.kind, cones.size, cones.row
     total, spread = tally.sums()
     d, e = x.shape[1], unit(kind, size, x.shape[1])
-    shift = np.maximum(0.0, -least_proved(kind, size, x, np.zeros_like(x)))
+    floor = least_proved(kind, size, x, np.zeros_like(x))
+    shift = np.maximum(0.0, -floor)
+    tally.inside = max(tally.inside, float(floor.max()))
     trace = x @ e
     trace = np.maximum(0.0, trace - gamma(d) * (np.abs(x) @ e) * UP)
-    below, above = norms_proved(kind, rows)
+    below, above = cones.norms(np.arange(len(row)))
     empty = above == 0
     if (empty & (trace > 0)).any() and tally.zero < 0:
         tally.zero = int(row[empty & (trace > 0)][0])
     norm = np.where(empty, 1.0, above)
     factor = x / norm[:, None]
-    flat, weights = rows.reshape(-1, rows.shape[2]), factor.reshape(-1)
-    total += weights @ flat
-    spread += np.abs(weights) @ np.abs(flat)
-    tally.terms += len(flat) + 3
+    sums, magnitudes = cones.sums(factor)
+    total += sums
+    spread += magnitudes
+    tally.terms += cones.terms + 3
     # A e is the sum of ``size`` columns of a semidefinite cone, and a mean of two of a second-order one
     tally.shifts += float((shift * (size if kind == "s" else 1)).sum()) * (1 + gamma(len(row) + 4))
     tally.weight += float((trace * below / norm).sum()) * (1 - gamma(len(row) + 4))
@@ -307,18 +273,57 @@ def _separator(tally: ConeTally, data: Data) -> Check:
     return Check("feasible", "rigorous", margin, 1.0, data.n, 0, text)
 
 
-def _weights(tally: ConeTally, data: Data) -> Check:
+def _residual(tally: ConeTally, data: Data) -> tuple[float, Floats]:
+    """|Ax| at most, of the x that is a member for certain, and what that allows for rounding (m,)."""
     total, spread = tally.sums()
+    terms = tally.terms + data.m + 10
+    rounding = 2 * gamma(terms) * spread * UP + terms * 2.0**-500
+    return (float(longest(np.abs(total) + rounding)) + tally.shifts * (1 + gamma(terms)) * UP) * UP, rounding
+
+
+def _may_be_balanced(tally: ConeTally, data: Data) -> bool:
+    """Whether x is further inside some cone than its image is long: no singular value is above the root of their number."""
+    return data.m <= WIDEST and tally.zero < 0 < tally.inside and _residual(tally, data)[0] < tally.inside * tally.cones**0.5
+
+
+def _balanced(tally: ConeTally, data: Data) -> Check:
+    names = ", ".join(f"{_named(tally, cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+    text = f"an x in the cones has Ax = 0, so no y has A*y inside of all {tally.cones} cones (critical, by weight: {names})"
+    return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Looks at the cones in which the weights have least eigenvalues above a level."""
+
+    level: float
+
+    def look(
+        self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
+    ) -> list[Node[Tallies]]:
+        """What blocks first .. stop-1 show of each."""
+
+        def looked(block: Block) -> Tallies:
+            cones, shown = _cones(block.label, f"{data.where}: block {block.index}"), Tallies(block.checksums, [])
+            for certificate in certificates:
+                tally = InteriorTally()
+                for some, x in _weighed(cones, block, certificate):
+                    tally.add(looked_at(some, x, self.level))
+                shown.tallies.append(tally)
+            return shown
+
+        return nodes_of((first + place, looked(block)) for place, block in blocks(data, range(first, stop), stopped))
+
+
+def _weights(tally: ConeTally, data: Data) -> Check:
     if tally.zero >= 0:
         row = tally.zero - sum(tally.padding[: tally.zero // data.block_rows])
         text = f"the cone at row {row} has zeros only, so no y has A*y inside of it"
         return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
     if not tally.weight > 0:
         raise CheckFailedError("the weights are no element of the cones: <e, x> is not positive")
-    terms = tally.terms + data.m + 10
-    rounding = 2 * gamma(terms) * spread * UP + terms * 2.0**-500
-    size = (float(longest(np.abs(total) + rounding)) + tally.shifts * (1 + gamma(terms)) * UP) * UP
-    weight = tally.weight * (1 - gamma(terms))
+    size, rounding = _residual(tally, data)
+    weight = tally.weight * (1 - gamma(tally.terms + data.m + 10))
     upper = size / weight * (1 + 4 * U)
     names = ", ".join(f"{_named(tally, cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {tally.cones} cones"

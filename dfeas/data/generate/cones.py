@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones import Group, elements, groups_of, norms_of, unit
+from dfeas.data.cone_norms import norms_of
+from dfeas.data.cones import Group, elements, groups_of, unit
 from dfeas.data.generate.points import FLOATS, Generated
 from dfeas.data.storage.places import Place
 from dfeas.data.writers.cones import ConeWriter, Placing, Product

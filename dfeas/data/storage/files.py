@@ -1,8 +1,9 @@
 """Files: the format of each kind, put in their place whole or not at all, JSON that somebody wrote, links out of a folder.
 
 A number grows when an older dfeas would misread the file; a key more does not need that. Datasets and certificates are written
-in format 2 only where they have names of features, in format 1 without. A file without a number is of format 0: of before there
-were numbers, which dfeas reads, too. Scores, dual variables and pages are for others to read, and have none.
+in format 2 only where they have names of features, in format 1 without; datasets of sparse cones in format 3. A file without a
+number is of format 0: of before there were numbers, which dfeas reads, too. Scores, dual variables and pages are for others to
+read, and have none.
 
 A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such,
 ``{str: shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 KEY = "format"
 """Of a number in a file, whatever its kind."""
 
-DATASET = 2
+DATASET = 3
 CERTIFICATE = 2
 RESULT = 1
 RACE = 1
@@ -48,6 +49,9 @@ CHECKPOINT = 1
 
 NAMED, PLAIN = 2, 1
 """Formats of datasets and certificates with names of features, which an older dfeas would not compare, and without."""
+
+SPARSE_CONES = 3
+"""Format of datasets of cones whose rows are sparse: before there were any, such a header was taken for that of points."""
 
 
 def require_readable(where: object, number: Any, newest: int) -> None:

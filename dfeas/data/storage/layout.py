@@ -4,12 +4,14 @@ The first row of a cone has the code ``4 size + kind``, its other rows 0. A cone
 ``PADDING``, fill a block up. Kinds and sizes are those of SCS: an entry of the orthant (``l``), a second-order cone of so many
 rows (``q``), the lower triangle of a semidefinite matrix of that order (``s``).
 
-OUT/zarr.json          attributes: the header below; of format 2 where it has names of features, otherwise of format 1
+OUT/zarr.json          attributes: the header below; of format 2 where it has names of features, 3 of cones whose
+                               rows are sparse, otherwise 1
 OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``writers.sparse``
 OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``; of cones int32,
                                their codes
 OUT/norm               (n,)    float64, Euclidean norms of the stored points; of the rows of a cone its norm
-OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
+OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm; of sparse rows of indptr as
+                               int64 from 0 on, indices and data, be they points or rows of cones
 OUT/dfeas.complete     written last: the fingerprint, and a hash of the whole header
 """
 

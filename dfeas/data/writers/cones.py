@@ -4,23 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import cast, stored_dtype
-from dfeas.data.cones import cone_norms
+from dfeas.data.cone_norms import cone_norms
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.storage.layout import CODE, MOST_ORDER, PADDING, ConeTable, Header, code, default_block_rows, rows_of
+from dfeas.data.storage.files import SPARSE_CONES
+from dfeas.data.storage.layout import (
+    CODE,
+    MOST_ORDER,
+    PADDING,
+    SPARSE_BELOW,
+    ConeTable,
+    Header,
+    code,
+    default_block_rows,
+    rows_of,
+    sparse_block_rows,
+)
+from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of, index_size
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable
+from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError
-from dfeas.linalg.points import Floats, Points, is_dense, norms
+from dfeas.linalg import csr
+from dfeas.linalg.csr import spread
+from dfeas.linalg.points import Floats, Points, is_dense, norms, row_slice, stacked
 from dfeas.passes.block import Block
 from dfeas.passes.survey import Summary, Survey
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 LEAST_WIDTH = 32
 """Blocks are no longer than those of so many features: a scan has elements and matrices of all rows beside the points."""
@@ -90,11 +110,16 @@ class Product:
             counts[kind, size] = counts.get((kind, size), 0) + many
         return ConeTable(tuple((kind, size, many) for (kind, size), many in counts.items()))
 
-    def block_rows(self, m: int, itemsize: int) -> int:
-        """Rows of a block: about the usual, and whole cones of the size that most rows are of."""
+    def block_rows(self, m: int, itemsize: int, entries: float | None = None) -> int:
+        """Rows of a block, of so many ``entries`` each where they are sparse: about the usual, and whole cones of the size that
+        most rows are of.
+        """
         table = self.table
         kind, size, _ = max(table.counts, key=lambda entry: rows_of(*entry[:2]) * entry[2])
-        usual, of_most = default_block_rows(max(m, LEAST_WIDTH), itemsize, table.rows), rows_of(kind, size)
+        width, of_most = LEAST_WIDTH if entries is not None else max(m, LEAST_WIDTH), rows_of(kind, size)
+        usual = default_block_rows(width, itemsize, table.rows)
+        if entries is not None:
+            usual = min(usual, sparse_block_rows(entries, itemsize + index_size(m), table.rows))
         return table.rows if usual == table.rows else max(table.largest, usual // of_most * of_most)
 
 
@@ -155,8 +180,31 @@ class Placing:
         return source
 
 
-Rows = Callable[[int, int], NDArray[Any]]
-"""Rows first .. stop-1 of a product (b, m), dense."""
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a product as they will be stored."""
+
+    read: Callable[[int, int], Points]  # rows first .. stop-1 (b, m)
+    m: int
+    dtype: np.dtype[Any]
+    entries: float | None = None  # stored ones of a row on average, where they are sparse
+
+    def placing(self, product: Product) -> Placing:
+        """Where they lie in blocks of their own."""
+        return Placing(product, product.block_rows(self.m, self.dtype.itemsize, self.entries))
+
+    def block(self, placing: Placing, index: int) -> tuple[Points, NDArray[np.int32]]:
+        """Rows (b, m) of a block, padding included, and their codes (b,)."""
+        here = slice(index * placing.block_rows, min((index + 1) * placing.block_rows, placing.n))
+        source = placing.source[here]
+        some = source >= 0
+        first, stop = (int(source[some][0]), int(source[some][-1]) + 1) if some.any() else (0, 0)
+        stored = self.read(first, stop)
+        if not is_dense(stored):
+            return spread(stored, some), placing.label[here]
+        points = np.zeros((len(source), self.m), self.dtype)
+        points[some] = stored
+        return points, placing.label[here]
 
 
 class ConeWriter(DatasetWriter):
@@ -170,13 +218,26 @@ class ConeWriter(DatasetWriter):
         return surveyed(start, points, label)
 
     def _finish_points(self) -> dict[str, Any]:
-        return {"cones": self._table}
+        return {**super()._finish_points(), "cones": self._table}
+
+
+class SparseConeWriter(ConeWriter, SparseWriter):
+    """The same of sparse rows."""
+
+    @property
+    def format(self) -> int:
+        return SPARSE_CONES
+
+
+def writer_of(path: Any, placing: Placing, rows: Rows) -> ConeWriter:
+    """Who writes such rows."""
+    return (ConeWriter if rows.entries is None else SparseConeWriter)(path, placing, rows.m, rows.dtype)
 
 
 def surveyed(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
     """Norms (b,) of the cones of a block, and what is wrong with it. A cone of zeros is none of the zero points."""
-    assert is_dense(points), "cones are stored dense"
-    finite = points.dtype.kind != "f" or bool(np.isfinite(points).all())
+    stored = points if is_dense(points) else points.data
+    finite = stored.dtype.kind != "f" or bool(np.isfinite(stored).all())
     norm = cone_norms(points, label) if finite else norms(points)
     summary = Survey().scan(Block.of(start, points, label, norm))
     return norm, replace(summary, zero=0, first_zero=(), positive=0)
@@ -226,23 +287,12 @@ def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progr
 
 def ingest_product(X: Any, product: Product, out: str | Path, progress: Progress | None = None) -> Header:
     """The same, of cones that are known."""
-    rows, m, dtype = read_product(X, product)
-    placing = Placing(product, product.block_rows(m, dtype.itemsize))
+    rows = read_product(X, product)
+    placing = rows.placing(product)
     with output_place(out) as path:
-        target = ConeWriter(path, placing, m, dtype)
-        fill(target, lambda index: block_of(placing, index, rows, m, dtype), progress)
+        target = writer_of(path, placing, rows)
+        fill(target, lambda index: rows.block(placing, index), progress)
         return target.finish(())
-
-
-def block_of(placing: Placing, index: int, rows: Rows, m: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Rows (b, m) of a block, padding included, and their codes (b,)."""
-    here = slice(index * placing.block_rows, min((index + 1) * placing.block_rows, placing.n))
-    source = placing.source[here]
-    some = source >= 0
-    points = np.zeros((len(source), m), dtype)
-    if some.any():
-        points[some] = rows(int(source[some][0]), int(source[some][-1]) + 1)
-    return points, placing.label[here]
 
 
 def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
@@ -274,35 +324,45 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
     feasible
     """
     product = Product.from_scs(cone)
-    rows, m, dtype = read_product(X, product)
-    placing = Placing(product, product.block_rows(m, dtype.itemsize))
+    rows = read_product(X, product)
+    placing = rows.placing(product)
     n, block_rows = placing.n, placing.block_rows
     blocks = range(-(-n // block_rows))
-    if isinstance(X, np.ndarray) and n == len(X) and X.dtype == dtype and X.flags.c_contiguous:
-        points: NDArray[Any] = X
+    if isinstance(X, np.ndarray) and n == len(X) and X.dtype == rows.dtype and X.flags.c_contiguous:
+        points: Points = X
     else:
-        points = np.concatenate([block_of(placing, index, rows, m, dtype)[0] for index in blocks])
+        points = stacked([rows.block(placing, index)[0] for index in blocks])
     norm = np.empty(n)
     for index in blocks:
         here = slice(index * block_rows, min((index + 1) * block_rows, n))
-        norm[here], summary = surveyed(here.start, points[here], placing.label[here])
+        norm[here], summary = surveyed(here.start, row_slice(points, here), placing.label[here])
         refuse_unusable(summary, "X")
+    if is_dense(points):
+        held: dict[str, Any] = {"points": array_reader("X", points, block_rows)}
+    else:
+        ends = np.append(points.indptr[:-1:block_rows], points.indptr[-1]).astype(np.int64)
+        entries = Entries.of(n, ends, block_rows, rows.dtype.itemsize, index_size(rows.m))
+        held = {"points": CsrRows(points, block_rows, rows.dtype, cast), "entries": entries}
     return Dataset(
         where="X",
         n=n,
-        m=m,
-        dtype=dtype,
+        m=rows.m,
+        dtype=rows.dtype,
         block_rows=block_rows,
-        points=array_reader("X", points, block_rows),
         labels=array_reader("label", placing.label, block_rows),
         stored_norms=array_reader("norm", norm, block_rows),
         cones=product.table,
+        **held,
     )
 
 
-def read_product(X: Any, product: Product) -> tuple[Rows, int, np.dtype[Any]]:
-    """Rows of a product, their width and type. Raises BadInputError when the numbers do not add up."""
-    source: Any = X.tocsr() if hasattr(X, "tocsr") else X
+def read_product(X: Any, product: Product) -> Rows:
+    """Rows of a product; a sparse matrix that is sparse enough stays one.
+
+    Raises BadInputError when the numbers do not add up.
+    """
+    sparse = hasattr(X, "tocsr")
+    source: Any = scipy.sparse.csr_array(X) if sparse else X
     if not hasattr(source, "dtype"):
         source = np.asarray(source)
     if np.ma.isMaskedArray(source):
@@ -314,9 +374,29 @@ def read_product(X: Any, product: Product) -> tuple[Rows, int, np.dtype[Any]]:
             "k (k + 1) / 2 rows, its lower triangle; cone and X must agree"
         )
     dtype = stored_dtype(np.dtype(source.dtype), "X")
+    if sparse:
+        source = _tidied(source, dtype)
+        if source.nnz < SPARSE_BELOW * n * m:
+            return Rows(partial(_sparse_rows, source), m, dtype, source.nnz / n)
 
     def rows(first: int, stop: int) -> NDArray[Any]:
         some = source[first:stop]
-        return cast(np.asarray(some.toarray() if hasattr(some, "toarray") else some)).astype(dtype, copy=False)
+        return cast(np.asarray(some.toarray() if sparse else some)).astype(dtype, copy=False)
 
-    return rows, m, dtype
+    return Rows(rows, m, dtype)
+
+
+def _sparse_rows(X: csr_array, first: int, stop: int) -> csr_array:
+    """Some rows, with indices of the type that is stored."""
+    some = csr.rows_of(X, slice(first, stop))
+    return block_of(some.data, some.indices, some.indptr.astype(np.int64), X.shape[1])
+
+
+def _tidied(X: csr_array, dtype: np.dtype[Any]) -> csr_array:
+    """In the type that is stored, without zeros. Raises BadInputError for no CSR matrix."""
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise BadInputError(f"X: not a CSR matrix: {error}") from None
+    tidy = csr.tidied(X)
+    return csr.with_data(tidy, cast(tidy.data, "X").astype(dtype, copy=False))

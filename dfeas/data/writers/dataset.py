@@ -147,6 +147,11 @@ class DatasetWriter:
         self._arrays["X"] = created(self._group, "X", (self.n, self.m), self.block_rows, self.dtype, fill)
 
     @property
+    def format(self) -> int:
+        """Number of the format that is written."""
+        return NAMED if self._features else PLAIN
+
+    @property
     def blocks(self) -> int:
         """Number of blocks that ``n`` points make."""
         return -(-self.n // self.block_rows)
@@ -243,7 +248,7 @@ class DatasetWriter:
         more = self._finish_points()
         store_whole(self._group, "checksum", checksums)
         header = Header(
-            format=NAMED if self._features else PLAIN,
+            format=self.format,
             n=self.n,
             m=self.m,
             dtype=self.dtype.name,

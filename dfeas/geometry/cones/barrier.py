@@ -15,10 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.data.cones import Group, elements, groups_of, least, length, matrices, unit
-from dfeas.linalg.points import Floats, Indices
+from dfeas.data.cones import Group, groups_of
+from dfeas.geometry.cones.curvature import part_of
+from dfeas.geometry.cones.parts import DensePart, Part
+from dfeas.linalg import csr
+from dfeas.linalg.points import Floats, Indices, Tile, picked, stacked
 
 GROWTH = 8.0
 """Of tau."""
@@ -30,8 +34,8 @@ FARTHEST = 1e24
 """Tau beyond which float64 tells nothing."""
 STEPS = 400
 """Newton steps at most."""
-AT_ONCE = 1 << 18
-"""Entries of cones whose curvature is found at a time."""
+WIDE = 300
+"""Entries of a step above which its matrix is factorised by Cholesky, in half of the time."""
 SETTLED = 1e-9
 """|Ax| below which the cones have no separator, as far as float64 tells."""
 
@@ -42,15 +46,14 @@ class Kept:
 
     index: Indices  # (r,) of the stored rows, ascending
     label: NDArray[np.int32]  # (r,) codes
-    rows: Floats  # (r, m)
+    rows: Tile  # (r, m), sparse where they are stored so
 
     def joined(self, other: Kept) -> Kept:
         """Both, in the order of the rows."""
         index = np.concatenate([self.index, other.index])
         order = np.argsort(index, kind="stable")
-        return Kept(
-            index[order], np.concatenate([self.label, other.label])[order], np.concatenate([self.rows, other.rows])[order]
-        )
+        rows = picked(stacked([self.rows, other.rows]), order)
+        return Kept(index[order], np.concatenate([self.label, other.label])[order], rows)
 
     def cones(self) -> Indices:
         """The cone (r,) that each row is of, counted from 0."""
@@ -67,11 +70,6 @@ class Kept:
         return self.take(~np.isin(first, other.index))
 
 
-def none(m: int) -> Kept:
-    """No cones, of columns with m entries."""
-    return Kept(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, m)))
-
-
 @dataclass(frozen=True, slots=True)
 class Widest:
     """What was found for some cones."""
@@ -80,84 +78,6 @@ class Widest:
     low: float  # least eigenvalue of A*y
     upper: float  # |Ax|
     x: Floats  # (r,) in K, of trace 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Cones of one kind and size."""
-
-    group: Group
-    D: Floats  # (c, d, m + 1): rows, and -e for t
-
-    def element(self, z: Floats) -> Floats:
-        """A*y - t e (c, d)."""
-        return np.asarray(self.D @ z)
-
-    def value(self, s: Floats) -> float:
-        """-log det; inf outside the cone."""
-        if self.group.kind == "l":
-            return float(-np.log(s).sum()) if (s > 0).all() else np.inf
-        if self.group.kind == "q":
-            radius = length(s[:, 1:])
-            inside = (s[:, 0] > radius).all()
-            return float(-np.log((s[:, 0] - radius) * (s[:, 0] + radius)).sum()) if inside else np.inf
-        try:
-            factor = np.linalg.cholesky(matrices(s, self.group.size))
-        except np.linalg.LinAlgError:
-            return np.inf
-        return float(-2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum())
-
-    def inverse(self, s: Floats) -> Floats:
-        """Minus the gradient of the barrier (c, d): an element of the cone."""
-        if self.group.kind == "l":
-            return 1 / s
-        if self.group.kind == "q":
-            radius = length(s[:, 1:])
-            mirrored = -s
-            mirrored[:, 0] = s[:, 0]
-            return np.asarray(2 * mirrored / ((s[:, 0] - radius) * (s[:, 0] + radius))[:, None])
-        return elements(np.asarray(np.linalg.inv(matrices(s, self.group.size))))
-
-    def turned(self, s: Floats, u: Floats) -> Floats:
-        """The Hessian of the barrier in s, times elements u (c, d)."""
-        if self.group.kind == "l":
-            return u / s**2
-        if self.group.kind == "q":
-            inverse, radius = self.inverse(s), length(s[:, 1:])
-            image = u.copy()
-            image[:, 0] *= -1
-            image *= (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None]
-            return np.asarray(image + inverse * (inverse * u).sum(axis=1)[:, None])
-        k = self.group.size
-        square = np.linalg.inv(matrices(s, k))
-        return elements(np.asarray(square @ matrices(u, k) @ square))
-
-    def curvature(self, s: Floats) -> Floats:
-        """The Hessian of the barrier in (y, t), (m + 1, m + 1)."""
-        count, d, width = self.D.shape
-        at_once = max(1, AT_ONCE // (d * width))
-        total = np.zeros((width, width))
-        for first in range(0, count, at_once):
-            some = slice(first, first + at_once)
-            total += self._curved(self.D[some], s[some])
-        return total
-
-    def _curved(self, D: Floats, s: Floats) -> Floats:
-        count, d, width = D.shape
-        if self.group.kind == "l":
-            half = (D / s[:, :, None]).reshape(count, width)
-            return np.asarray(half.T @ half)
-        if self.group.kind == "q":
-            inverse, radius = self.inverse(s), length(s[:, 1:])
-            turned = D * (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None, None]
-            turned[:, 0] = -turned[:, 0]
-            turned += inverse[:, :, None] * (inverse[:, None, :] @ D)
-            return np.asarray(D.reshape(count * d, width).T @ turned.reshape(count * d, width))
-        k = self.group.size
-        below = np.linalg.inv(np.linalg.cholesky(matrices(s, k)))[:, None]
-        half = below @ matrices(np.swapaxes(D, 1, 2), k) @ np.swapaxes(below, 2, 3)
-        half = np.swapaxes(half, 0, 1).reshape(width, count * k * k)
-        return np.asarray(half @ half.T)
 
 
 def widest(kept: Kept, share: float) -> Widest:
@@ -171,14 +91,14 @@ def widest(kept: Kept, share: float) -> Widest:
     z, tau = np.append(np.zeros(m), -1.0), float(rank + 1)
     best: Widest | None = None
     for _ in range(STEPS):
-        gradient, curvature, x = _local(parts, z, tau, kept)
+        gradient, curvature, x, s = _local(parts, z, tau, kept)
         step = _newton(gradient, curvature)
         decrement = -float(gradient @ step)
         if not np.isfinite(decrement) or tau > FARTHEST:
             break
         if decrement < SHORT:
-            for part in parts:
-                x[part.group.rows()] -= part.turned(part.element(z), part.element(step))
+            for part, element in zip(parts, s, strict=True):
+                x[part.group.rows()] -= part.turned(element, part.element(step))
         best = _better(best, parts, z, x, kept)
         if (best.low > 0 and best.low >= share * best.upper) or best.upper <= SETTLED:
             break
@@ -194,41 +114,48 @@ def widest(kept: Kept, share: float) -> Widest:
     return best
 
 
-def _part(kept: Kept, group: Group) -> _Part:
-    rows = kept.rows[group.rows()]
-    down = np.broadcast_to(-unit(group.kind, group.size)[:, None], (*rows.shape[:2], 1))
-    return _Part(group, np.concatenate([rows, down], axis=2))
+def _part(kept: Kept, group: Group) -> Part:
+    rows = kept.rows
+    if isinstance(rows, np.ndarray):
+        return DensePart.of(group, np.asarray(rows[group.rows()], np.float64))
+    return part_of(group, csr.picked(rows, group.rows().reshape(-1)))
 
 
-def _local(parts: list[_Part], z: Floats, tau: float, kept: Kept) -> tuple[Floats, Floats, Floats]:
-    """Gradient, Hessian, and the inverses (r,) of all elements."""
+def _local(parts: list[Part], z: Floats, tau: float, kept: Kept) -> tuple[Floats, Floats, Floats, list[Floats]]:
+    """Gradient, Hessian, the inverses (r,) of all elements, and these."""
     m = len(z) - 1
     gradient = np.append(tau * z[:m], -tau)
     curvature = np.diag(np.append(np.full(m, tau), 0.0))
-    x = np.zeros(len(kept.index))
+    x, elements = np.zeros(len(kept.index)), []
     for part in parts:
         s = part.element(z)
         inverse = part.inverse(s)
-        gradient -= part.D.reshape(-1, m + 1).T @ inverse.reshape(-1)
+        gradient -= part.pulled(inverse)
         curvature += part.curvature(s)
         x[part.group.rows()] = inverse
-    return gradient, curvature, x
+        elements.append(s)
+    return gradient, curvature, x, elements
 
 
 def _newton(gradient: Floats, curvature: Floats) -> Floats:
     scale = 1 / np.sqrt(np.diag(curvature))
     scaled = curvature * scale[:, None] * scale
+    if len(scaled) > WIDE:
+        factor, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1, overwrite_a=1)
+        if not failed:
+            return np.asarray(-scale * scipy.linalg.lapack.dpotrs(factor, scale * gradient, lower=1)[0])
+        scaled = curvature * scale[:, None] * scale
     try:
         return np.asarray(-scale * np.linalg.solve(scaled, scale * gradient))
     except np.linalg.LinAlgError:
         return np.full_like(gradient, np.nan)
 
 
-def _objective(parts: list[_Part], z: Floats, tau: float) -> float:
+def _objective(parts: list[Part], z: Floats, tau: float) -> float:
     return tau * (float(z[:-1] @ z[:-1]) / 2 - float(z[-1])) + sum(part.value(part.element(z)) for part in parts)
 
 
-def _searched(parts: list[_Part], z: Floats, step: Floats, tau: float, decrement: float) -> Floats | None:
+def _searched(parts: list[Part], z: Floats, step: Floats, tau: float, decrement: float) -> Floats | None:
     """The first of halved steps that stays inside and descends; None where rounding lets none do so."""
     before, size = _objective(parts, z, tau), 1.0
     while size > 1e-10:
@@ -238,14 +165,14 @@ def _searched(parts: list[_Part], z: Floats, step: Floats, tau: float, decrement
     return None
 
 
-def _better(best: Widest | None, parts: list[_Part], z: Floats, x: Floats, kept: Kept) -> Widest:
+def _better(best: Widest | None, parts: list[Part], z: Floats, x: Floats, kept: Kept) -> Widest:
     """The best y and the best x so far."""
     y = z[:-1]
     size = float(np.linalg.norm(y))
     low = -1.0
     if size > 0:
-        low = min(float(least(p.group.kind, p.group.size, p.D[:, :, :-1] @ (y / size)).min()) for p in parts)
-    trace = -sum(float((x[p.group.rows()] * p.D[:, :, -1]).sum()) for p in parts)
+        low = min(part.low(y / size, float(z[-1]) / size) for part in parts)
+    trace = sum(part.trace(x[part.group.rows()]) for part in parts)
     upper = float(np.linalg.norm(kept.rows.T @ (x / trace)))
     if best is None:
         start = y / size if size > 0 else np.eye(len(y))[0]

@@ -37,7 +37,8 @@ import numpy as np
 
 from dfeas.data.cones import Group, Spectrum, groups_of, pieces
 from dfeas.geometry.cones.batch import Batch
-from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dense, dots, times
+from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dots, in_type, picked, times
+from dfeas.linalg.points import combined as combinations
 from dfeas.methods.protocol import Mixture
 from dfeas.passes.block import Block, in_precision
 from dfeas.passes.softmin import Softmin, SoftminAnswer, SoftminPartial
@@ -64,12 +65,12 @@ def fast_scores(block: Block, questions: Array, factor: Floats, single: bool) ->
 def exact_scores(block: Block, rows: Indices, y: Floats, factor: Floats) -> Floats:
     """Scores (c, d) of rows (c, d) in float64, each by one fixed order of summation: the same bits in any partition."""
     flat = rows.reshape(-1)
-    return np.asarray(dots(block.points[flat], y) * factor[flat]).reshape(rows.shape)
+    return np.asarray(dots(picked(block.points, flat), y) * factor[flat]).reshape(rows.shape)
 
 
 def combined(block: Block, rows: Indices, weights: Floats, factor: Floats) -> Floats:
     """sum of weights (r,) times scaled rows (r,), a vector (m,), in float64."""
-    return np.asarray((weights * factor[rows]) @ block.points[rows].astype(np.float64))
+    return combinations(weights * factor[rows], in_type(picked(block.points, rows), np.float64))
 
 
 @dataclass
@@ -206,7 +207,7 @@ class SpectralSoftmin(Softmin):
         moment = partial.moment[self._soft]
         if FEW * np.count_nonzero(weights) < weights.size:
             some = np.flatnonzero(weights.any(axis=0))
-            moment += weights[:, some].astype(np.float64) @ dense(points[some])
+            moment += combinations(weights[:, some].astype(np.float64), in_type(picked(points, some), np.float64))
         else:
             add_combinations(moment, weights, points)
         partial.moment[self._soft] = moment

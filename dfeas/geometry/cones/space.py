@@ -267,7 +267,7 @@ def _kept_bytes(method: AnyMethod, load: Load, facts: Facts, margin: float) -> f
     cones = load.dataset.cones
     assert cones is not None, "cones"
     if method.traits.columns:
-        return float(Rows(facts.m, facts.memory, cones.largest).usual_bytes)
+        return float(Rows(facts.m, facts.memory, cones.largest, facts.entries).usual_bytes)
     passes = min(load.max_passes, _usual(method, facts, margin))
     of_point = 0.0 if method.traits.weighs_all else 8 * cones.rows / cones.many  # extreme points are remembered
     return method.kept_bytes(facts, passes) + of_point * passes
@@ -279,7 +279,7 @@ def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
     trial = np.ones((TRIED_ROWS, min(facts.m, 1000)))
     with one_thread():
         best = least_seconds(lambda: trial.T @ trial)
-    rows = Rows(facts.m, facts.memory, dataset.cones.largest).usual
+    rows = Rows(facts.m, facts.memory, dataset.cones.largest, facts.entries).usual
     return STEPS * 2 * best * min(rows, dataset.n) / TRIED_ROWS * (facts.m / trial.shape[1]) ** 2
 
 
@@ -293,7 +293,8 @@ def missing_for_cones(method: str, dataset: Dataset, memory: int) -> int:
     """Bytes of memory that a method needs, where they are more than there are; otherwise 0."""
     assert dataset.cones is not None, "cones"
     if CONE_METHODS[method].traits.columns:
-        rows = Rows(dataset.m, memory // 4, dataset.cones.largest)
+        facts = facts_of(dataset, memory)
+        rows = Rows(facts.m, facts.memory, dataset.cones.largest, facts.entries)
         return 0 if rows.fits else 4 * rows.least_memory
     need = POINT_BYTES * dataset.n if CONE_METHODS[method].traits.weighs_all else 0
     return need if need > memory else 0

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.cones import groups_of
-from dfeas.geometry.cones.barrier import SETTLED, Kept, none, widest
+from dfeas.geometry.cones.barrier import SETTLED, Kept, widest
 from dfeas.geometry.cones.batch import Batch
+from dfeas.geometry.cones.curvature import DENSE_BYTES
 from dfeas.geometry.cones.softmin import factors, fast_scores
-from dfeas.linalg.points import Floats, Indices, dense
+from dfeas.linalg.points import Floats, Indices, dense, is_dense, picked, times_rows
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.working_set import WorkingSet, WorkingSetState
 from dfeas.passes.block import Block
@@ -41,6 +42,12 @@ ANSWERED = 8
 """Of the rows that memory holds one in so many is in an answer: some answers wait to be merged."""
 
 
+NEWTON = 32
+"""Bytes for each entry of the matrix of a Newton step: the matrix, and what is made of it. Dense rows take more."""
+MATRICES = 192
+"""Bytes for each row of the largest cone whose rows are sparse: a dozen matrices of its order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows of whole cones that memory holds, and needs."""
@@ -48,10 +55,22 @@ class Rows:
     m: int
     memory: int  # bytes for what a method keeps
     largest: int = 1  # rows of the largest cone
+    entries: float = 0.0  # stored ones of a sparse row, on average; 0 of dense ones
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row in memory."""
+        return 12 * self.entries + 24 if self.entries else 8 * self.m
+
+    @property
+    def solver_bytes(self) -> int:
+        """Bytes of the solver that do not depend on how many sparse rows there are."""
+        arrays = min(8 * DENSE_BYTES, 48 * self.largest * self.m)
+        return NEWTON * (self.m + 1) ** 2 + MATRICES * self.largest + arrays if self.entries else 0
 
     @property
     def most(self) -> int:
-        return max(1, self.memory // (8 * self.m * COPIES))
+        return max(1, int((self.memory - self.solver_bytes) / (self.row_bytes * COPIES)))
 
     @property
     def answered(self) -> int:
@@ -61,7 +80,7 @@ class Rows:
     @property
     def least_memory(self) -> int:
         """Bytes without which it is of no use: for a sample, and for three of the largest cones."""
-        return 8 * self.m * COPIES * max(LEAST * self.m, 3 * self.largest)
+        return int(self.row_bytes * COPIES * max(LEAST * self.m, 3 * self.largest)) + self.solver_bytes
 
     @property
     def fits(self) -> bool:
@@ -76,7 +95,7 @@ class Rows:
     @property
     def usual_bytes(self) -> int:
         """Bytes that these take, with answers."""
-        return 8 * self.m * (COPIES * self.usual + ANSWERED * self.answered)
+        return int(self.row_bytes * (COPIES * self.usual + ANSWERED * self.answered)) + self.solver_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +135,8 @@ class SelectCones:
             values.append(value[kept])
             sizes.append(np.full(int(kept.sum()), group.dimension))
         if not starts:
-            return Selected(0, np.empty(0), none(block.dimension))
+            none = np.zeros(0, np.int64)
+            return Selected(0, np.empty(0), _kept(block, none, factor))
         start, value, size = np.concatenate(starts), np.concatenate(values), np.concatenate(sizes)
         quota = min(self.quota, self.cap)
         order = np.lexsort((start, value)) if self.y.any() else _spread(start, size, quota)
@@ -125,8 +145,7 @@ class SelectCones:
         rows = np.concatenate(
             [np.arange(a, a + d) for a, d in zip(start[chosen], size[chosen], strict=True)] or [np.empty(0, np.int64)]
         )
-        cones = Kept(block.start + rows, block.label[rows].astype(np.int32), dense(block.points[rows]) * factor[rows, None])
-        return Selected(int((value <= 0).sum()), value[chosen], cones)
+        return Selected(int((value <= 0).sum()), value[chosen], _kept(block, rows, factor))
 
     def merge(self, first: Selected, second: Selected) -> Selected:
         if len(first.least) and len(second.least) and first.cones.index[0] > second.cones.index[0]:
@@ -143,6 +162,13 @@ class SelectCones:
 
     def finish(self, partial: Selected) -> Selected:
         return partial
+
+
+def _kept(block: Block, rows: Indices, factor: Floats) -> Kept:
+    """Some rows (r,) of whole cones of a block, scaled."""
+    some = picked(block.points, rows)
+    scaled = dense(some) * factor[rows, None] if is_dense(some) else times_rows(some, factor[rows])
+    return Kept(block.start + rows, block.label[rows].astype(np.int32), scaled)
 
 
 def _within(size: Indices, most: int) -> NDArray[np.bool_]:
@@ -192,7 +218,7 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
     traits: Traits = Traits("working-set", cones=1.0, columns=True)
 
     def init(self, facts: Facts) -> ConeWorkingSetState:
-        return ConeWorkingSetState(facts=facts, cap=Rows(facts.m, facts.memory).most, y=np.zeros(facts.m))
+        return ConeWorkingSetState(facts=facts, cap=Rows(facts.m, facts.memory, 1, facts.entries).most, y=np.zeros(facts.m))
 
     def ask(self, state: ConeWorkingSetState) -> Question:
         """A sample, or what W lacks."""
@@ -202,7 +228,7 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
             cap = min(max(1, state.cap // 2), SAMPLED * m)
             select = SelectCones(state.y, np.inf, cap, max(1, -(-cap // count)))
             return Partial(select, tuple(sorted({blocks * i // count for i in range(count)})))
-        cap = max(1, min(state.cap - len(kept.index), Rows(m, state.facts.memory).answered))
+        cap = max(1, min(state.cap - len(kept.index), Rows(m, state.facts.memory, 1, state.facts.entries).answered))
         return together([Softmin(state.y[:, None], np.zeros(1)), SelectCones(state.y, state.low * state.share, cap, cap)])
 
     def sampled(self, state: ConeWorkingSetState, answer: Selected) -> Kept:

@@ -274,7 +274,7 @@ def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Ca
         return outcome
     better = certificate_of(dataset, face, near)
     (proved,) = session.checking([better])
-    reads = outcome.reads + face.reads + session.checking.reads([better])
+    reads = outcome.reads + face.reads + session.checking.last_reads
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
         return replace(outcome, reads=reads)
     tolerance = request.margin_tolerance

@@ -21,9 +21,14 @@ class TestConeMethods(MethodTests):
     def method(self, name: str) -> Any:
         return dfeas.CONE_METHODS[name]
 
-    def instance(self, family: str) -> Instance:
+    def rows(self, family: str) -> tuple[np.ndarray, Any]:
+        """As an array, and as they are given."""
         X = problem(np.random.default_rng(1), self.cone, 4, self.families[family])
-        A, dataset = scaled(X, self.cone), dfeas.from_scs(X, self.cone)
+        return X, X
+
+    def instance(self, family: str) -> Instance:
+        X, given = self.rows(family)
+        A, dataset = scaled(X, self.cone), dfeas.from_scs(given, self.cone)
         source = Placing(Product.from_scs(self.cone), dataset.block_rows).source
         engine = ConeEngine(LocalEngine(dataset, 1))
         reader = ConeEngine(LocalEngine(dataset, 1))

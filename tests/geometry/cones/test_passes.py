@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.data.cones import cone_norms, groups_of
+from dfeas.data.cone_norms import cone_norms
+from dfeas.data.cones import groups_of
 from dfeas.data.writers.cones import Placing, Product
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralRecover, SpectralSoftmin

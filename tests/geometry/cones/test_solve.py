@@ -19,7 +19,7 @@ from dfeas.data.generate.points import generate
 from dfeas.data.ingest.cones import append_cones, ingest_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.writers.cones import ConeWriter, Placing, Product, block_of
+from dfeas.data.writers.cones import ConeWriter, Placing, Product, Rows
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -61,14 +61,16 @@ def test_methods_prove_either_answer(name: str) -> None:
     assert "critical: " in result.message
     X = problem(rng, CONE, 4, None)
     result = dfeas.solve(dfeas.from_scs(X, CONE), method=name, eps=2e-2)
-    assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
+    assert (result.verdict, result.proof) in (("eps-infeasible", "rigorous"), ("infeasible", "exact"))
+    exact = result.proof == "exact"
     x = np.zeros(len(X))
     x[result.support] = result.weights
     trace = 0.0
     for kind, size, rows in cones_of(CONE):
         assert np.linalg.norm(x[rows]) == 0 or spectrum(kind, size, x[rows])[0].min() > -1e-12
         trace += float(x[rows] @ unit(kind, size))
-    assert np.linalg.norm(scaled(X, CONE).T @ x) / trace <= result.margin_upper <= 2e-2
+    assert np.linalg.norm(scaled(X, CONE).T @ x) / trace <= 2e-2
+    assert result.margin_upper == 0 if exact else np.linalg.norm(scaled(X, CONE).T @ x) / trace <= result.margin_upper <= 2e-2
 
 
 def test_theorems_hold_with_the_rank_in_place_of_the_points() -> None:
@@ -117,7 +119,7 @@ def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> N
     instance = ConeInstance("cones-scattered", **sizes)
     header = generate(instance, tmp_path / "conflict")
     result = dfeas.solve(tmp_path / "conflict", eps=1e-3 * margin)
-    assert result.verdict == "eps-infeasible"
+    assert result.verdict in ("infeasible", "eps-infeasible")
     x = np.zeros(header.n)
     x[result.support] = result.weights
     blocks = np.arange(header.n) // 100
@@ -141,7 +143,7 @@ def test_the_working_set_finds_the_known_margin_of_many_blocks(margin: float, tm
 def test_a_planted_x_is_found_and_a_cone_of_zeros_is_exact(tmp_path: Path) -> None:
     generate(ConeInstance("cones-infeasible", 6, "q:3x100,s:3x50", 0.02), tmp_path / "data")
     result = dfeas.solve(tmp_path / "data", eps=1e-9)
-    assert result.verdict == "eps-infeasible"
+    assert (result.verdict, result.proof) == ("infeasible", "exact")
     X = problem(np.random.default_rng(0), CONE, 4, 0.5)
     X[3:5] = 0
     result = dfeas.solve(dfeas.from_scs(X, CONE))
@@ -249,7 +251,7 @@ def test_appended_cones_are_found_behind_the_old_ones(block_rows: int, tmp_path:
     placing = Placing(Product.from_scs(cone), block_rows)
     with output_place(tmp_path / "data") as path:
         target = ConeWriter(path, placing, 5, old.dtype)
-        fill(target, lambda i: block_of(placing, i, lambda a, b: old[a:b], 5, old.dtype))
+        fill(target, lambda i: Rows(lambda a, b: old[a:b], 5, old.dtype).block(placing, i))
         target.finish(())
     before = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
     np.save(tmp_path / "more.npy", new)
@@ -463,3 +465,50 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert "Traceback" not in found.output
     assert run("ingest", tmp_path / "X.npy", tmp_path / "y", "--cones", "q:5").exit_code == 4
     assert run("solve", tmp_path / "ones", "--out", tmp_path / "x", "--max-passes", 4).exit_code in (0, 3)
+
+
+def across_to_inner(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (N, m) with X'x = 0, up to rounding, for an x in the interior of the cones, and this x."""
+    x = np.concatenate([unit(kind, size) for kind, size, _ in cones_of(CONE)])
+    for kind, size, rows in cones_of(CONE):
+        if kind == "s":
+            G = rng.standard_normal((size, size))
+            x[rows] = element(G @ G.T / size + 0.1 * np.eye(size))
+    X = rng.standard_normal((len(x), m))
+    return X - np.outer(x, x @ X) / (x @ x), x
+
+
+def test_an_x_inside_proves_exactly_that_there_is_no_y() -> None:
+    for seed in range(5):
+        X, _ = across_to_inner(np.random.default_rng(seed), 6)
+        X[:, 4] = 0  # what no cone has is in no equation
+        for given in (X, sp.csr_array(np.hstack([X, np.zeros((len(X), 30))]))):
+            result = dfeas.solve(dfeas.from_scs(given, CONE))
+            assert (result.verdict, result.proof, result.margin_upper) == ("infeasible", "exact", 0.0)
+            assert "Ax = 0" in result.message
+
+
+@pytest.mark.parametrize("margin", [1e-2, 1e-6, 1e-10])
+def test_nothing_exact_is_said_of_what_has_a_separator(margin: float) -> None:
+    """X'x = margin v for the x inside of the cones, so that v is a separator, whose margin is small."""
+    rng = np.random.default_rng(3)
+    X, x = across_to_inner(rng, 6)
+    v = np.eye(6)[0]
+    X[:, 0] = margin * np.concatenate([unit(kind, size) for kind, size, _ in cones_of(CONE)])
+    dataset = dfeas.from_scs(X, CONE)
+    norms = np.linalg.norm(scaled(X, CONE), axis=1) / np.linalg.norm(X, axis=1)
+    mark = dfeas.solve(dataset, method="perceptron", max_passes=1).fingerprint
+    gordan = dfeas.Certificate("gordan", mark, support=np.arange(len(x)), weights=x / norms / len(x))
+    proved = check(LocalEngine(dataset, 1), dataset, gordan)
+    assert proved.verdict == "eps-infeasible"
+    assert least(X, CONE, v) > 0
+    assert proved.margin_upper >= least(X, CONE, v)
+
+
+def test_an_x_on_the_boundary_alone_proves_a_bound() -> None:
+    """[[a, b], [b, 0]] is never definite, and nearly so; x = e e' of the last row, or near to it, is the only evidence."""
+    dataset = dfeas.from_scs(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), {"s": [2]})
+    result = dfeas.solve(dataset, eps=1e-4)
+    assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
+    assert 0 < result.margin_upper <= 1e-4
+    assert dfeas.solve(dataset, eps=1e-12, max_passes=20).verdict == "undecided"

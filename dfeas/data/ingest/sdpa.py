@@ -1,0 +1,213 @@
+"""SDPA's sparse format (.dat-s): matrices F_0 .. F_m of diagonal and semidefinite blocks, and a cost, which is left out.
+
+The question is whether some x has  x_1 F_1 + .. + x_m F_m - F_0  positive definite. It is asked of y = (x, t) with - t F_0 and
+t > 0, an entry of the orthant, last of them; where F_0 is zero, of x alone. A diagonal block is entries of the orthant.
+
+``_by_lines`` says what the format of entries is. ``_at_once`` reads them by columns of numbers, and gives up at any doubt: it
+never accepts what the other one refuses, nor reads another value.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError
+
+try:
+    import pyarrow
+    import pyarrow.csv
+except ImportError:
+    pyarrow = None
+
+SDPA = (".dat-s", ".dat-s.gz")
+"""How names of SDPA's files end."""
+
+_BETWEEN = re.compile(r"[\s,(){}]+")
+_SEPARATORS = bytes.maketrans(b"\t\r,(){}", b"       ")
+_COMMENTS = ('"', "*")
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Of the matrices: their number (e,), block (e,), places in it (e,) with i <= j, all from 0 on, and values (e,)."""
+
+    matrix: Numbers
+    block: Numbers
+    i: Numbers
+    j: Numbers
+    value: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the entries of a file are in the rows of a product of cones; entries of the orthant come first."""
+
+    m: int
+    sizes: list[int]  # of blocks; diagonal ones are negative
+
+    @property
+    def linear(self) -> int:
+        """Entries of diagonal blocks."""
+        return sum(-size for size in self.sizes if size < 0)
+
+    @cached_property
+    def _firsts(self) -> tuple[Numbers, int]:
+        """First row of each block, and the number of all rows, that of t with them."""
+        places, at, diagonal = [], self.linear + 1, 0
+        for size in self.sizes:
+            places.append(diagonal if size < 0 else at)
+            diagonal, at = (diagonal - size, at) if size < 0 else (diagonal, at + size * (size + 1) // 2)
+        return np.array(places, np.int64), at
+
+    def rows(self, entries: Entries) -> Numbers:
+        """Rows (e,) of entries."""
+        size, first = np.array(self.sizes, np.int64)[entries.block], self._firsts[0][entries.block]
+        low, high = entries.i, entries.j
+        return np.where(size < 0, first + low, first + low * size - low * (low - 1) // 2 + high - low)
+
+    def product(self, entries: Entries) -> tuple[Any, dict[str, Any]]:
+        """Rows (N, m) as a sparse matrix and the cones, for ``ingest_scs``, of entries that are each given once."""
+        linear, n, m = self.linear, self._firsts[1], self.m
+        of_first = entries.matrix == 0
+        value = np.where(entries.i == entries.j, entries.value, entries.value * np.sqrt(2.0))
+        homogeneous = not (of_first & (value != 0)).any()
+        column = np.append(np.where(of_first, m, entries.matrix - 1), m)
+        row, value = np.append(self.rows(entries), linear), np.append(np.where(of_first, -value, value), 1.0)
+        X = scipy.sparse.csr_array((value, (row, column)), shape=(n, m + 1))
+        cone: dict[str, Any] = {"l": linear + 1, "s": [size for size in self.sizes if size > 0]}
+        if homogeneous:  # without t, and its row
+            kept = np.flatnonzero(np.arange(n) != linear)
+            return X[kept][:, :m], {**cone, "l": linear}
+        return X, cone
+
+
+def read_sdpa(path: Path) -> tuple[Any, dict[str, Any]]:
+    """Rows (N, m) as a sparse matrix and the cones, for ``ingest_scs``; .gz is read, too.
+
+    Raises BadInputError with the line for what is no such file, is not symmetric, or does not fit its block.
+    """
+    if not path.is_file():
+        raise BadInputError(f"{path}: no such file")
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            text: bytes = file.read()
+        layout, number, at = _head(path, text)
+        entries = _at_once(text[at:], layout) or _by_lines(path, text[at:].decode("ascii"), number, layout)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{path}: cannot be read as text: {error}") from None
+    return layout.product(entries)
+
+
+def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
+    """What stands before the entries; the number of the first line of these, and where it begins."""
+    found: list[tuple[int, str]] = []
+    at = number = numbers = m = 0
+    while len(found) < 4 or numbers < m:
+        if at >= len(text):
+            if len(found) < 3:
+                raise BadInputError(f"{path}: too short; expected SDPA's sparse format: m, blocks, sizes, cost, entries")
+            raise BadInputError(f"{path}: ends before the {m} numbers of the cost")
+        end = text.find(b"\n", at) + 1 or len(text)
+        line, at, number = text[at:end].decode("ascii"), end, number + 1
+        if line.strip() and not line.lstrip().startswith(_COMMENTS):
+            found.append((number, line))
+            m = _first(path, *found[0])
+            numbers += len(_words(line)) if len(found) > 3 else 0  # the cost may take several lines
+    blocks = _first(path, *found[1])
+    sizes = [_whole(path, found[2][0], word) for word in _words(found[2][1])[:blocks]]
+    if len(sizes) != blocks or 0 in sizes or m < 1:
+        words = f"expected the sizes of {blocks} blocks, none of them 0, and m of at least 1"
+        raise BadInputError(f"{path}: line {found[2][0]}: {words}")
+    return Layout(m, sizes), number + 1, at
+
+
+def _words(line: str) -> list[str]:
+    return [word for word in _BETWEEN.split(line) if word]
+
+
+def _whole(path: Path, number: int, word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise BadInputError(f"{path}: line {number}: {word!r} is no whole number") from None
+
+
+def _first(path: Path, number: int, line: str) -> int:
+    """The number that begins a line; a comment may follow it."""
+    match = re.match(r"\s*\+?(\d+)", line)
+    if match is None:
+        raise BadInputError(f"{path}: line {number}: expected a whole number, got {line.strip()[:40]!r}")
+    return int(match[1])
+
+
+def _at_once(text: bytes, layout: Layout) -> Entries | None:
+    """All entries, or None where one of them is in doubt, and without pyarrow."""
+    if pyarrow is None or not text:
+        return None
+    plain = text.translate(_SEPARATORS)
+    for double, single in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
+        while double in plain:
+            plain = plain.replace(double, single)
+    whole = {name: pyarrow.int32() for name in ("matrix", "block", "i", "j")}
+    try:
+        table = pyarrow.csv.read_csv(
+            pyarrow.BufferReader(plain.lstrip(b" ")),
+            pyarrow.csv.ReadOptions(use_threads=False, block_size=len(plain) + 1, column_names=[*whole, "value"]),
+            pyarrow.csv.ParseOptions(delimiter=" ", quote_char=False, escape_char=False),
+            pyarrow.csv.ConvertOptions(column_types={**whole, "value": pyarrow.float64()}, null_values=[]),
+        )
+    except pyarrow.ArrowInvalid:
+        return None
+    matrix, block, i, j = (table.column(name).to_numpy().astype(np.int64) for name in whole)
+    size = np.array(layout.sizes)[np.clip(block, 1, len(layout.sizes)) - 1]
+    inside = (matrix >= 0) & (matrix <= layout.m) & (block >= 1) & (block <= len(layout.sizes))
+    inside &= (np.minimum(i, j) >= 1) & (np.maximum(i, j) <= np.abs(size)) & ((size > 0) | (i == j))
+    if not inside.all():
+        return None
+    entries = Entries(matrix, block - 1, np.minimum(i, j) - 1, np.maximum(i, j) - 1, table.column("value").to_numpy())
+    key = layout.rows(entries) * (layout.m + 1) + matrix
+    order = np.argsort(key, kind="stable")
+    again = order[1:][key[order][1:] == key[order][:-1]]
+    return entries if not len(again) else None
+
+
+def _by_lines(path: Path, text: str, first: int, layout: Layout) -> Entries:
+    """All entries, line by line, from line ``first`` of the file on."""
+    found: dict[tuple[int, int, int, int], tuple[tuple[int, int], float]] = {}
+    sizes = layout.sizes
+    for number, line in enumerate(text.split("\n"), first):
+        if not line.strip() or line.lstrip().startswith(_COMMENTS):
+            continue
+        words = _words(line)
+        if len(words) != 5:
+            raise BadInputError(f"{path}: line {number}: expected matrix, block, row, column, value; got {line.strip()[:60]!r}")
+        matrix, block, i, j = (_whole(path, number, word) for word in words[:4])
+        try:
+            value = float(words[4])
+        except ValueError:
+            raise BadInputError(f"{path}: line {number}: {words[4]!r} is no number") from None
+        if not (0 <= matrix <= layout.m and 1 <= block <= len(sizes) and min(i, j) >= 1 and max(i, j) <= abs(sizes[block - 1])):
+            where = f"matrix {matrix}, block {block}, entry ({i}, {j})"
+            raise BadInputError(f"{path}: line {number}: {where} is outside of what was declared")
+        if sizes[block - 1] < 0 and i != j:
+            raise BadInputError(f"{path}: line {number}: entry ({i}, {j}) off the diagonal of the diagonal block {block}")
+        low, high = sorted((i - 1, j - 1))
+        known = found.setdefault((matrix, block - 1, low, high), ((i, j), value))
+        if known != ((i, j), value):
+            what = "given twice" if known[0] == (i, j) else "not symmetric: the entry across the diagonal differs"
+            if known[0] == (i, j) or known[1] != value:
+                raise BadInputError(f"{path}: line {number}: entry ({i}, {j}) of block {block} in matrix {matrix} is {what}")
+    matrices, blocks, lows, highs = np.array(list(found), np.int64).reshape(-1, 4).T
+    return Entries(matrices, blocks, lows, highs, np.array([value for _, value in found.values()], np.float64))

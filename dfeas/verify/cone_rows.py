@@ -1,0 +1,281 @@
+"""Rows of cones as the checker multiplies with them, stored as arrays or sparse, with bounds of every rounding.
+
+The largest singular value of sparse rows of a large cone is bounded from above by eigenvalues of |X'X|: of a matrix without
+negative entries none is above max_i (Gw)_i / w_i for a positive w (Collatz and Wielandt; Horn and Johnson, Matrix Analysis,
+2013, 8.1.26). Where that is not close to what a vector shows from below, X'X is an array, and its eigenvalues are bounded as
+those of others are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used
+from numpy.typing import NDArray
+
+from dfeas.data.storage.layout import rows_of
+from dfeas.verify.arithmetic import TINY, UP, U, floor_of, gamma, largest_singular, longest, shortest
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+SMALL = 1 << 18
+"""Entries of a cone, as an array of its features, up to which it is one."""
+GRAM = 1000
+"""Order of X'X, or XX', up to which it is an array."""
+STEPS = 100
+"""Of the power method: its vectors say where to look, and are not believed."""
+NEAR = 1e-6
+"""Relative difference of a bound from above and one from below that is small enough."""
+
+
+def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns (k (k + 1) / 2,) of the entries of an element: the lower triangle, column by column."""
+    columns, rows = np.triu_indices(k)
+    return rows, columns
+
+
+def unit(kind: str, size: int, d: int) -> Floats:
+    """The element e (d,), whose product with another one is the sum of its traces."""
+    e = np.zeros(d)
+    if kind == "s":
+        rows, columns = triangle(size)
+        e[rows == columns] = 1.0
+    else:
+        e[0] = 1.0
+    return e
+
+
+def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
+    """Lower bounds (c,) of the least eigenvalues of elements (c, d) that are off by at most ``off`` (c, d) in each entry."""
+    if kind == "l":
+        least = s[:, 0] - off[:, 0] * UP
+        return np.asarray(least - 2 * U * np.abs(least))
+    if kind == "q":
+        first, radius = s[:, 0] - off[:, 0] * UP, longest(np.abs(s[:, 1:]) + off[:, 1:] * UP)
+        return np.asarray((first - radius) - 4 * U * (np.abs(first) + radius))
+    rows, columns = triangle(size)
+    S = np.zeros((len(s), size, size))
+    S[:, rows, columns] = s * np.where(rows == columns, 1.0, 1 / np.sqrt(2.0))
+    # entries off the diagonal count twice, by half of their squares: |off| is the Frobenius norm; sqrt 2 is rounded, too
+    wrong = longest(off + 4 * U * np.abs(s))
+    floor = floor_of(S)
+    return np.asarray((floor - wrong) - 2 * U * (np.abs(floor) + wrong))
+
+
+@dataclass(frozen=True)
+class ConeRows(ABC):
+    """Rows of some cones of one kind and size."""
+
+    kind: str
+    size: int
+    row: Rows  # (c,) their first rows, as stored
+    rows: Any
+
+    @property
+    def dimension(self) -> int:
+        """Rows of a cone."""
+        return rows_of(self.kind, self.size)
+
+    @property
+    @abstractmethod
+    def terms(self) -> int:
+        """Terms of a sum of all rows, at most."""
+
+    @abstractmethod
+    def most(self) -> Floats:
+        """The greatest magnitude (c,) of each cone."""
+
+    @abstractmethod
+    def scores(self, y: Floats) -> tuple[Floats, Floats]:
+        """X_c y (c, d), and how far they are off at most."""
+
+    @abstractmethod
+    def frobenius(self) -> Floats:
+        """Upper bounds (c,) of the lengths of all entries together."""
+
+    @abstractmethod
+    def norms(self, some: Rows) -> tuple[Floats, Floats]:
+        """Bounds (s,) from below and above of the norms of some of the cones."""
+
+    @abstractmethod
+    def sums(self, factor: Floats) -> tuple[Floats, Floats]:
+        """All rows times factors (c, d), (m,), and the sum of their magnitudes."""
+
+
+@dataclass(frozen=True)
+class Dense(ConeRows):
+    """Rows (c, d, m)."""
+
+    @property
+    def terms(self) -> int:
+        return int(self.rows.shape[0] * self.rows.shape[1])
+
+    def most(self) -> Floats:
+        return np.asarray(np.abs(self.rows).max(axis=(1, 2)))
+
+    def scores(self, y: Floats) -> tuple[Floats, Floats]:
+        return self.rows @ y, off(len(y), np.abs(self.rows) @ np.abs(y))
+
+    def frobenius(self) -> Floats:
+        return longest(longest(self.rows))
+
+    def norms(self, some: Rows) -> tuple[Floats, Floats]:
+        return norms_proved(self.kind, self.rows[some])
+
+    def sums(self, factor: Floats) -> tuple[Floats, Floats]:
+        flat, weights = self.rows.reshape(-1, self.rows.shape[2]), factor.reshape(-1)
+        return weights @ flat, np.abs(weights) @ np.abs(flat)
+
+
+@dataclass(frozen=True)
+class Stored(ConeRows):
+    """Rows (c d, m) of a CSR matrix, each feature of a row once."""
+
+    @property
+    def terms(self) -> int:
+        return int(np.bincount(self.rows.indices, minlength=1).max())
+
+    @property
+    def _cone(self) -> Rows:
+        """The cone (e,) of each entry."""
+        count = np.diff(self.rows.indptr[:: self.dimension])
+        return np.repeat(np.arange(len(count)), count)
+
+    def most(self) -> Floats:
+        most = np.zeros(len(self.row))
+        np.maximum.at(most, self._cone, np.abs(self.rows.data))
+        return most
+
+    def scores(self, y: Floats) -> tuple[Floats, Floats]:
+        terms = int(np.diff(self.rows.indptr).max(initial=0))
+        return (self.rows @ y).reshape(-1, self.dimension), off(terms, abs(self.rows) @ np.abs(y)).reshape(-1, self.dimension)
+
+    def frobenius(self) -> Floats:
+        cone, most = self._cone, self.most()
+        scale = np.where(most > 0, most, 1.0)
+        squares = np.bincount(cone, (self.rows.data / scale[cone]) ** 2, minlength=len(scale))
+        return np.asarray(np.sqrt(squares) * scale * (1 + gamma(len(cone) + 8)) * UP)
+
+    def norms(self, some: Rows) -> tuple[Floats, Floats]:
+        d, below, above = self.dimension, np.zeros(len(some)), np.zeros(len(some))
+        rows = self.rows[(some[:, None] * d + np.arange(d)).reshape(-1)]
+        if self.kind == "l":
+            above = Stored("l", 1, some, rows).frobenius()
+            return above * (1 - 3 * gamma(len(rows.data) + 8)), above
+        widths, dense = narrow(rows, d)
+        for width in np.unique(widths).tolist():
+            alike = np.flatnonzero(widths == width)
+            if d * width <= SMALL:
+                below[alike], above[alike] = norms_proved(self.kind, dense(alike, width))
+                continue
+            for i in alike.tolist():
+                below[i], above[i] = norm_of_large(self.kind, rows[i * d : (i + 1) * d])
+        return below, above
+
+    def sums(self, factor: Floats) -> tuple[Floats, Floats]:
+        weights = factor.reshape(-1)
+        return self.rows.T @ weights, abs(self.rows).T @ np.abs(weights)
+
+
+def off(terms: int, magnitudes: Floats) -> Floats:
+    """How far products of so many terms are off, at most."""
+    return np.asarray(gamma(terms) / (1 - 2 * gamma(terms)) * magnitudes * UP + 4 * terms * TINY)
+
+
+def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:
+    """Bounds (c,) from below and above of the norms of cones with rows (c, d, m), see ``dfeas.data.cone_norms``."""
+    if kind == "s":
+        return largest_singular(X)
+    below, above = shortest(X[:, 0]), longest(X[:, 0])
+    if kind == "q":
+        low, high = largest_singular(X[:, 1:])
+        below, above = (below + low) * (1 - 2 * U), (above + high) * UP
+    return below, above
+
+
+def narrow(rows: Any, d: int) -> tuple[Rows, Any]:
+    """Room (c,) for the features of each cone, and what makes arrays (s, d, width) of some cones without the others."""
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    cone, m = row // d, rows.shape[1]
+    key, where = np.unique(cone * m + rows.indices, return_inverse=True)
+    first = np.searchsorted(key, m * np.arange(rows.shape[0] // d + 1))
+    place = where.reshape(-1) - first[cone]
+
+    def dense(some: Rows, width: int) -> Floats:
+        at = np.full(len(first) - 1, -1)
+        at[some] = np.arange(len(some))
+        own = np.flatnonzero(at[cone] >= 0)
+        found = np.zeros((len(some), d, width))
+        found[at[cone[own]], row[own] % d, place[own]] = rows.data[own]
+        return found
+
+    return 2 ** np.ceil(np.log2(np.maximum(1, np.diff(first)))).astype(np.int64), dense
+
+
+def norm_of_large(kind: str, rows: Any) -> tuple[float, float]:
+    """Bounds from below and above of the norm of one cone with rows (d, m) of a CSR matrix."""
+    if kind == "s":
+        return sigma_of_large(rows)
+    low, high = sigma_of_large(rows[1:])
+    first = Stored("l", 1, np.zeros(1, np.int64), rows[:1]).norms(np.zeros(1, np.int64))
+    return (float(first[0][0]) + low) * (1 - 2 * U), (float(first[1][0]) + high) * UP
+
+
+def sigma_of_large(rows: Any) -> tuple[float, float]:
+    """Bounds from below and above of the largest singular value of a CSR matrix."""
+    filled = rows[np.flatnonzero(np.diff(rows.indptr))]
+    features, place = np.unique(filled.indices, return_inverse=True)
+    if not len(features):
+        return 0.0, 0.0
+    power = int(np.frexp(np.abs(filled.data).max())[1])  # by a power of two squares neither overflow nor underflow
+    shape = (filled.shape[0], len(features))
+    X = scipy.sparse.csr_array((np.ldexp(filled.data, -power), place.reshape(-1), filled.indptr), shape=shape)
+    if shape[1] > shape[0]:
+        X = X.T.tocsr()
+    above = float(longest(X.data))
+    gram = (X.T @ X).tocsr()
+    terms = int(np.bincount(X.indices).max())
+    below = _shown(X, _leading(gram))
+    above = min(above, _by_positive_vector(X, gram, terms))
+    if above > below * (1 + NEAR) and gram.shape[0] <= GRAM:
+        array = gram.toarray()
+        wrong = 2 * gamma(terms) * above**2 * shape[0] * UP if terms > 1 else 2 * U * above**2
+        ceiling = -float(floor_of(-array[None])[0]) + wrong
+        above = min(above, float(np.sqrt(max(ceiling, 0.0))) * UP) if np.isfinite(ceiling) else above
+        below = max(below, _shown(X, np.linalg.eigh(array)[1][:, -1]))
+    return float(np.ldexp(below, power)), float(np.ldexp(above, power))
+
+
+def _leading(G: Any) -> Floats:
+    """A vector (u,) that a matrix makes about as much longer as any."""
+    v = 1 + 0.5 * np.cos(np.arange(G.shape[0]))
+    for _ in range(STEPS):
+        w = G @ v
+        size = float(np.abs(w).max())
+        if size == 0:
+            break
+        v = w / size
+    return np.asarray(v)
+
+
+def _shown(X: Any, v: Floats) -> float:
+    """A lower bound of the largest singular value, by the length of Xv."""
+    terms = int(np.diff(X.indptr).max())
+    wrong = float(longest(off(terms, abs(X) @ np.abs(v))))
+    return max(0.0, (float(shortest(X @ v)) - wrong) / float(longest(v))) * (1 - 4 * U)
+
+
+def _by_positive_vector(X: Any, G: Any, terms: int) -> float:
+    """An upper bound of the largest singular value, from G = X'X as it was computed by sums of so many terms."""
+    size = abs(G)
+    w = _leading(size)
+    if not (w > 0).all():
+        return float("inf")
+    longest_row = int(np.diff(G.indptr).max())
+    image = size @ w * (1 + gamma(longest_row + 2)) * UP
+    image += gamma(terms + 2) * (abs(X).T @ (abs(X) @ w)) * (1 + gamma(X.shape[0] + X.shape[1])) * UP
+    return float(np.sqrt((image / w).max() * UP) * UP)

@@ -1,0 +1,282 @@
+"""Cones with sparse rows: the same answers as from arrays, on disk and in memory, and what is proved of large ones."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dfeas
+from dfeas.data import cone_norms as norms_module
+from dfeas.data.cone_norms import cone_norms
+from dfeas.data.cones import Group, elements
+from dfeas.data.ingest.cones import append_cones
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage import files
+from dfeas.data.storage.layout import rows_of
+from dfeas.data.writers.cones import Placing, Product
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from dfeas.geometry.cones import curvature
+from dfeas.geometry.cones.parts import DensePart
+from dfeas.geometry.cones.space import ConeEngine
+from dfeas.geometry.cones.working_set import Rows, SelectCones
+from dfeas.linalg import csr
+from dfeas.linalg.lanczos import largest_singular
+from dfeas.passes.softmin import Softmin
+from dfeas.verify import cone_rows
+from dfeas.verify.core import check
+from tests.geometry.cones import test_conformance
+from tests.geometry.cones.plain import cones_of, matrix, norm, problem, spectrum, unit
+
+CONE: dict[str, Any] = {"l": 6, "q": [2, 5, 5, 3] * 3, "s": [2, 4, 4, 3] * 3}
+
+
+def sparse(rng: np.random.Generator, cone: dict[str, Any], m: int, margin: float | None, share: float = 0.15) -> sp.csr_array:
+    """Rows of which few entries are stored; with a planted y = e_0 where there is a margin."""
+    label = Placing(Product.from_scs(cone), 10**9).label
+    X = rng.standard_normal((len(label), m)) * (rng.random((len(label), m)) < share)
+    if margin is not None:
+        X[:, 0] = margin * np.concatenate([unit(kind, size) for kind, size, _ in cones_of(cone)])
+    return sp.csr_array(X)
+
+
+class TestSparseConeMethods(test_conformance.TestConeMethods):
+    """Methods keep the laws of the protocol on sparse rows, too: one keeps rows, one weighs all, one names some."""
+
+    names = ("working-set", "smooth-perceptron", "perceptron")
+
+    def rows(self, family: str) -> Any:
+        X = problem(np.random.default_rng(1), self.cone, 4, self.families[family])
+        wide = np.zeros((len(X), 20))
+        wide[:, :4] = X
+        return wide, sp.csr_array(wide)
+
+
+def test_norms_are_the_largest_singular_values_whatever_way_they_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X = sparse(rng, CONE, 30, None)
+    label = Placing(Product.from_scs(CONE), len(X.toarray())).label
+    expected = np.ones(len(label))
+    for kind, _, rows in cones_of(CONE):
+        expected[rows] = norm(kind, X.toarray()[rows])
+    for at_once in (norms_module.AT_ONCE, 500, 1):
+        monkeypatch.setattr(norms_module, "AT_ONCE", at_once)
+        np.testing.assert_allclose(cone_norms(X, label), expected, rtol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([(1, 7), (40, 3), (3, 40), (60, 60)]), st.floats(0.02, 1.0))
+def test_lanczos_finds_the_largest_singular_value(seed: int, shape: tuple[int, int], share: float) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(shape) * (rng.random(shape) < share)
+    value, vector = largest_singular(sp.csr_array(X))
+    assert value == pytest.approx(np.linalg.norm(X, 2), rel=1e-11, abs=1e-300)
+    assert np.linalg.norm(X @ vector) == pytest.approx(value, rel=1e-9, abs=1e-300)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([(1, 7), (40, 6), (6, 40), (50, 50)]), st.floats(0.02, 0.5), st.booleans())
+def test_the_checker_bounds_singular_values_of_large_sparse_rows(
+    seed: int, shape: tuple[int, int], share: float, positive: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(shape) * (rng.random(shape) < share) * 10.0 ** rng.integers(-9, 9)
+    X = np.abs(X) if positive else X
+    low, high = cone_rows.sigma_of_large(sp.csr_array(X))
+    exact = float(np.linalg.norm(X, 2))
+    assert low <= exact * (1 + 1e-14)
+    assert high >= exact * (1 - 1e-14)
+    assert high <= low * (1 + 1e-5) or exact == 0
+
+
+def test_bounds_of_sparse_rows_hold_those_of_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    y = rng.standard_normal(12)
+    for kind, size, small in (("l", 1, 1 << 18), ("q", 6, 1 << 18), ("s", 5, 1 << 18), ("q", 6, 1), ("s", 5, 1)):
+        monkeypatch.setattr(cone_rows, "SMALL", small)
+        d, count = rows_of(kind, size), 7
+        X = sp.csr_array(rng.standard_normal((count * d, 12)) * (rng.random((count * d, 12)) < 0.3))
+        X.data[:d] *= 1e90
+        stored = cone_rows.Stored(kind, size, np.arange(0, count * d, d), X)
+        dense = cone_rows.Dense(kind, size, stored.row, X.toarray().reshape(count, d, 12))
+        exact = np.array([norm(kind, rows) for rows in dense.rows])
+        low, high = stored.norms(np.arange(count))
+        assert (low <= exact * (1 + 1e-13)).all()
+        assert (high >= exact * (1 - 1e-13)).all()
+        assert (high <= low * (1 + 1e-5)).all()
+        np.testing.assert_array_equal(stored.most(), dense.most())
+        assert (stored.frobenius() >= np.sqrt((dense.rows**2).sum(axis=(1, 2))) * (1 - 1e-14)).all()
+        s, off = stored.scores(y)
+        assert (np.abs(s - dense.scores(y)[0]) <= off + dense.scores(y)[1]).all()
+        factor = rng.standard_normal((count, d))
+        for ours, theirs in zip(stored.sums(factor), dense.sums(factor), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("few", [None, 0, 3, 1000])
+@pytest.mark.parametrize(("kind", "size", "count"), [("l", 1, 50), ("q", 5, 20), ("q", 700, 2), ("s", 4, 20), ("s", 30, 2)])
+def test_the_hessian_is_that_of_arrays(
+    kind: str, size: int, count: int, few: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, d, m = np.random.default_rng(size), rows_of(kind, size), 200
+    if few is not None:
+        monkeypatch.setattr(curvature, "_divided", lambda F, k: (min(few, F.shape[1]), 0.0))
+        monkeypatch.setattr(curvature, "SCATTERED", 1e9)  # small cones have all features then
+    X = sp.csr_array(rng.standard_normal((count * d, m)) * (rng.random((count * d, m)) < 0.02))
+    group, e = Group(kind, size, np.arange(0, count * d, d)), np.tile(unit(kind, size), count)
+    whole = csr.with_columns(X, -e[:, None])
+    whole.eliminate_zeros()
+    part, plain = curvature.SparsePart(group, whole), DensePart.of(group, X.toarray().reshape(count, d, m))
+    z = np.append(rng.standard_normal(m) * 0.01, -9.0)
+    s = part.element(z)
+    np.testing.assert_allclose(s, plain.element(z), atol=1e-13)
+    np.testing.assert_allclose(part.inverse(s), plain.inverse(s), atol=1e-13)
+    np.testing.assert_allclose(part.pulled(s), plain.pulled(s), atol=1e-10)
+    ours, theirs = part.curvature(s), plain.curvature(s)
+    np.testing.assert_allclose(ours, theirs, atol=1e-11 * np.abs(theirs).max())
+    u = part.element(rng.standard_normal(m + 1))
+    np.testing.assert_allclose(part.turned(s, u), plain.turned(s, u), atol=1e-10)
+    assert part.low(z[:-1] - z[:-1], -9.0) == -9.0
+    y = np.append(z[:-1], 0.0)
+    inside = np.isfinite(plain.value(plain.element(y)))
+    assert part.low(z[:-1], -9.0) == (pytest.approx(plain.low(z[:-1], -9.0)) if inside else -9.0)
+
+
+@pytest.mark.parametrize("margin", [0.3, None])
+def test_the_answers_are_those_of_arrays(margin: float | None, tmp_path: Path) -> None:
+    X = sparse(np.random.default_rng(1), CONE, 30, margin)
+    in_memory, dense = dfeas.from_scs(X, CONE), dfeas.from_scs(X.toarray(), CONE)
+    header = dfeas.ingest_scs(X, CONE, tmp_path / "data")
+    assert (header.format, header.entries) == (files.SPARSE_CONES, X.nnz)
+    on_disk = open_source(Source(str(tmp_path / "data"), cones=True))
+    Y, mu = np.random.default_rng(2).standard_normal((30, 3)), np.array([0.0, 0.1, 1.0])
+    plain, *others = (ConeEngine(LocalEngine(each, 1)).run(Softmin(Y, mu)) for each in (dense, in_memory, on_disk))
+    for other in others:
+        np.testing.assert_array_equal(other.arg, plain.arg)
+        for name in ("low", "lse", "mean"):
+            np.testing.assert_allclose(getattr(other, name), getattr(plain, name), rtol=1e-9, atol=1e-11)
+    kept = [ConeEngine(LocalEngine(each, 1)).run(SelectCones(Y[:, 0], np.inf, 40, 40)) for each in (dense, in_memory)]
+    np.testing.assert_array_equal(kept[0].cones.index, kept[1].cones.index)
+    np.testing.assert_allclose(kept[0].cones.rows, kept[1].cones.rows.toarray(), atol=1e-15)
+    ours, theirs = (dfeas.solve(each, eps=1e-7) for each in (tmp_path / "data", dense))
+    assert ours.verdict == theirs.verdict == ("feasible" if margin else "infeasible")
+    if margin:
+        least = min(
+            float(spectrum(kind, size, X.toarray()[rows] @ ours.y)[0].min()) / norm(kind, X.toarray()[rows])
+            for kind, size, rows in cones_of(CONE)
+        ) / np.linalg.norm(ours.y)  # fmt: skip
+        assert ours.margin_lower == pytest.approx(least, rel=1e-6)
+        assert ours.margin_lower <= least * (1 + 1e-12)
+        found, plain = (dfeas.predict(ours, each).least for each in (tmp_path / "data", dense))
+        np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-12)
+
+
+def test_engines_and_threads_give_the_same_bits(tmp_path: Path, client: Any) -> None:
+    X = sparse(np.random.default_rng(1), {"q": [5] * 60, "s": [6] * 40}, 30, 0.3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dfeas.data.writers.cones.default_block_rows", lambda m, itemsize, n: 200)
+        dfeas.ingest_scs(X, {"q": [5] * 60, "s": [6] * 40}, tmp_path / "data")
+    dataset = open_source(Source(str(tmp_path / "data"), cones=True))
+    assert dataset.blocks > 4
+    source = Source(str(tmp_path / "data"), fingerprint=dataset.fingerprint, cones=True)
+    engines = LocalEngine(dataset, 1), LocalEngine(dataset, 3), DaskEngine(client, source, dataset)
+    question = Softmin(np.random.default_rng(3).standard_normal((30, 2)), np.array([0.0, 0.2]))
+    answers = [ConeEngine(engine).run(question) for engine in engines]
+    evidence = dfeas.solve(tmp_path / "data").evidence
+    proved = [check(engine, dataset, evidence).margin_lower for engine in engines]
+    for other, margin in zip(answers, proved, strict=True):
+        assert margin == proved[0] > 0
+        for name in ("low", "lse", "mean"):
+            np.testing.assert_array_equal(getattr(answers[0], name), getattr(other, name))
+
+
+def test_an_older_dfeas_refuses_the_format_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dfeas.ingest_scs(sparse(np.random.default_rng(0), CONE, 30, 0.3), CONE, tmp_path / "data")
+    monkeypatch.setattr(files, "DATASET", files.NAMED)
+    with pytest.raises(dfeas.CorruptDataError, match=r"format 3 by a newer dfeas.*upgrade") as raised:
+        dfeas.solve(tmp_path / "data")
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_stored_sparse_is_a_matter_of_density(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for share, entries in ((0.1, True), (0.6, False)):
+        X = sparse(rng, CONE, 30, 0.3, share)
+        assert (dfeas.from_scs(X, CONE).entries is not None) == entries
+        assert dfeas.from_scs(X.toarray(), CONE).entries is None
+    header = dfeas.ingest_scs(X, CONE, tmp_path / "data")
+    assert (header.format, header.entries) == (files.PLAIN, None)
+
+
+@pytest.mark.parametrize("more", [0.1, 0.9])
+def test_cones_are_appended_to_sparse_ones(more: float, tmp_path: Path) -> None:
+    rng, other = np.random.default_rng(4), {"q": [4] * 20, "s": [3] * 11}
+    old, new = sparse(rng, CONE, 30, 0.4), sparse(rng, other, 30, 0.4, more)
+    dfeas.ingest_scs(old, CONE, tmp_path / "data")
+    sp.save_npz(tmp_path / "more.npz", sp.csr_matrix(new))
+    header = append_cones(tmp_path / "data", tmp_path / "more.npz", "q:4x20,s:3x11")
+    assert (header.format, header.entries) == (files.SPARSE_CONES, old.nnz + new.nnz)
+    result = dfeas.solve(tmp_path / "data")
+    assert result.verdict == "feasible"
+    found = dfeas.predict(result, tmp_path / "data").least
+    apart = [dfeas.predict(result, dfeas.from_scs(X.toarray(), cone)).least for X, cone in ((old, CONE), (new, other))]
+    np.testing.assert_allclose(found, np.concatenate(apart), rtol=1e-9, atol=1e-12)
+    np.save(tmp_path / "nan.npy", np.full((4, 30), np.nan))
+    with pytest.raises(dfeas.BadInputError, match="not finite"):
+        append_cones(tmp_path / "data", tmp_path / "nan.npy", "q:4")
+    np.testing.assert_array_equal(dfeas.predict(result, tmp_path / "data").least, found)
+
+
+def test_entries_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    X = sparse(np.random.default_rng(0), CONE, 30, 0.3)
+    X.data[7] = np.nan
+    for take in (lambda: dfeas.from_scs(X, CONE), lambda: dfeas.ingest_scs(X, CONE, tmp_path / "data")):
+        with pytest.raises(dfeas.BadInputError, match="not finite"):
+            take()
+    assert not (tmp_path / "data").exists()
+
+
+def test_memory_for_a_newton_step_is_refused_before_it_is_taken() -> None:
+    m = 3000
+    X = sp.csr_array((np.ones(m), (np.arange(m) % 6, np.arange(m))), shape=(6, m))
+    dataset = dfeas.from_scs(X, {"s": [3]})
+    need = 4 * Rows(m, 0, 6, m / 6).least_memory
+    assert need > 4 * 32 * m * m
+    with pytest.raises(dfeas.UsageError, match=r"working-set needs memory='\d[^\n]*$"):
+        dfeas.solve(dataset, memory="600MB", method="working-set")
+
+
+def maximum_cut(rng: np.random.Generator, k: int, edges: int) -> tuple[sp.csr_array, dict[str, Any]]:
+    """diag(y) - t L > 0, t > 0, of a graph with a Laplacian L: y is above it where it is large."""
+    L = np.zeros((k, k))
+    for i, j in rng.integers(0, k, (edges, 2)):
+        if i != j:
+            L[[i, j], [j, i]] -= 1
+            L[[i, j], [i, j]] += 1
+    columns = [elements(np.diag(each)) for each in np.eye(k)] if k < 50 else None
+    place = np.cumsum(np.append(0, np.arange(k, 1, -1)))
+    diagonal = sp.csr_array((np.ones(k), (place, np.arange(k))), shape=(rows_of("s", k), k))
+    if columns is not None:
+        np.testing.assert_array_equal(diagonal.toarray(), np.array(columns).T)
+    X = sp.hstack([diagonal, sp.csr_array(-elements(L)[:, None])])
+    return sp.csr_array(sp.vstack([sp.csr_array(([1.0], ([0], [k])), shape=(1, k + 1)), X])), {"l": 1, "s": [k]}
+
+
+def test_a_matrix_of_some_hundreds_of_rows_is_decided() -> None:
+    rng = np.random.default_rng(7)
+    small, cone = maximum_cut(rng, 20, 40)
+    dense, ours = dfeas.solve(dfeas.from_scs(small.toarray(), cone)), dfeas.solve(dfeas.from_scs(small, cone))
+    assert dense.verdict == ours.verdict == "feasible"
+    assert ours.margin_lower == pytest.approx(dense.margin_lower, rel=0.5)
+    X, cone = maximum_cut(rng, 300, 600)
+    result = dfeas.solve(dfeas.from_scs(X, cone), memory="500MB")
+    assert (result.verdict, result.proof) == ("feasible", "rigorous")
+    y = result.y / np.linalg.norm(result.y)
+    s, gram = X[1:] @ y, (X[1:].T @ X[1:]).toarray()
+    least = np.linalg.eigvalsh(matrix(s, 300))[0] / np.sqrt(np.linalg.eigvalsh(gram)[-1])
+    assert 0 < result.margin_lower <= min(least, y[-1]) * (1 + 1e-9)
