@@ -28,7 +28,7 @@ from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.shards import ShardReader
-from dfeas.data.writers import append as appending
+from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.shards import SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
@@ -121,7 +121,10 @@ def test_all_that_is_asked_has_the_same_answer(tmp_path: Path) -> None:
     for name, shard in (("plain", 0), ("shards", shard_of())):
         dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard)
         dfeas.solve(tmp_path / name, out=tmp_path / f"run-{name}", method="mirror-prox")
-    with np.load(tmp_path / "run-plain" / "certificate.npz") as one, np.load(tmp_path / "run-shards" / "certificate.npz") as other:
+    with (
+        np.load(tmp_path / "run-plain" / "certificate.npz") as one,
+        np.load(tmp_path / "run-shards" / "certificate.npz") as other,
+    ):
         assert {name: one[name].tobytes() for name in one} == {name: other[name].tobytes() for name in other}
     assert dfeas.verify_run(tmp_path / "run-shards").verdict == "feasible"
 
@@ -135,7 +138,7 @@ def test_any_rows_of_a_stream_are_put_in_shards(tmp_path: Path, rows: int) -> No
     plain = dfeas.ingest(tmp_path / "a.csv", tmp_path / "plain", **given)
     assert dfeas.ingest(tmp_path / "a.csv", tmp_path / "shards", shard=1000, **given) == plain
     assert np.array_equal(read_all(open_source(Source(str(tmp_path / "shards")))), X)
-    assert not [file for file in (tmp_path / "shards").rglob("*.part")]
+    assert not list((tmp_path / "shards").rglob("*.part"))
 
 
 def test_several_processes_write_shards(tmp_path: Path) -> None:
@@ -159,49 +162,8 @@ def test_appended_points_are_those_of_one_ingest(tmp_path: Path, old: int) -> No
     assert content(tmp_path / "data") == content(tmp_path / "whole")
 
 
-def test_an_append_that_is_cut_off_anywhere_leaves_old_points_or_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the rename the dataset is the old one; after it, an append without points makes it the new one."""
-    X, label = points()
-    stored: dict[str, Any] = {"block_rows": ROWS, "shard": shard_of()}
-    whole = dfeas.ingest(X, tmp_path / "whole", labels=label, **stored)
-    before = dfeas.ingest(X[:700], tmp_path / "old", labels=label[:700], **stored)
-
-    class CutError(Exception):
-        pass
-
-    real, moved = appending.move, 0
-    for last in range(20):
-        data = shutil.copytree(tmp_path / "old", tmp_path / f"data-{last}")
-        moved = 0
-
-        def move(file: Path, place: Path, last: int = last) -> None:
-            nonlocal moved
-            if moved == last:
-                raise CutError
-            moved += 1
-            real(file, place)
-
-        monkeypatch.setattr(appending, "move", move)
-        try:
-            dfeas.append(data, X[700:], labels=label[700:])
-        except CutError:
-            pass
-        else:
-            break
-        finally:
-            monkeypatch.setattr(appending, "move", real)
-        if not (data / appending.APPENDED).is_dir():
-            assert open_source(Source(str(data))).header == before
-            continue
-        assert dfeas.append(data) == whole
-        assert content(data) == content(tmp_path / "whole")
-    assert last > 5
-
-
 def test_an_ingest_that_is_cut_off_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
     """What lies there until the index of a shard is written has no name that anybody reads."""
-    from dfeas.data.writers.dataset import DatasetWriter
-
     X, label = points()
     writer = DatasetWriter(tmp_path / "data", 1000, 5, np.dtype(np.float32), ROWS, shard=PER)
     for index in (1, 0, 4):
@@ -257,6 +219,7 @@ WRONG = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # of zarr, which adds the offset and the length
 @pytest.mark.parametrize("name", WRONG)
 def test_an_index_that_cannot_be_is_one_clear_line(tmp_path: Path, name: str) -> None:
     change, words = WRONG[name]
@@ -273,6 +236,7 @@ def test_an_index_that_cannot_be_is_one_clear_line(tmp_path: Path, name: str) ->
         read_all(open_source(Source(str(tmp_path / "data"), direct=False)))
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("compressors", [None, "auto"])
 @pytest.mark.parametrize("change", [lost, outside, huge, empty])
 def test_a_users_shard_that_lost_a_chunk_is_never_zeros(tmp_path: Path, compressors: Any, change: Any) -> None:
@@ -286,7 +250,7 @@ def test_a_users_shard_that_lost_a_chunk_is_never_zeros(tmp_path: Path, compress
     assert np.array_equal(read_all(dataset), X)
     assert np.array_equal(read_all(from_arrays(array, label)), X)
     rewritten(tmp_path / "x" / "c" / "1" / "0", change)
-    with pytest.raises(CorruptDataError, match=r"absent|outside|another size|changed"):
+    with pytest.raises(CorruptDataError, match=r"absent|outside|another size|changed|cannot be read"):
         read_all(dataset)  # opened before
     opening: tuple[Callable[[], Any], ...] = (
         lambda: open_source(source),
@@ -349,6 +313,7 @@ def test_chunks_that_cut_rows_go_through_zarr(tmp_path: Path) -> None:
         open_source(Source(str(tmp_path / "x")))
 
 
+@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
 def test_ways_of_storing_that_are_not_known_are_named(tmp_path: Path) -> None:
     def made(name: str, codecs: Any, chunks: tuple[int, int] = (20, 4)) -> str:
         array = zarr.create(shape=(40, 4), chunks=chunks, dtype="f4", codecs=codecs, store=tmp_path / name, fill_value=0)
