@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import crc32c
@@ -252,6 +253,7 @@ class ShardReader:
     trailer: int  # bytes of checksum behind the entries of a chunk
     checks: bool = False
     _known: dict[int, Index] = field(default_factory=dict)  # by shard
+    _turns: dict[int, Lock] = field(default_factory=dict)  # of who reads the index of a shard
     _checked: dict[int, int] = field(default_factory=dict)  # block -> mark of its shard
 
     @property
@@ -272,12 +274,18 @@ class ShardReader:
         """Bytes of a chunk with its checksum."""
         return self.form.chunk[0] * self._row + self.trailer
 
-    def _index(self, shard: int) -> Index:
-        """Where the chunks of a shard lie, from the shard itself."""
-        place = (shard, *(0,) * (len(self.form.shape) - 1))
-        index = read_index(self.folder, self.key(shard), self.form, place, f"chunks of {self.name}", self.size)
-        self._known[shard] = index
-        return index
+    def _index(self, shard: int, stale: Index | None = None) -> Index:
+        """Where the chunks of a shard lie, read by one thread where it is not known, or known to be ``stale``."""
+        known = self._known.get(shard)
+        if known is not None and known is not stale:
+            return known
+        with self._turns.setdefault(shard, Lock()):
+            known = self._known.get(shard)
+            if known is None or known is stale:
+                place = (shard, *(0,) * (len(self.form.shape) - 1))
+                known = read_index(self.folder, self.key(shard), self.form, place, f"chunks of {self.name}", self.size)
+                self._known[shard] = known
+        return known
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Read a chunk into the buffer. Raises CorruptDataError when it or its shard is missing or damaged."""
@@ -304,14 +312,14 @@ class ShardReader:
         """The first bytes of a chunk, and the mark of the shard that they are of."""
         shard, place = divmod(index, self.form.chunks)
         name, what = self.key(shard), f"chunk {index} of {self.name}"
-        known = self._known.get(shard)
+        stale = None
         for _ in range(TRIES):
-            known = known or self._index(shard)
+            known = self._index(shard, stale)
             first = int(known.offsets[place])
             got = self.folder.get(name, first, size, what, lambda size: buffers.take(self.name, size), keep=True)
             if got.mark == known.mark and got.content.size == size:
                 return got.content, got.mark
-            known = None
+            stale = known
         raise CorruptDataError(f"{self.folder.where(name)}: changes while {what} is read; wait for its writer, and run again")
 
     def _check(self, index: int, content: NDArray[np.uint8]) -> None:
@@ -327,8 +335,7 @@ class ShardReader:
             return
         shard, place = divmod(index, self.form.chunks)
         with contextlib.suppress(CorruptDataError):  # the read itself will say what is wrong
-            known = self._known.get(shard) or self._index(shard)
-            self.folder.advise(self.key(shard), int(known.offsets[place]), self.size)
+            self.folder.advise(self.key(shard), int(self._index(shard).offsets[place]), self.size)
 
     def stamp(self, index: int) -> int:
         """Of the whole shard."""
