@@ -3,6 +3,8 @@
 import json
 import shutil
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,6 +162,21 @@ def test_appended_points_are_those_of_one_ingest(tmp_path: Path, old: int) -> No
     dfeas.append(tmp_path / "data", X[old : old + 10], labels=label[old : old + 10])
     assert dfeas.append(tmp_path / "data", X[old + 10 :], labels=label[old + 10 :]) == whole
     assert content(tmp_path / "data") == content(tmp_path / "whole")
+
+
+def test_a_shard_is_never_in_memory(tmp_path: Path) -> None:
+    code = (
+        "import sys, dfeas\n"
+        "dfeas.generate(dfeas.Instance('gaussian', 200, 800_000, dtype='int8'), sys.argv[1] + '/large', shard=sys.argv[2])\n"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
+    )
+    peaks = []
+    for shard in ("0", "1GB"):
+        (tmp_path / shard).mkdir()
+        run = [sys.executable, "-c", code, str(tmp_path / shard), shard]
+        peaks.append(int(subprocess.run(run, check=True, capture_output=True, text=True).stdout))
+    assert len(shards(tmp_path / "1GB" / "large" / "X")) == 1
+    assert peaks[1] - peaks[0] < 60_000  # kB; the shard has 160 MB
 
 
 def test_an_ingest_that_is_cut_off_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
