@@ -357,6 +357,20 @@ def test_ways_of_storing_that_are_not_known_are_named(tmp_path: Path) -> None:
         open_source(Source(where))
 
 
+@pytest.mark.parametrize(
+    ("chunk", "shard"), [([0, 4], [20, 4]), ([3, 4], [20, 4]), ([-10, 4], [20, 4]), ([1, 1], [10**9, 4]), ([1, 4], [2**62, 4])]
+)
+def test_sizes_that_cannot_be_are_one_line(tmp_path: Path, chunk: list[int], shard: list[int]) -> None:
+    zarr.create_array(tmp_path / "x", data=np.ones((40, 4), "f4"), chunks=(10, 4), shards=(20, 4))
+    meta = json.loads((tmp_path / "x" / "zarr.json").read_text())
+    meta["codecs"][0]["configuration"]["chunk_shape"] = chunk
+    meta["chunk_grid"]["configuration"]["chunk_shape"] = shard
+    (tmp_path / "x" / "zarr.json").write_text(json.dumps(meta))
+    with pytest.raises((BadInputError, CorruptDataError)) as error:
+        open_source(Source(str(tmp_path / "x")))
+    assert "\n" not in str(error.value)
+
+
 def test_a_shard_that_changes_between_passes_is_read_again(tmp_path: Path) -> None:
     X, label = points()
     dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())

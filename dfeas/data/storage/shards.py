@@ -32,6 +32,9 @@ ENTRY = np.dtype("<u8")
 CRC = 4
 """Bytes of a crc32c."""
 
+MOST_CHUNKS = 1 << 22
+"""Of a shard, whose index is read as a whole: 64 MiB."""
+
 _CODECS = [{"name": str, "configuration?": dict}]
 _SHAPE = {"chunk_shape": [COUNT], "codecs": _CODECS, "index_codecs": _CODECS, "index_location?": str}
 
@@ -68,7 +71,11 @@ class Form:
         except ValueError as error:
             raise BadInputError(f"{where}: its shards are not read: {error}; write it with plain shards, or none") from None
         shards, chunk = tuple(array.shards), tuple(array.chunks)
+        if min((*shards, *chunk)) < 1 or any(a % b for a, b in zip(shards, chunk, strict=True)):
+            raise CorruptDataError(f"{where}: its zarr metadata cannot be read: chunks of {chunk} in shards of {shards}")
         per = tuple(a // b for a, b in zip(shards, chunk, strict=True))
+        if prod(per) > MOST_CHUNKS:
+            raise BadInputError(f"{where}: {prod(per)} chunks in a shard, at most {MOST_CHUNKS}; write it with smaller shards")
         return cls(tuple(array.shape), chunk, per, inner, place == "end", sealed)
 
     @property
