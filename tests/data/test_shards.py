@@ -1,6 +1,7 @@
 """Shards: the same bits and fingerprint as a file for each block, read by anyone; what a shard lost is never zeros."""
 
 import json
+import pickle
 import shutil
 import struct
 import subprocess
@@ -143,14 +144,20 @@ def test_any_rows_of_a_stream_are_put_in_shards(tmp_path: Path, rows: int) -> No
     assert not list((tmp_path / "shards").rglob("*.part"))
 
 
+def travelling(work: Callable[[Any], Any], items: Any) -> Any:
+    """A pool to which work and items travel."""
+    return (pickle.loads(pickle.dumps(work))(pickle.loads(pickle.dumps(item))) for item in items)
+
+
 def test_several_processes_write_shards(tmp_path: Path) -> None:
     X, label = points()
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", label)
     options = IngestOptions(labels=str(tmp_path / "y.npy"), block_rows=ROWS, shard=shard_of())
-    header = ingest_here(tmp_path / "x.npy", tmp_path / "many", options, pool=map)
+    header = ingest_here(tmp_path / "x.npy", tmp_path / "many", options, pool=travelling)
     assert ingest_here(tmp_path / "x.npy", tmp_path / "one", options) == header
     assert content(tmp_path / "one") == content(tmp_path / "many")
+    assert len(shards(tmp_path / "one" / "X")) == 6
 
 
 @pytest.mark.parametrize("old", [2 * PER * ROWS, 2 * PER * ROWS + ROWS, 700, 65, 64])
@@ -396,6 +403,26 @@ def test_shards_are_the_default_of_much_data_only() -> None:
     assert chunks_of_shard(None, SHARDED_ABOVE + 1, block) == SHARD_BYTES // (block + 4) > 100
     assert chunks_of_shard(0, 100 * SHARDED_ABOVE, block) == 0
     assert chunks_of_shard(1, 100, block) == 1
+
+
+def test_much_data_is_stored_in_shards_unless_you_say_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, label = points()
+    np.savez(tmp_path / "a.npz", X=X, y=label)
+    stored: dict[str, Any] = {"block_rows": ROWS}
+    for above, expected in ((X.nbytes, True), (10 * X.nbytes, False)):
+        monkeypatch.setattr("dfeas.data.writers.shards.SHARDED_ABOVE", above - 1)
+        out = tmp_path / f"{above}"
+        out.mkdir()
+        dfeas.ingest(X, out / "array", labels=label, **stored)
+        dfeas.ingest(tmp_path / "a.npz", out / "npz", **stored)
+        dfeas.generate(dfeas.Instance("halfspace", 5, 1000, block_rows=ROWS), out / "made")
+        for each in out.iterdir():
+            assert (zarr.open_array(each / "X", mode="r").shards is not None) == expected, each
+    monkeypatch.setattr("dfeas.data.writers.shards.SHARDED_ABOVE", 0)
+    dfeas.ingest(X, tmp_path / "none", labels=label, shard=0, **stored)
+    assert zarr.open_array(tmp_path / "none" / "X", mode="r").shards is None
+    sparse = dfeas.ingest(np.eye(20), tmp_path / "sparse", labels=np.arange(20) % 2, sparse=True)
+    assert sparse.entries == 20
 
 
 def test_what_has_no_shards_says_so_in_a_line(tmp_path: Path) -> None:
