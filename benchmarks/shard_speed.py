@@ -2,9 +2,9 @@
 
     python benchmarks/shard_speed.py --gb 2 --shard 250MB
 
-The ratio is the speed in shards over the speed in files: of the medians of the turns, and of the processor time of all of them.
-Warm passes come from the page cache; before a cold one the files are dropped from it. "First" opens the data again and compares
-all checksums. "Read" is what the readers alone take, without a question.
+The ratio is the speed in shards over the speed in files: the median over the turns, and of the processor time of all of them.
+Warm passes come from the page cache; before a cold one all files of both are dropped from it. "First" opens the data again and
+compares all checksums. "Read" is what the readers alone take, without a question.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def compared(what: str, turns: int, actions: dict[str, tuple[Action, Action]]) -
             wall[name].append(perf_counter() - began)
             spent[name] += process_time() - began_process
     files, shards = (median(wall[name]) for name in NAMES)
+    ratio = median(one / other for one, other in zip(*wall.values(), strict=True))
     busy = spent["files"] / spent["shards"]
-    print(f"| {what} | {files:.3f} | {shards:.3f} | {files / shards:.3f} | {busy:.3f} |", flush=True)
+    print(f"| {what} | {files:.3f} | {shards:.3f} | {ratio:.3f} | {busy:.3f} |", flush=True)
 
 
 def nothing() -> None:
@@ -116,13 +117,13 @@ def report(
     def first(name: str) -> None:
         LocalEngine(open_source(Source(str(paths[name]))), THREADS).run(question)
 
-    for where, before in (("warm", lambda name: nothing), ("cold", lambda name: lambda: drop(paths[name]))):
+    for where, before in (("warm", nothing), ("cold", lambda: [drop(path) for path in paths.values()])):
         for what, action in (
             ("read", lambda name: read(stored[name])),
             ("pass", lambda name: engines[name].run(question)),
             ("first", first),
         ):
-            pairs = {name: (before(name), lambda name=name, action=action: action(name)) for name in NAMES}
+            pairs = {name: (before, lambda name=name, action=action: action(name)) for name in NAMES}
             compared(f"{what}, {where}", turns, pairs)
 
 
