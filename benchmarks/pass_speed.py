@@ -5,8 +5,8 @@
 Cold means that the files were dropped from the page cache before each turn. "Read" reads every chunk file with readinto
 into one reused buffer a thread, "X @ y" multiplies points that are in memory, "scan alone" scans blocks that are in memory;
 all with as many threads as the pass, in turns. "Scores" asks for the least score, which is one product with the points, as
-X @ y is; "softmin" is the central question, two products and the exponentials. The last columns are of a pass that keeps up to
-2 GB of the blocks in memory.
+X @ y is; "softmin" is the central question, two products and the exponentials, "of 8" asks it of eight y at once.
+The last columns are of a pass that keeps up to 2 GB of the blocks in memory.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -28,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -36,7 +37,6 @@ from dfeas.engine.protocol import Engine
 from dfeas.passes.block import Block
 from dfeas.passes.softmin import Softmin
 
-THREADS = 2
 KEPT_BYTES = 2 * 10**9
 
 
@@ -59,35 +59,35 @@ def drop(files: list[Path]) -> None:
         os.close(descriptor)
 
 
-def read(files: list[Path], size: int) -> None:
+def read(files: list[Path], size: int, threads: int) -> None:
     def some(mine: list[Path]) -> None:
-        buffer = np.empty(size, np.uint8)
+        buffer = Buffers().take("X", size)
         for file in mine:
             with file.open("rb", buffering=0) as stream:
                 stream.readinto(buffer)
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(some, [files[i * len(files) // THREADS : (i + 1) * len(files) // THREADS] for i in range(THREADS)]))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(some, [files[i * len(files) // threads : (i + 1) * len(files) // threads] for i in range(threads)]))
 
 
-def scan_alone(blocks: list[Block], question: Softmin) -> None:
+def scan_alone(blocks: list[Block], question: Softmin, threads: int) -> None:
     def some(mine: list[Block]) -> None:
         for block in mine:
             question.scan(block)
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(some, [blocks[i::THREADS] for i in range(THREADS)]))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(some, [blocks[i::threads] for i in range(threads)]))
 
 
-def multiply(blocks: list[Block], y: np.ndarray) -> None:
+def multiply(blocks: list[Block], y: np.ndarray, threads: int) -> None:
     narrow = y[:, 0].astype(np.float32)
 
     def some(mine: list[Block]) -> None:
         for block in mine:
             block.points @ narrow
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(some, [blocks[i::THREADS] for i in range(THREADS)]))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(some, [blocks[i::threads] for i in range(threads)]))
 
 
 @contextmanager
@@ -104,40 +104,47 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--gb", type=float, default=4.0)
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--turns", type=int, default=11)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dir", default=None, help="where the data is made")
     options = parser.parse_args(words)
     with data(options.gb, options.features, options.dir) as path, threadpool_limits(1):
-        report(path, options.turns)
-        fixed_cost(options.dir, options.turns)
+        report(path, options.turns, options.threads)
+        fixed_cost(options.dir, options.turns, options.threads)
 
 
-def report(path: Path, count: int) -> None:
+def report(path: Path, count: int, threads: int) -> None:
     dataset = open_source(Source(str(path)))
     files = sorted(file for file in (path / "X").glob("c.*"))
     everything = [p for p in path.rglob("*") if p.is_file()]
     held = min(dataset.blocks, 128)
     memory = [
-        Block.of(b.start, b.points.copy(), b.label.copy(), b.norm.copy()) for b in dataset.read_blocks(range(0, held), Cost())
+        replace(Block.of(b.start, b.points.copy(), b.label.copy(), b.norm.copy()), resident=True)
+        for b in dataset.read_blocks(range(0, held), Cost())
     ]
     share = dataset.n / sum(block.size for block in memory)
-    engine = LocalEngine(dataset, THREADS)
+    engine = LocalEngine(dataset, threads)
     keeping = open_source(Source(str(path)))
     keeping.enable_cache(KEPT_BYTES)
-    keeper = LocalEngine(keeping, THREADS)
+    keeper = LocalEngine(keeping, threads)
     y = np.full((dataset.m, 1), dataset.m**-0.5)
     for each in (engine, keeper):
         each.run(Softmin(y, np.zeros(1)))  # checksums are verified on first touch
-    print(f"{dataset.bytes / 1e9:.2f} GB, {dataset.m} features, {dataset.blocks} blocks, {THREADS} threads; {count} turns")
+    print(f"{dataset.bytes / 1e9:.2f} GB, {dataset.m} features, {dataset.blocks} blocks, {threads} threads; {count} turns")
     head = "question | page cache | read s | X @ y s | scan s | pass s | pass / read | X @ y / pass | keeping | X @ y / it"
     print(f"| {head} |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     cases = {"warm": nothing, "cold": lambda: drop(everything)}
-    questions = {"scores": Softmin(y, np.zeros(1)), "softmin": Softmin(y, np.full(1, 0.1))}
+    eight = np.linalg.qr(np.random.default_rng(0).standard_normal((dataset.m, 8)))[0]
+    questions = {
+        "scores": Softmin(y, np.zeros(1)),
+        "softmin": Softmin(y, np.full(1, 0.1)),
+        "softmin of 8": Softmin(eight, np.full(eight.shape[1], 0.1)),
+    }
     for (where, before), (what, question) in product(cases.items(), questions.items()):
         actions: tuple[tuple[float, Callable[[], object], Callable[[], object]], ...] = (
-            (1.0, lambda: read(files, files[0].stat().st_size), before),
-            (share, lambda: multiply(memory, y), nothing),
-            (share, lambda question=question: scan_alone(memory, question), nothing),
+            (1.0, lambda: read(files, files[0].stat().st_size, threads), before),
+            (share, lambda: multiply(memory, y, threads), nothing),
+            (share, lambda question=question: scan_alone(memory, question, threads), nothing),
             (1.0, lambda question=question: engine.run(question), before),
             (1.0, lambda question=question: keeper.run(question), before),
         )
@@ -147,12 +154,12 @@ def report(path: Path, count: int) -> None:
         seconds = [np.median(column) for column in (reading, products, scans, passes)]
         told = " | ".join(f"{value:.3f}" for value in seconds)
         print(f"| {what} | {where} | {told} | {ratios[0]:.2f} | {ratios[1]:.2f} | {np.median(kept):.3f} | {ratios[2]:.2f} |")
-    first = LocalEngine(open_source(Source(str(path))), THREADS)
+    first = LocalEngine(open_source(Source(str(path))), threads)
     verified = timed(lambda: first.run(questions["scores"]), lambda: drop(everything))
     print(f"first pass of a run, cold, with every checksum verified: {verified:.3f} s")
 
 
-def fixed_cost(folder: str | None, count: int) -> None:
+def fixed_cost(folder: str | None, count: int, threads: int) -> None:
     """Passes over almost no data: a block for each of two threads, and many more blocks."""
     with tempfile.TemporaryDirectory(dir=folder) as made, local_cluster(2) as client:
         sources = []
@@ -164,7 +171,7 @@ def fixed_cost(folder: str | None, count: int) -> None:
         print("| engine | fixed cost of a pass, ms | of each block more, us |")
         print("|---|---|---|")
         for name, make in (
-            ("in-process", lambda source: LocalEngine(open_source(source), THREADS)),
+            ("in-process", lambda source: LocalEngine(open_source(source), threads)),
             ("2 workers", lambda source: DaskEngine(client, source, open_source(source))),
         ):
             few, many = (spent(make(source), question, 5 * count) for source in sources)

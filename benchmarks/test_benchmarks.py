@@ -59,6 +59,7 @@ SMALL = {
     "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
     "kernel_digits": ["--train", "100", "--iterations", "3,10"],
     "soft_margin": ["--points", "1000", "--features", "5", "--names", "dfeas hinge"],
+    "small_problems": ["--points", "300", "--features", "4", "--rows", "200", "--turns", "1"],
     "separation_tables": ["--designs", "30", "--shaped", "1", "--seed", "1000", "--peers", "Konis"],
     "fixed_effects": ["--rows", "600", "--levels", "40", "--years", "5", "--no-peers"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],

@@ -2,8 +2,8 @@
 
     python benchmarks/working_set.py --dir SCRATCH          # needs 17 GB of disk
 
-``dfeas solve`` as a user runs it, whole processes, warm page cache, in-process, beside one plain read of the files of X by as
-many threads.
+First table: ``dfeas solve`` as a user runs it, whole processes, warm page cache, in-process, beside one plain read of the files
+of X by as many threads. Second table: processor time of the solver in memory, all columns at once and some at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from dfeas.data.generate.points import Instance, generate
+from dfeas.linalg.blas import one_thread
+from dfeas.linalg.columns import ColumnMatrix
+from dfeas.linalg.separate import FIRST_C, Round, fast, solve
 
 RUNS = [  # name, instance, options of solve, most reads, most seconds (None: five plain reads and 20 s)
     ("halfspace 100 x 500,000", Instance("halfspace", 100, 500_000), [], 2.2, 5.0),
@@ -88,6 +91,30 @@ def own(data: Path, room: Path, scale: float, only: list[str]) -> None:
         )
 
 
+ROUNDS = ((100, 150_000), (400, 40_000), (1000, 225_000), (2000, 55_000))
+"""Features and columns of the second table."""
+
+
+def rounds(scale: float) -> None:
+    """Processor seconds of the solver in memory, all columns at once and some at a time."""
+    print("\nThe solver in memory on halfspace, float32\n")
+    print("| features | columns | at once s | in rounds s | at once / in rounds | margins |")
+    print("|---|---|---|---|---|---|")
+    for m, full in ROUNDS:
+        instance = Instance("halfspace", m, max(200, int(full * scale)))
+        blocks = [instance.block(i) for i in range(-(-instance.n // instance.rows))]
+        points = np.vstack([X * y[:, None].astype(X.dtype) for X, y in blocks])
+        matrix = ColumnMatrix.of(points, np.ones(len(points)))
+        began = time.process_time()
+        with one_thread(of_scipy=True):
+            whole = fast(matrix, Round(matrix, np.zeros(m), at_once=True), FIRST_C)
+        middle = time.process_time()
+        some = solve(matrix)
+        once, parted = middle - began, time.process_time() - middle
+        margins = f"{'none' if whole is None else format(whole.margin, '.1e')}, {some.margin:.1e}"
+        print(f"| {m} | {len(points)} | {once:.2f} | {parted:.2f} | {once / parted:.1f} | {margins} |", flush=True)
+
+
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", default=None, help="keep the datasets here, and use them again")
@@ -96,6 +123,7 @@ def main(words: list[str] | None = None) -> None:
     options = parser.parse_args(words)
     with tempfile.TemporaryDirectory(dir=options.dir) as made:
         own(Path(options.dir or made), Path(made), options.scale, options.only.split(","))
+    rounds(options.scale)
 
 
 if __name__ == "__main__":

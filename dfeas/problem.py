@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dfeas.data.source import SCALES, Transform
-from dfeas.data.storage.places import paths_of
+from dfeas.data.source import SCALES, Transform, is_file
+from dfeas.data.storage.places import absolute, paths_of, place
 from dfeas.errors import UsageError, none_of
 from dfeas.settings import option
 
@@ -332,3 +332,17 @@ def check(options: Mapping[str, Any], *groups: type) -> None:
     """Raise UsageError for options by name that make no sense, whatever the data."""
     for group in groups:
         group(**{each.name: options[each.name] for each in fields(group) if each.name in options})
+
+
+def labels_by_path(X: str | Path, labels: str | Path | None) -> str | None:
+    """The labels of data by path as a ``Source`` has them; those of a Problem, or ``ALL_POSITIVE`` for none.
+
+    Raises UsageError and BadInputError for a file of points that has no such labels.
+    """
+    if labels == ALL_POSITIVE:
+        return None
+    if is_file(place(X)):
+        from dfeas.data.ingest.small_file import labels_in  # with readers of all formats
+
+        return labels_in(X, labels)
+    return None if labels is None else absolute(labels)

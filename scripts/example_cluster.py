@@ -19,7 +19,9 @@ def main(words: list[str]) -> None:
         if words:
             client, folder = stack.enter_context(Client(words[0])), Path(words[1])
         else:
-            client = stack.enter_context(Client(stack.enter_context(LocalCluster(n_workers=2, threads_per_worker=1))))
+            client = stack.enter_context(
+                Client(stack.enter_context(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0")))
+            )
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         dfeas.generate(dfeas.Instance("one-flip", m=20, n=50_000, margin=0.05), folder / "data")
         there = dfeas.solve(folder / "data", client=client)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -175,16 +175,31 @@ def _require_rows(rows: int, values: int) -> None:
         raise BadInputError("X has no rows")
 
 
+@dataclass
+class Allowance:
+    """What a frame may take of memory."""
+
+    most: int
+    taken: int = 0
+
+    def take(self, part: Any) -> Any:
+        """The same rows, which are counted. Raises BadInputError where they are too many."""
+        self.taken += int(part.memory_usage(deep=True).sum())
+        if self.taken > self.most:
+            raise BadInputError(
+                f"{FRAME} takes {format_bytes(self.taken)} or more, more than half of memory: write it as Parquet, and give "
+                "the path of that"
+            )
+        return part
+
+
 def _whole(frame: Any, options: Options) -> Any:
-    """A frame of Dask in memory. Raises BadInputError for one that is too large."""
+    """A frame of Dask in memory, computed once. Raises BadInputError for one that is too large."""
     if not is_lazy(frame):
         return frame
-    size, most = int(frame.memory_usage(deep=True).sum().compute()), parse_bytes(options.get("memory")) // 2
-    if size > most:
-        raise BadInputError(
-            f"{FRAME} takes {format_bytes(size)}, more than half of memory: write it as Parquet, and give the path of that"
-        )
-    return frame.compute()
+    most = parse_bytes(options.get("memory")) // 2
+    whole = frame.map_partitions(Allowance(most).take, meta=frame._meta).compute()
+    return Allowance(most).take(whole)  # each process has counted its own
 
 
 def _index(frame: Any) -> list[Any] | None:

@@ -14,7 +14,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.layout import described, stored_bytes
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import UsageError
-from dfeas.run.session import labels_by_path
+from dfeas.problem import labels_by_path
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,11 +1,13 @@
-"""Separation decided before anything is solved: sparse points most of whose features are levels of one effect.
+"""Separation decided before anything is solved: small tables, and sparse points whose features are levels of one effect.
 
 A solve takes features as they come; with levels by the ten thousand it takes long, or ends undecided. Where they can be
 eliminated (``dfeas.fixed_effects``) the kind comes from one read into memory, and is proved from the data as the checker does.
+Of a small table, all of which the exact search takes at once, a solve is most of the time, and says nothing that it needs.
 """
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.exact.levels import Levels
-from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide
+from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide, decide_table
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_data, open_session, require_labels, survey
@@ -31,7 +33,9 @@ from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import OVERLAP, Claim, prove, rows
 
-NAME = "fixed-effects"
+NAME, TABLE = "fixed-effects", "exact"
+SMALL, NARROW = 1 << 16, 128
+"""Entries and features of a small table, at most."""
 WIDE = 256
 """Features below which a solve is as fast."""
 ENTRY_BYTES, POINT_BYTES = 160, 100
@@ -67,7 +71,28 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
         del levels
         _require_proved(session, decided.face)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
-        return decided.face, _written(stack, session, asked, decided, surveyed, folder, problem, output)
+        why = f"{session.dataset.dimension} features, most of them levels of one effect, which are eliminated"
+        return decided.face, _written(stack, session, asked, decided, surveyed, folder, problem, output, (NAME, why))
+
+
+def small(problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output) -> tuple[Face, Result] | None:
+    """The same of a small table in memory; nothing is written."""
+    asked = Request.begun(goal, limits, resources)
+    if resources.client is not None:
+        return None
+    with ExitStack() as stack:
+        session = stack.enter_context(open_session(problem, resources))
+        if session.dataset.n * session.dataset.dimension > SMALL or session.dataset.dimension > NARROW:
+            return None
+        surveyed = survey(session)
+        left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
+        face = decide_table(session.checking, limits.until(output.stop, asked.began), left)
+        if isinstance(face, str):
+            return None
+        _require_proved(session, face)
+        decided = Elimination(face, (face.support, face.weights))
+        how = TABLE, "a table that is small enough to be decided at once"
+        return face, _written(stack, session, asked, decided, surveyed, None, problem, output, how)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -96,13 +121,13 @@ def _written(
     folder: Path | None,
     problem: Problem,
     output: Output,
+    method: tuple[str, str],
 ) -> Result:
-    """The result of a run without a solve, from the certificate that follows from the evidence."""
-    dataset, face = session.dataset, decided.face
-    why = f"{dataset.dimension} features, most of them levels of one effect, which are eliminated"
+    """The result of a run without a solve, from the certificate that follows from the evidence; of a method, and why."""
+    dataset, face, (name, why) = session.dataset, decided.face, method
     job = RunSpec(
         asked,
-        (NAME,),
+        (name,),
         (why,),
         race=False,
         to_the_end=False,
@@ -111,7 +136,7 @@ def _written(
         **where(session),
     )
     how = run_options(0.0, Output(progress=output.progress))
-    report_start(run_sinks(stack, session, job, folder, how, None), dataset, NAME, why, None)
+    report_start(run_sinks(stack, session, job, folder, how, None), dataset, name, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     support, weights = decided.conflict
     certificate = certificate_of(session.checking.dataset, replace(face, support=support, weights=weights), empty)
@@ -120,7 +145,7 @@ def _written(
     if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
         check = None
     decision = Decision("stalled") if check is None else Decision("verdict", check.verdict)
-    record = replace(blank(NAME, 1.0), passes=1.0, iterations=face.reads)
+    record = replace(blank(name, 1.0), passes=1.0, iterations=face.reads)
     looks = int(face.kind != OVERLAP or bool(face.flat.shape[1])) + session.checking.reads([certificate])
     outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
     result = result_of(session, job, outcome, why, surveyed.reads + outcome.reads, surveyed.positive)

@@ -251,9 +251,11 @@ def _on_new_points(
         return [Tally() for _ in separators], 0
     with local_engine(viewed, parse_bytes(memory)) as engine:
         looked = whole(engine.map(_later_range, first, tuple(separators), count=count))
-    for index, (was, now) in enumerate(zip(dataset.expected[first:, :2].tolist(), looked.checksums, strict=True), first):
-        if tuple(was) != now:
-            raise CorruptDataError(f"{dataset.where}: chunk {index} is damaged; restore or ingest again")
+    damaged = np.flatnonzero(
+        (np.frombuffer(looked.checksums, "<u4").reshape(-1, 2) != dataset.expected[first:, :2]).any(axis=1)
+    )
+    if len(damaged):
+        raise CorruptDataError(f"{dataset.where}: chunk {first + damaged[0]} is damaged; restore or ingest again")
     return looked.tallies, dataset.n - first * dataset.block_rows
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.presolve import presolved
+from dfeas.analysis.presolve import presolved, small
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Displayed, Part, Row
@@ -174,6 +174,22 @@ def separation(
         left = replace(limits, time_limit=max(LEAST, limits.time_limit - (time.monotonic() - began)))
     result = decide(problem, (method,), goal, left, resources, output, then=SEPARATED)
     return separated(result, problem, limits, resources, output, began)
+
+
+@takes(View, Goal, Limits, Resources, Output, without=("point",))
+@takes_client
+def of_table(problem: Problem, *, goal: Goal, limits: Limits, resources: Resources, output: Output) -> Separation:
+    """The same of a table in memory; the result of a small one says no more than what is proved, as nothing was solved.
+
+    Returns
+    -------
+    Separation
+        As ``separation``.
+    """
+    early = small(problem, replace(goal, eps=EPS), limits, resources, output)
+    if early is not None:
+        return said(*early)
+    return separation(problem, goal=goal, limits=limits, resources=resources, output=output)
 
 
 def separated(

@@ -18,10 +18,9 @@ from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageE
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.registry import geometry_of
 from dfeas.keywords import like, takes
-from dfeas.problem import LEAST_EPS, Problem, View
+from dfeas.problem import LEAST_EPS, Problem, View, labels_by_path
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
-from dfeas.run.session import labels_by_path
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check, load

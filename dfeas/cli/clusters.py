@@ -9,15 +9,14 @@ from typing import Any
 
 import click
 
+from dfeas.cli.answer import put
 from dfeas.cli.command import Command, say
 from dfeas.cli.options import (
     ASKED,
     CLUSTER,
     FORCE,
-    JSON,
     KERNEL,
     KERNEL_HELP,
-    LOCAL,
     METHOD,
     PLACE,
     POINTS,
@@ -25,15 +24,14 @@ from dfeas.cli.options import (
     asks,
     fields_of,
     margin_values,
-    option,
 )
 from dfeas.cli.outputs import is_run, replaced
+from dfeas.cli.parameter import JSON, LOCAL, option
 from dfeas.cli.remote import CANCELLED
 from dfeas.cli.remote import cancel as run_cancel
 from dfeas.cli.remote import fetch as run_fetch
 from dfeas.cli.remote import status as submitted_status
 from dfeas.cli.remote import submit as run_submit
-from dfeas.cli.render import put
 from dfeas.cli.status import run_status
 from dfeas.engine import configuration
 from dfeas.errors import UsageError

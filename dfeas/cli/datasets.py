@@ -1,4 +1,4 @@
-"""Commands that write, extend and describe datasets."""
+"""Commands that write and extend datasets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from dfeas.analysis.info import Info
-from dfeas.analysis.info import info as describe
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.command import Command
-from dfeas.cli.options import CLUSTER, DATA, FORCE, JSON, QUIET, Cluster, Name, asks, fields_of, option
+from dfeas.cli.info import show_info
+from dfeas.cli.options import CLUSTER, FORCE, QUIET, Cluster, asks, fields_of
 from dfeas.cli.outputs import dataset_place
-from dfeas.cli.render import show_info
+from dfeas.cli.parameter import DATA, JSON, Count, Name, option
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
@@ -52,7 +52,7 @@ def _refuse(options: dict[str, Any]) -> None:
 @click.argument("kind", type=Name([*KINDS, *CONE_KINDS]), metavar="KIND")
 @click.argument("out", type=DATA)
 @option("Data", "--features", required=True, type=int, metavar="M", help="Features of a point.")
-@option("Data", "--points", default=None, type=int, metavar="N", help="Number of points.")
+@option("Data", "--points", default=None, type=Count(), metavar="N", help="Number of points, such as 2e9.")
 @option("Data", "--cones", default=None, metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
 @option("Data", "--margin", default=0.01, show_default=True, metavar="R", help="Best margin of planted and one-flip.")
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
@@ -179,14 +179,3 @@ def append(data: str, src: str | None, cones: str | None, as_json: bool, quiet: 
         raise click.UsageError("--cones says what the rows of SRC are; name SRC")
     header = append_points(data, src, progress=_progress(quiet), note=notes.append, **options)
     show_info(Info(data, {**header.to_json(), "notes": notes}), as_json)
-
-
-@click.command(cls=Command, examples=("dfeas info mail.data", "dfeas info points.zarr --labels labels.zarr --json"))
-@click.argument("data", type=DATA)
-@option(
-    "Data", "--labels", default=None, metavar="FILE", help="Label array of a zarr array, or of a file; a column of a table."
-)
-@asks(JSON)
-def info(data: str, labels: str | None, as_json: bool) -> None:
-    """Say what a dataset is, without reading its points."""
-    show_info(describe(data, labels), as_json)

@@ -13,25 +13,22 @@ import click
 
 from dfeas.analysis.recheck import recheck as run_recheck
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
+from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
     ALL_METHODS,
     COLUMN,
-    DATA,
     FORCE,
-    JSON,
     LABELS,
-    LOCAL,
     POINTS,
     UNLABELLED,
-    Name,
     asks,
     fields_of,
     numbers,
-    option,
 )
 from dfeas.cli.outputs import is_array, is_run, replaced
-from dfeas.cli.render import put, show_check, show_checks, show_prediction, show_recheck
+from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
+from dfeas.cli.render import show_check, show_checks, show_prediction, show_recheck
 from dfeas.problem import Kernel, Objective, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import warning

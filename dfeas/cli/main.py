@@ -29,7 +29,7 @@ SECTIONS = {
         "generate": Named("datasets", "Write a generated dataset with a known answer."),
         "ingest": Named("datasets", "Write a dataset from a file of points."),
         "append": Named("datasets", "Append the points of SRC to the dataset DATA."),
-        "info": Named("datasets", "Say what a dataset is, without reading its points."),
+        "info": Named("info", "Say what a dataset is, without reading its points."),
     },
     "Solve": {
         "plan": Named("evidence", "Say what a run would cost: memory, passes and time."),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import Field, dataclass, fields
 from functools import wraps
-from pathlib import Path
 from shlex import quote
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,8 @@ import click
 import psutil
 
 from dfeas.cli.command import say
-from dfeas.data.storage.places import is_url, local
+from dfeas.cli.parameter import DATA, JSON, LOCAL, Decorator, Name, option
 from dfeas.engine.signals import at_once, not_interrupted
-from dfeas.errors import none_of
 from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.geometry.kernel.space import KERNEL_METHODS
@@ -123,7 +121,6 @@ def _quiet_dask() -> Iterator[None]:
 
 
 Body = Callable[..., None]
-Decorator = Callable[[Any], Any]
 
 METHOD_HELP = "\b\nMethods:\n" + "\n".join(
     fill(method.traits.summary, 78, initial_indent=f"  {name:<24}", subsequent_indent=f"{'':<26}")
@@ -140,47 +137,9 @@ ALL_METHODS = list(dict.fromkeys([*METHODS, *KERNEL_METHODS, *CONE_METHODS]))
 """With a kernel or without."""
 
 
-class _DataPlace(click.Path):
-    """A path, or the URL of an object store, as text."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value) if is_url(value) else str(Path(value))
-
-
-class _LocalPath(click.Path):
-    """A path of this machine."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        return local(value, param.human_readable_name if param is not None else "path")
-
-
-class Name(click.Choice[str]):
-    """One of some names; of what is none of them the nearest is said."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value not in self.choices:
-            self.fail(none_of(value, self.choices), param, ctx)
-        return str(value)
-
-
-DATA, LOCAL = _DataPlace(), _LocalPath()
-
 _TYPES = {"int": int, "float": float, "str": str}
 _CHOICES = {"kernel": NAMES}
 """Where the choices are known here only."""
-
-
-class Option(click.Option):
-    """An option with the heading under which a help text has it."""
-
-    def __init__(self, *names: Any, heading: str = "", **more: Any) -> None:
-        super().__init__(*names, **more)
-        self.heading = heading
-
-
-def option(heading: str, *names: str, **more: Any) -> Decorator:
-    """An option of one command, under a heading."""
-    return click.option(*names, cls=Option, heading=heading, **more)
 
 
 def fields_of(group: type, *names: str, without: Sequence[str] = (), **texts: str) -> list[Decorator]:
@@ -213,7 +172,6 @@ def _option(each: Field[Any], text: str, heading: str) -> Decorator:
     return option(heading, flag, each.name, default=default, show_default=how.get("shown", False), help=text, **more)
 
 
-JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON object; an error as one, too.")
 QUIET = option(
     "Output",
     "--quiet/--progress",

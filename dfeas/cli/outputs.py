@@ -53,8 +53,10 @@ def is_array(path: Path) -> bool:
 def replaced(path: Path, kind: Kind, force: bool) -> Iterator[None]:
     """With ``force`` what is at the path makes room, and is removed when something new is there; otherwise it comes back.
 
-    Raises UsageError for what is no output of the kind, or is being written.
+    Raises UsageError for what is no output of the kind, or is being written, and without ``force`` for a finished output.
     """
+    if not force and kind(path) and _finished(path):
+        raise UsageError(f"{path}: exists already; say --force to replace it, or choose another output")
     if not force or not (path.exists() or path.is_symlink()):
         yield
         return

@@ -20,12 +20,11 @@ from dfeas.data.storage.places import absolute, local, paths_of, require_apart
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError, format_bytes
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.keywords import like
-from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Objective, View, check
+from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Objective, View, check, labels_by_path
 from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.resources import Limits
 from dfeas.run.result_files import CERTIFICATE, RESULT, TRACE
 from dfeas.run.results import Result
-from dfeas.run.session import labels_by_path
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.verdict import OneVsRest, Race
 from dfeas.settings import parse_bytes

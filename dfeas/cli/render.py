@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-import click
 
 from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.hull import Hull
-from dfeas.analysis.info import Info
 from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.verify import Checks
-from dfeas.cli.command import say
-from dfeas.display import Displayed, Part, Row, lines
+from dfeas.cli.answer import put
+from dfeas.display import Row
 from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.run.results import Result
-from dfeas.run.screen import Screen
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.verdict import OneVsRest, Race
 from dfeas.verify.certificate import Check
 from dfeas.verify.separation import Kind
 
 Answer = Result | SoftMarginResult | Hull | HardMargin | Separation | Race | OneVsRest
-
-COLOURS = {"feasible": "green", "infeasible": "red", "eps-infeasible": "red", "undecided": "yellow"}
-"""Of verdicts."""
-
-
-def put(values: Any, answer: Displayed | Iterable[Part], as_json: bool, *more: Part) -> None:
-    """Print values as one JSON object, or an answer that says the same: on a terminal in colour, in its columns."""
-    if as_json:
-        say(json.dumps(values))
-        return
-    parts = answer._parts() if isinstance(answer, Displayed) else answer
-    for line in lines([*parts, *more], Screen(sys.stdout).columns, _painted):
-        click.echo(line)
-
-
-def _painted(verdict: str) -> str:
-    return click.style(verdict, fg=COLOURS.get(verdict), bold=True)
 
 
 def show(answer: Answer, out: Path, as_json: bool) -> None:
@@ -54,11 +29,6 @@ def show(answer: Answer, out: Path, as_json: bool) -> None:
         name = "hard_margin" if isinstance(answer, HardMargin) else "separation"
         values = {name: values, **answer.result.to_json()}
     put(values, answer, as_json, Row("results", str(out)))
-
-
-def show_info(found: Info, as_json: bool) -> None:
-    """A dataset: the header that it was written with, or what is known of an array."""
-    put(found.to_json(), found, as_json)
 
 
 def show_check(check: Check, kind: Kind | None, as_json: bool) -> None:

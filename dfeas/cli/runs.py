@@ -22,11 +22,9 @@ from dfeas.api import soft_margin as run_soft_margin
 from dfeas.api import solve as run_solve
 from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
-    DATA,
     GO_ON,
     KERNEL,
     KERNEL_HELP,
-    LOCAL,
     METHOD,
     METHOD_HELP,
     NAMED,
@@ -38,9 +36,9 @@ from dfeas.cli.options import (
     fields_of,
     margin_values,
     method_of,
-    option,
 )
 from dfeas.cli.outputs import run_place
+from dfeas.cli.parameter import DATA, LOCAL, option
 from dfeas.cli.render import Answer, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS

@@ -10,9 +10,10 @@ import click
 
 from dfeas.analysis.regression.files import Asked, of_formula, of_table
 from dfeas.analysis.regression.outcome import OUTCOMES
+from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command
-from dfeas.cli.options import DATA, JSON, LOCAL, Name, asks, fields_of, option
-from dfeas.cli.render import put
+from dfeas.cli.options import asks, fields_of
+from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.run.progress import IngestProgress
 from dfeas.run.resources import Limits, Resources

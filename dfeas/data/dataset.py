@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -18,15 +19,21 @@ from dfeas.data.cache import BlockCache, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
-from dfeas.data.storage.readers import Buffers, Cost, PointReader, RowReader, SliceReader
+from dfeas.data.storage.readers import Buffers, Cost, DirectReader, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Points, dense, is_dense, nbytes, norms, placed_in, stacked
 from dfeas.passes.block import Block, Sides, against
 from dfeas.passes.survey import Summary, checksum
 
+AT_ONCE = 2
+"""Blocks that are read at once past the page cache, while another is scanned."""
+
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
+
+SCORED_BYTES = 64
+"""Scores of a point in several precisions, and bounds, while its block is scanned or checked."""
 
 SIDES_WIDTH = 13
 """Bytes of the label and the norm of a point, as they are kept."""
@@ -63,10 +70,10 @@ class Storage:
     def scan_bytes(self) -> int:
         """Temporaries of a block of cones: scores, matrices and their powers in a scan; in the checker copies of a cone's rows.
 
-        Of points a tile at a time is looked at, whatever the block.
+        Of points a tile at a time is looked at, whatever the block, but scores and bounds are those of a block.
         """
         if self.cones is None:
-            return 0
+            return SCORED_BYTES * self.block_rows
         cone = self.cones.largest * self.m
         return max(240 * self.block_rows + 16 * cone, 48 * cone)
 
@@ -243,7 +250,7 @@ class Dataset(Storage, View, Provenance):
         memory = None
         if keep and self.cache is not None and self.entries is None:
             memory = self.cache.take(rows * self.m * self.dtype.itemsize, rows * SIDES_WIDTH)
-        points: Points = self.points.read(index, buffers if memory is None else Buffers(X=memory))
+        points: Points = self.points.read(index, Buffers(X=memory) if memory is not None and self.points.overlaps else buffers)
         if keep and self.cache is not None and not is_dense(points):
             memory = self.cache.take(nbytes(points), rows * SIDES_WIDTH)
         sides = self.kept.sides.get(index)
@@ -263,9 +270,9 @@ class Dataset(Storage, View, Provenance):
                 self.kept.add(index, sides)
         if unverified is None and self.points.distant and self.stamp(index) != self.kept.stamps.get(index):
             return self._fetch(index, buffers, self.stamp(index), keep)  # what came is not what was listed
-        block = Block(start, points, sides)
+        block = Block(start, points, sides, self.in_memory)
         if memory is not None and self.cache is not None:
-            block = Block(start, placed_in(memory, points), sides)
+            block = Block(start, placed_in(memory, points), sides, resident=True)
             self.cache.keep(index, block)
         return block
 
@@ -340,15 +347,25 @@ class Dataset(Storage, View, Provenance):
             if self.stored_norms is not None:
                 self.stored_norms.advise(index)
 
+    def _read_apart(self, index: int, buffers: Buffers, keep: bool) -> tuple[Block, Cost]:
+        cost = Cost()
+        return self.read(index, buffers, cost, keep), cost
+
     def _prefetched(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
-        # two sets of buffers: one block is scanned while the next is read
-        buffers, pool = (Buffers(), Buffers()), ThreadPoolExecutor(1, "dfeas-read")
+        # one block is scanned while the next ones are read, each into buffers of its own
+        ahead = AT_ONCE if isinstance(self.points, DirectReader) else 1
+        buffers, pool = [Buffers() for _ in range(ahead + 1)], ThreadPoolExecutor(ahead, "dfeas-read")
+
+        def submit(place: int) -> Future[tuple[Block, Cost]]:
+            return pool.submit(self._read_apart, indices[place], buffers[place % len(buffers)], keep)
+
         try:
-            coming = pool.submit(self.read, indices[0], buffers[0], cost, keep)
-            for done, _ in enumerate(indices, 1):
-                block = coming.result()
-                if done < len(indices):
-                    coming = pool.submit(self.read, indices[done], buffers[done % 2], cost, keep)
+            coming = deque(map(submit, range(min(ahead, len(indices)))))
+            for place in range(len(indices)):
+                block, took = coming.popleft().result()
+                cost.add(took)
+                if place + ahead < len(indices):
+                    coming.append(submit(place + ahead))
                 yield block
         finally:
             # Nobody waits for a block that is not wanted any more: Python ends what was left behind in whichever thread

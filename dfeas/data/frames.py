@@ -59,11 +59,11 @@ def split(X: Any, labels: Any) -> Table:
     """
     if hasattr(labels, "to_dask_array"):
         labels = labels.compute()
-    if is_lazy(X):
-        return _of_dask(X, labels)
-    if not is_frame(X):
+    if not is_lazy(X) and not is_frame(X):
         return Table(X, values_of(labels))
     require_aligned(X, labels, "labels")
+    if is_lazy(X):
+        return _of_dask(X, labels)
     frame = opened(X, "X")
     if isinstance(labels, str | int) and str(labels) in frame.columns:
         frame, labels = frame.drop(str(labels)), frame[str(labels)]
@@ -208,11 +208,13 @@ def _require_numbers(numeric: dict[str, bool], kinds: Any) -> None:
 
 
 def require_aligned(X: Any, labels: Any, what: str) -> None:
-    """Raise BadInputError for labels of pandas whose rows are in another order than those of X."""
+    """Raise BadInputError for labels of pandas whose rows are in another order than those of X, a frame of pandas or Dask."""
     from narwhals.stable.v2 import dependencies
 
-    pandas = dependencies.is_pandas_like_series(labels) or dependencies.is_pandas_like_dataframe(labels)
-    if pandas and dependencies.is_pandas_like_dataframe(X) and not X.index.equals(labels.index):
+    if not (dependencies.is_pandas_like_series(labels) or dependencies.is_pandas_like_dataframe(labels)):
+        return
+    index = X.index.compute() if is_lazy(X) else X.index if dependencies.is_pandas_like_dataframe(X) else labels.index
+    if not index.equals(labels.index):
         raise BadInputError(
             f"X and {what} have other rows, or the same in another order: align them, or give {what}.to_numpy()"
         )

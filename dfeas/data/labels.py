@@ -74,7 +74,7 @@ class LabelEncoder:
 
     ``positive`` names the class that is +1, against all others. Of ``known`` classes, (negative, positive) or all in order,
     labels are what they are there. Labels of a ``column``, or beside one, may be text that reads as a number, and are that
-    number then: 1, 1.0 and +1 are one class.
+    number then: 1, 1.0 and +1 are one class. Text with zeros before a number is a code, and as it is: 01 is not 1.
     """
 
     def __init__(
@@ -253,13 +253,16 @@ def _is_number(text: str) -> bool:
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_CODE = re.compile(r"[+-]?0[0-9]")
 
 
 def _number_of(value: Any) -> Any:
-    """A number for text that reads as one, anything else as it is."""
+    """A number for text that reads as one and is no code, anything else as it is."""
     if not isinstance(value, str):
         return value
     text = value.strip()
+    if _CODE.match(text):
+        return text
     if _WHOLE.fullmatch(text):
         return int(text)
     try:

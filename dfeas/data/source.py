@@ -157,6 +157,7 @@ class Source:
     transform: Transform | None = None  # of features and lengths
     file_bytes: int = FILE_BYTES  # that a file of points may have, on disk and in memory
     known: tuple[str, ...] = ()  # classes that labels have which come with points or beside them; none: those that they show
+    features: int | None = None  # of a file of svmlight, whose lines leave out zeros; None: up to the last that one of them has
 
     def within(self, memory: int) -> Source:
         """The same for whoever has so much memory."""

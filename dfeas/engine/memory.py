@@ -10,7 +10,7 @@ from dfeas.passes.vectors import POINT_BYTES
 
 def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
-    # the checker reads through zarr: one block is scanned, one is read, one is being decoded
+    # one block is scanned, one is read, one is being decoded by zarr; past the page cache two are read
     # and over a network some are coming
     stored = dataset.stored or dataset
     blocks = 1 if stored.in_memory else 3 + AHEAD * stored.points.distant
@@ -34,11 +34,12 @@ def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
 def cache_bytes(dataset: Dataset, memory: int, threads: int, *, worker: bool) -> int:
     """Bytes that a process may keep of blocks: the budget without buffers and a quarter for answers.
 
-    Where a method lives there is a quarter for what it keeps, too, and both are at least ``POINT_BYTES`` for each point.
+    Where a method lives there are more than a third for what it keeps and works on, too, and both are at least ``POINT_BYTES``
+    for each point.
     """
     if dataset.in_memory:
         return 0
-    others = memory // 4 if worker else max(memory // 2, POINT_BYTES * dataset.n)
+    others = memory // 4 if worker else max(5 * memory // 8, POINT_BYTES * dataset.n)
     return max(0, min(memory - others - threads * thread_bytes(dataset), dataset.bytes + dataset.n * SIDES_WIDTH))
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
+from threading import enumerate as threads
 from types import FrameType
 from typing import Any
 
@@ -26,6 +27,9 @@ BURST = 1.0
 
 POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name))
 SIGNALS = (signal.SIGINT, *POLITE)
+
+LEFT_BEHIND = "dfeas-solver"
+"""The name of threads that the end of a program does not wait for; a library where one is at work must not be taken down."""
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -84,8 +88,8 @@ def ended(code: int) -> None:
 
 def _leave() -> None:
     _set(SIGNALS, signal.SIG_IGN)
-    if _code == INTERRUPTED:
-        # python -m remembers an interrupt that came in an exec of a text, which makes data classes, and would die of SIGINT
+    # python -m remembers an interrupt that came in an exec of a text, which makes data classes, and would die of SIGINT
+    if _code is not None and (_code == INTERRUPTED or any(thread.name == LEFT_BEHIND for thread in threads())):
         with suppress(OSError):
             sys.stdout.flush()
         os._exit(_code)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dfeas.linalg import csr
 from dfeas.linalg.blas import side_by_side
 from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.pulse import beat
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -33,8 +34,12 @@ TILE_BYTES = 4 << 20
 """float64 copies of rows are made in tiles of this size."""
 GROUPS = 4
 """Pieces of work that may be done side by side."""
-GRAM_BYTES = 128 << 20
+GRAM_BYTES = 256 << 20
 """Gram matrices of all pieces together."""
+SLAB = 2
+"""Tiles of each piece before it is asked whether to go on: with 4000 features they take half a second."""
+LARGE = 1 << 22
+"""Entries from which columns are many: below, all of them at once take less than a tenth of a second."""
 WORTH = 1 << 19
 """Entries below which one thread is as fast as several."""
 _UNEVEN = 30.0
@@ -69,6 +74,11 @@ class ColumnMatrix:
     def shape(self) -> tuple[int, int]:
         return self.points.shape[0], self.points.shape[1]
 
+    @property
+    def large(self) -> bool:
+        """Whether it pays to look at some columns, or at products with vectors, before a Gram matrix of all."""
+        return int(self.points.size) >= LARGE and not self.wide
+
     @cached_property
     def single(self) -> bool:
         """Whether products over all columns are in float32."""
@@ -95,9 +105,13 @@ class ColumnMatrix:
             squares += np.einsum("ij,ij->j", tile, tile)
         return squares
 
+    def some(self, rows: Indices) -> ColumnMatrix:
+        """Some columns, in the same precision."""
+        return replace(self, points=self.points[rows], scale=self.scale[rows])
+
     def part(self, rows: Indices) -> ColumnMatrix:
         """Some columns, in float64 products."""
-        return replace(self, points=self.points[rows], scale=self.scale[rows], exact=True)
+        return replace(self.some(rows), exact=True)
 
     def taken(self, rows: Indices) -> Any:
         """Columns D a_j (r, d) of some rows in float64, as products take them."""
@@ -115,10 +129,10 @@ class ColumnMatrix:
             chosen *= self.feature
         return chosen
 
-    def _tiles(self, rows: Indices | range) -> Iterator[tuple[slice, Floats]]:
-        """(positions, columns) of some rows, or of a range of them."""
+    def _tiles(self, rows: Indices | range, least: int = 1) -> Iterator[tuple[slice, Floats]]:
+        """(positions, columns) of some rows, or of a range of them; ``least`` of them at a time."""
         count = len(rows)
-        size = max(1, TILE_BYTES // (8 * self.shape[1]))
+        size = max(least, TILE_BYTES // (8 * self.shape[1]))
         for first in range(0, count, size):
             here = slice(first, min(count, first + size))
             chosen = rows[here]
@@ -207,11 +221,25 @@ class ColumnMatrix:
     def gram(self, rows: Indices) -> tuple[Floats, Floats]:
         """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
         d = self.shape[1]
-        groups = self._groups(len(rows), max(1, min(GROUPS, GRAM_BYTES // (8 * d * d))))
+        pieces, least = max(1, min(GROUPS, GRAM_BYTES // (8 * d * d))), max(1, d // 4)
+        most = SLAB * pieces * max(least, TILE_BYTES // (8 * d))
+        square, total = self._gram_of(rows[:most], pieces, least)
+        for first in range(most, len(rows), most):
+            beat()
+            more, rest = self._gram_of(rows[first : first + most], pieces, least)
+            square += more
+            total += rest
+        return square, total
+
+    def _gram_of(self, rows: Indices, pieces: int, least: int) -> tuple[Floats, Floats]:
+        """The same by so many pieces side by side, of tiles of so many rows at least: the sum of fewer would take as long as
+        their product.
+        """
+        d, groups = self.shape[1], self._groups(len(rows), pieces)
 
         def add(g: int) -> tuple[Floats, Floats]:
             square, total = np.zeros((d, d)), np.zeros(d)
-            for _, tile in self._tiles(rows[slice(*groups[g])]):
+            for _, tile in self._tiles(rows[slice(*groups[g])], least):
                 square += tile.T @ tile
                 total += tile.sum(axis=0)
             return square, total

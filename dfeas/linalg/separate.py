@@ -1,10 +1,12 @@
 """Separate columns in memory: a separator with its margin, or weights on few columns that sum to zero.
 
-Method: finite Newton on all columns for growing C, stopped as soon as every score exceeds 0.3. Where that does not end, because
-the margin is tiny, there is none, or the widest margin is wanted, the same is done in float64 on a subset that grows by the
-columns which its separator has wrong, as the passes do with the data: its active columns fit a dense factorisation, and a
-subset in conflict is a conflict of all. Soft margins with C -> infinity meet either a separator (every xi below 1) or, as
-A x = w / (C sum(xi)), weights x = xi / sum(xi) with |Ax| -> 0, which are polished to a basic solution.
+Method: finite Newton for growing C, stopped as soon as every score exceeds 0.3. Many columns are not solved at once: some are,
+all are scored by one product, the lowest join, and it goes on from where it stands until none is wrong (cutting planes in
+memory; ``Round``). Where that does not end, because the margin is tiny, there is none, or the widest margin is wanted, the
+same is done in float64 on a subset that grows by the columns which its separator has wrong, as the passes do with the data: its
+active columns fit a dense factorisation, and a subset in conflict is a conflict of all. Soft margins with C -> infinity meet
+either a separator (every xi below 1) or, as A x = w / (C sum(xi)), weights x = xi / sum(xi) with |Ax| -> 0, which are polished
+to a basic solution.
 """
 
 from __future__ import annotations
@@ -24,6 +26,15 @@ SEPARATED, CONFLICT, UNRESOLVED = "separated", "conflict", "unresolved"
 
 ENOUGH = 0.3
 """Scores above this (1 would be outside of the soft margin) are good enough for a separator."""
+
+EARLY = 0.1
+"""The same while columns wait that have not been looked at."""
+
+CLEAR = 0.25
+"""Columns that wait are right if they score above this share of the lowest score of the others."""
+
+FIRST = 4
+"""Columns for each feature that are solved first; later there are twice as many as before."""
 
 ROUGH = 0.05
 """Share of active columns that may still change when C is raised."""
@@ -78,32 +89,85 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
 def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None) -> Solution:
     evened = [matrix] if tolerance is not None else matrix.evened()
     w = np.zeros(matrix.shape[1]) if start is None else start.w
-    C = FIRST_C if start is None or tolerance is not None else max(FIRST_C, start.C / FACTOR)
+    C = FIRST_C
+    if start is not None and (matrix.large or tolerance is None):
+        C = min(FAST_C, start.C) if matrix.large and tolerance is None else max(FIRST_C, start.C / FACTOR)
     for even in evened:
-        newton = Newton(even, w / even.feature)
-        fast = None if tolerance is not None else _fast(matrix, newton, C)
-        if fast is not None:
-            return fast
-    return _grow(matrix, even, newton, tolerance)
+        some = Round(even, w / even.feature, at_once=tolerance is not None)
+        solution = None if tolerance is not None else fast(matrix, some, C)
+        if solution is not None:
+            return solution
+    return _grow(matrix, some, C if matrix.large and tolerance is not None else FIRST_C, tolerance)
 
 
-def _fast(matrix: ColumnMatrix, newton: Newton, C: float) -> Solution | None:
+class Round:
+    """Columns that are solved, and those that wait; more are solved from one round to the next, and none leaves."""
+
+    def __init__(self, matrix: ColumnMatrix, v: Floats, *, at_once: bool) -> None:
+        """Begin with the lowest under v, or with columns from all over where v is zero."""
+        self.matrix = matrix
+        c, d = matrix.shape
+        first = FIRST * d
+        if at_once or not matrix.large or 2 * first > c:
+            self.rows = np.arange(c)
+            self.newton = Newton(matrix, v)
+            return
+        self.rows = np.sort(_lowest(matrix.scores(v), first)) if v.any() else np.arange(first) * c // first
+        self.newton = Newton(matrix.some(self.rows), v)
+
+    @property
+    def whole(self) -> bool:
+        """Whether no column waits."""
+        return len(self.rows) == self.matrix.shape[0]
+
+    @property
+    def enough(self) -> float:
+        """Scores above this are good enough for now."""
+        return ENOUGH if self.whole else EARLY
+
+    def scores(self) -> Floats:
+        """Of all columns (c,); in float64 at least where they are not clearly above the lowest that is solved."""
+        point = self.newton.point
+        return point.score if self.whole else self.matrix.scores(point.v, point.low)
+
+    def grow(self, score: Floats) -> None:
+        """Take the lowest of those that wait, as many as there are; all, if that makes more than half."""
+        c = self.matrix.shape[0]
+        chosen = np.zeros(c, bool)
+        chosen[self.rows] = True
+        place = np.flatnonzero(~chosen)
+        some = 4 * len(self.rows) <= c
+        chosen[place[_lowest(score[place], len(self.rows))] if some else place] = True
+        rows, before = np.flatnonzero(chosen), self.rows
+        self.newton.extend(lambda: self.matrix.some(rows) if some else self.matrix, np.searchsorted(rows, before))
+        self.rows = rows
+
+
+def fast(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None:
     """Any separator of all columns, if moderate C have one."""
     best: Solution | None = None
     while True:
-        newton.minimise(C, ENOUGH, ROUGH)
-        best = solution = _described(matrix, newton, C).with_upper(best)
-        if newton.point.low > ENOUGH:
-            return solution
-        if C >= FAST_C or solution.upper < SMALL:
+        newton, enough = some.newton, some.enough
+        newton.minimise(C, enough, ROUGH)
+        best = solution = _described(matrix, newton, some.rows, C).with_upper(best)
+        if newton.point.low > enough:
+            if some.whole:
+                return solution
+            score = some.scores()
+            least = float(score.min())
+            if least > CLEAR * newton.point.low:
+                return replace(solution, margin=min(solution.margin, least / float(np.linalg.norm(solution.w))))
+            some.grow(score)
+        elif C >= FAST_C or solution.upper < SMALL:
             return None
-        C *= FACTOR
+        else:
+            C *= FACTOR
 
 
-def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, tolerance: float | None) -> Solution:
-    """Solve a subset in float64, and let it grow until its answer is one for all columns."""
-    c, d = matrix.shape
-    whole, score, v, steps = replace(even, exact=True), newton.point.score, newton.point.v, newton.steps
+def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) -> Solution:
+    """Solve a subset in float64 from C on, and let it grow until its answer is one for all columns."""
+    (c, d), even = matrix.shape, some.matrix
+    whole, score, v, steps = replace(even, exact=True), some.scores(), some.newton.point.v, some.newton.steps
     chosen = np.zeros(c, bool)
     chosen[_lowest(score, max(200, 4 * d))] = True
     if tolerance is None:
@@ -113,8 +177,10 @@ def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, tolerance: f
     solution: Solution | None = None
     while True:
         rows = np.flatnonzero(chosen)
-        solved, v = _in_float64(matrix, even, rows, v, tolerance)
+        solved, v = _in_float64(matrix, even, rows, v, C, tolerance)
         steps += solved.steps
+        if matrix.large:
+            C = max(FIRST_C, solved.C / FACTOR)
         # weights on a part are weights on all
         solution = replace(solved.with_upper(solution), steps=steps)
         if solution.outcome != SEPARATED or len(rows) == c:
@@ -130,11 +196,11 @@ def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, tolerance: f
 
 
 def _in_float64(
-    matrix: ColumnMatrix, even: ColumnMatrix, rows: Indices, v: Floats, tolerance: float | None
+    matrix: ColumnMatrix, even: ColumnMatrix, rows: Indices, v: Floats, C: float, tolerance: float | None
 ) -> tuple[Solution, Floats]:
-    """Separate a subset, as far as float64 can tell; also the separator as the evened columns see it."""
+    """Separate a subset from C on, as far as float64 can tell; also the separator as the evened columns see it."""
     part, plain = even.part(rows), matrix.part(rows)
-    newton, C = Newton(part, v), FIRST_C
+    newton = Newton(part, v)
     tried = np.inf
     best: Solution | None = None
     while True:
@@ -142,7 +208,7 @@ def _in_float64(
             newton.minimise(C, ENOUGH, ROUGH)
         else:
             newton.minimise(C, np.inf, 0.0)
-        solution = _described(plain, newton, C)
+        solution = _described(plain, newton, np.arange(len(rows)), C)
         if tolerance is not None:
             solution = _polished(plain, solution, newton.point.score)
         best = solution = solution.with_upper(best)
@@ -197,13 +263,14 @@ def _polished(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solutio
     return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, solution.margin) else closer
 
 
-def _described(plain: ColumnMatrix, newton: Newton, C: float) -> Solution:
-    """The solution that an iterate gives, in terms of the columns without feature factors."""
+def _described(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float) -> Solution:
+    """The solution that an iterate on ``solved`` columns gives, in terms of the columns without feature factors."""
     point = newton.point
     w = newton.matrix.feature * point.v
     length = float(np.linalg.norm(w))
     low = point.low
-    slack = point.slack()
+    slack = np.zeros(plain.shape[0])
+    slack[solved] = point.slack()
     rows = np.flatnonzero(slack)
     if len(rows):
         slack /= slack.sum()

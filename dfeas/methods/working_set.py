@@ -6,7 +6,8 @@ Reference: own; the soft margin of Mangasarian 2002 in memory, cutting planes ov
     repeat
       separate W: a separator w, or a conflict among W (then stop: it is one of all columns)
       one pass with w: low and violations of all points, and columns for W: the first time the lowest-scoring ones, five times
-        the sample, violated or not; later every column that scores below half of the least score on W
+        the sample, violated or not; later every column that scores below half of the least score on W, or inside of the
+        soft margin of W where that is large
       none violated -> w separates                                        (else W <- W + taken)
 
 Taking far more than what is violated on the first pass is what makes nine passes two: a sample of s columns leaves about
@@ -111,7 +112,7 @@ def drops(facts: Facts) -> bool:
 
 FULL_PASSES = 2
 """Passes over all data that it usually takes: benchmarks/working_set.py."""
-COPIES = 2.2
+COPIES = 2.5
 """Copies of W in memory while it grows."""
 DROPPING_PASSES = 10
 """More passes when memory holds less than half of the columns it wants: halfspace 1000 x 500,000 with 256 MB."""
@@ -212,7 +213,11 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             return max(0.5 * state.solution.margin, float(np.quantile(score, share)))
         if state.z is not None:
             return float(np.linalg.norm(state.z)) if separated else 0.0
-        return max(0.0, (2.0 if separated else 0.5) * state.solution.margin)
+        margin = state.solution.margin
+        if not separated and margin > 0 and columns is not None and ColumnMatrix.of(columns.points, columns.scale).large:
+            # all that the soft margin feels: another pass is dearer than some more columns
+            return max(0.5 * margin, 1 / float(np.linalg.norm(state.solution.w)))
+        return max(0.0, (2.0 if separated else 0.5) * margin)
 
     def sampled(self, state: PointWorkingSetState, answer: Columns) -> Columns:
         spread = np.linspace(0, len(answer) - 1, min(len(answer), state.cap)).astype(np.int64)

@@ -34,6 +34,7 @@ from dfeas.linalg.points import (
     norms,
     picked,
     stacked,
+    streams,
     tile,
     times_rows,
     with_ones,
@@ -126,6 +127,7 @@ class Block:
     start: int  # index of the first point in the dataset
     points: Points  # (b, m) as they are stored: an array in C order, or a CSR matrix
     sides: Sides
+    resident: bool = False  # whether the points lie in memory from before, and not in a buffer that was just filled
 
     @classmethod
     def of(cls, start: int, points: Points, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
@@ -196,14 +198,20 @@ class Block:
         """Some rows in float32 or float64, for products; to be used before this thread asks for another tile."""
         return tile(self.points, rows, single)
 
-    def fast_scores(self, y: Array) -> Array:
-        """Scores (b,) a_j'y in the precision of y, which has length ``dimension``."""
+    def fast_scores(self, y: Array, fixed: bool = False) -> Array:
+        """Scores (b,) a_j'y in the precision of y, which has length ``dimension``.
+
+        Unless it is ``fixed`` the order of summation, hence their last bits, depends on where the points lie.
+        """
         single, m = y.dtype == np.float32, self.points.shape[1]
         factor: Array = self.sides.narrow if single else self.sides.scale()
-        scores: Array = np.empty(self.size, y.dtype)
         with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            for rows in self.tiles():
-                scores[rows] = self.tile(rows, single) @ y[:m]
+            if self.resident and not fixed and streams(self.points, y.dtype):
+                scores: Array = np.vecdot(self.points, y[:m])
+            else:
+                scores = np.empty(self.size, y.dtype)
+                for rows in self.tiles():
+                    scores[rows] = self.tile(rows, single) @ y[:m]
         if self.intercept:
             scores += y[m]
         scores *= factor
@@ -231,6 +239,8 @@ class Block:
 
         ``rows`` are rows of this block, ``y`` has length ``dimension``.
         """
+        if not rows.size:
+            return np.empty(0)
         m = self.points.shape[1]
         scores = dots(picked(self.points, rows), y[:m])
         if self.intercept:

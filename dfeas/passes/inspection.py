@@ -27,8 +27,10 @@ class Shown(Protocol):
 class Look(Protocol):
     """Looks at blocks. Picklable, small."""
 
-    def __call__(self, start: int, points: Points, label: NDArray[Any]) -> Shown:
-        """What points (b, m) from number ``start`` on, and their labels (b,), both as stored, show. Keeps no views of them."""
+    def __call__(self, start: int, points: Points, label: NDArray[Any]) -> Shown | None:
+        """What points (b, m) from number ``start`` on, and their labels (b,), both as stored, show; None where they cannot be
+        looked at. Keeps no views of them.
+        """
 
 
 @dataclass(frozen=True, slots=True)

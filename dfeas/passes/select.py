@@ -79,14 +79,15 @@ class Select(Scored):
         best = int(exact.argmin())
         low, arg = float(exact[best]), block.start + int(lowest[best])
         size = block.sides.lengths() if self.raw else np.ones(1)
-        fast = fast * size if self.raw else fast
-        rows = np.flatnonzero(fast <= self.threshold + slack * size)
-        if len(rows) > self.quota and length == 0:
-            rows = rows[: self.quota]
-        elif len(rows) > self.quota:
-            rows = np.sort(rows[np.argpartition(fast[rows], self.quota - 1)[: self.quota]])
+        fast, error = (fast * size, slack * size) if self.raw else (fast, np.full(1, slack))
+        rows = np.flatnonzero(fast <= self.threshold + error)
+        if len(rows) > self.quota:
+            # y = 0 scores every column 0
+            rows = _could_be_lowest(rows, fast, error, self.quota) if length > 0 else rows[: self.quota]
         score = block.exact_scores(rows, self.y) * (size[rows] if self.raw else 1.0)
-        kept = score <= self.threshold
+        kept = np.flatnonzero(score <= self.threshold)
+        if len(kept) > self.quota:
+            kept = np.sort(kept[np.argsort(score[kept], kind="stable")[: self.quota]])
         rows, score = rows[kept], score[kept]
         return SelectPartial(violated, low, arg, ((score, Columns.of(block, rows)),) if len(rows) else ())
 
@@ -97,6 +98,15 @@ class Select(Scored):
     def finish(self, partial: SelectPartial) -> Selection:
         """The selection of all points."""
         return finished(partial, self.cap, len(self.y))
+
+
+def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> Indices:
+    """Rows that may have one of the ``count`` lowest scores; fast scores are wrong by ``error`` (b or 1,) at most."""
+    if not count:
+        return rows[:0]
+    score, wrong = fast[rows], error[rows] if len(error) > 1 else error
+    bar = np.partition(score + wrong, count - 1)[count - 1]
+    return np.asarray(rows[score - wrong <= bar])
 
 
 def merged(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:

@@ -72,6 +72,11 @@ class Softmin:
         return np.flatnonzero(self.mu > 0)
 
     @cached_property
+    def _divisor(self) -> Floats:
+        """mu, with 1 for 0: that limit is taken otherwise."""
+        return np.where(self.mu > 0, self.mu, 1.0)
+
+    @cached_property
     def _lengths(self) -> Floats:
         return np.asarray(np.linalg.norm(self.Y, axis=0), np.float64)
 
@@ -91,9 +96,11 @@ class Softmin:
         factor: Array = block.sides.narrow if single else block.sides.scale()
         slack = rounding(block.terms, single) * self._lengths
         soft = self._soft
+        # scores that only choose what is scored again may be summed in any order
+        alone = block.fast_scores(questions[:, 0])[None] if len(self.mu) == 1 and not soft.size else None
         for rows in block.tiles():
             points = block.tile(rows, single)
-            scores = _scores(points, factor[rows], questions, block.intercept)
+            scores = _scores(points, factor[rows], questions, block.intercept) if alone is None else alone[:, rows]
             least = scores.min(axis=1)
             for i in np.flatnonzero(least <= partial.low + slack):
                 near = min(least[i] + 2 * slack[i], partial.low[i] + slack[i])
@@ -143,21 +150,18 @@ class Softmin:
 
     def merge(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
         """Combine the sums of two disjoint sets of points."""
-        low = np.minimum(first.low, second.low)
-        one, two = self._shrink(low, first, second), self._shrink(low, second, first)
+        wins = _wins(first, second)
+        low = np.where(wins, first.low, second.low)
+        # factor of the sums that are not relative to the common minimum
+        gap = np.where(first.low == second.low, 0.0, low - np.maximum(first.low, second.low))
+        shrink = np.where(self.mu > 0, np.exp(gap / self._divisor), 0.0)
+        one, two = np.where(wins, 1.0, shrink), np.where(wins, shrink, 1.0)
         return SoftminPartial(
             low,
-            np.where(_wins(first, second), first.arg, second.arg),
+            np.where(wins, first.arg, second.arg),
             first.total * one + second.total * two,
             first.moment * one[:, None] + second.moment * two[:, None],
         )
-
-    def _shrink(self, low: Floats, mine: SoftminPartial, other: SoftminPartial) -> Floats:
-        """Factor (k,) that makes my sums relative to the common minimum."""
-        drop = np.where(mine.low == low, 0.0, low - mine.low)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            soft = np.exp(drop / self.mu)
-        return np.where(self.mu > 0, soft, _wins(mine, other).astype(np.float64))
 
     def finish(self, partial: SoftminPartial) -> SoftminAnswer:
         """The answers; raises ValueError when there was no point at all."""

@@ -105,7 +105,7 @@ class Shift(Plain[ShiftAnswer]):
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[ShiftAnswer, tuple[Floats, ...]]:
         """One block of v; the least score by a fixed order of summation."""
         assert block is not None
-        scores = np.asarray(block.fast_scores(self.y), np.float64)
+        scores = np.asarray(block.fast_scores(self.y, fixed=True), np.float64)
         slack = rounding(block.terms, False) * float(np.linalg.norm(self.y))
         lowest = np.flatnonzero(scores <= scores.min() + 2 * slack)
         v = (vectors[0] if vectors else self.uniform) - scores / self.mu

@@ -14,6 +14,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question, together
 from dfeas.run.resources import Limits
+from dfeas.run.solver_thread import Abandoned
 from dfeas.run.task import BetweenReads, E, Task
 from dfeas.verify.certificate import Answer, Certificate
 
@@ -68,7 +69,7 @@ class Course:
     abreast: int | None = None  # so many tasks are asked at a time, the others wait
     shared: float = 0  # reads so far that were counted by more than one task
     keep: Keep = no_keep
-    stop: Callable[[], bool] = never  # asked between reads
+    stop: Callable[[], bool] = never  # asked between reads, and while a solver in memory works
     clock: Callable[[], float] = time.monotonic
     began: float | None = None  # on the clock; None: now
     interruptions: list[BaseException] = field(default_factory=list)  # gets what ended the run from outside
@@ -78,8 +79,8 @@ def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
 
     Questions that read in a way of their own are asked on reads of their own. Evidence that the checker refuses does not end a
-    task: the bar rises and it goes on. ``KeyboardInterrupt`` ends the run at once, as ``stop`` does between reads; both with
-    the best evidence so far.
+    task: the bar rises and it goes on. ``KeyboardInterrupt`` ends the run at once, as ``stop`` does between reads and while a
+    solver in memory works; both with the best evidence so far.
     """
     start = course.clock() if course.began is None else course.began
     loop = _Loop(engine, verify, course, lambda: course.clock() - start, course.shared)
@@ -131,6 +132,10 @@ class _Loop:
         limit = self.course.limits.time_limit
         return limit is not None and self.now() >= limit
 
+    def ending(self) -> bool:
+        """Whether somebody asks to stop, or time is up."""
+        return self.course.stop() or self.late
+
     def won(self, tasks: Sequence[Task[Any]]) -> bool:
         """Whether one of them ends the run for all."""
         return not self.course.to_the_end and any(task.proved for task in tasks)
@@ -142,7 +147,7 @@ class _Loop:
         for group, question in _groups(tasks):
             answer = self.engine.run(question)
             count = self._tell(group, answer if len(group) > 1 else (answer,))
-            self.shared += (count - 1) * self.engine.cost.points / self.engine.shape[1]
+            self.shared += max(0, count - 1) * self.engine.cost.points / self.engine.shape[1]
             self.settle(group[:count])
             for task in group[:count]:
                 task.ended = self.now() if task.over else None
@@ -151,11 +156,14 @@ class _Loop:
         return True
 
     def _tell(self, tasks: Sequence[Task[Any]], answers: Sequence[Any]) -> int:
-        """Tell tasks their answers, one at least; how many were told."""
+        """Tell tasks their answers until somebody asks to stop, or time is up; how many were told."""
         for place, (task, answer) in enumerate(zip(tasks, answers, strict=True)):
-            if place and (self.course.stop() or self.late):
+            if place and self.ending():
                 return place
-            task.tell(answer, self.engine, self.course.limits, self.now)
+            try:
+                task.tell(answer, self.engine, self.course.limits, self.now, self.ending)
+            except Abandoned:
+                return place
         return len(tasks)
 
     def expire(self, tasks: Sequence[Task[Any]]) -> None:

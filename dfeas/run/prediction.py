@@ -205,7 +205,8 @@ def _opened(
 ) -> tuple[Dataset, Geometry]:
     """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = finished.classes is not None
-    view, opened = View(positive=positive, one_vs_rest=many), partial(open_data, X, cones=not many, memory=parse_bytes(memory))
+    view = View(positive=positive, one_vs_rest=many)
+    opened = partial(open_data, X, cones=not many, memory=parse_bytes(memory), features=finished.m)
     column = finished.labels_of(X) if labels is None else None
     try:
         dataset = opened(column or labels, view, known=() if positive is not None else finished.names)[1]
@@ -270,6 +271,11 @@ class Finished:
         return cls(name, values, (certificate,), files, None)
 
     @property
+    def m(self) -> int:
+        """Features that its points had."""
+        return int(self.values["m"])
+
+    @property
     def features(self) -> tuple[str, ...]:
         """Names of the features, where the data had them."""
         return tuple(self.values.get("features") or self.certificates[0].features)
@@ -308,7 +314,7 @@ class Finished:
 
     def trained(self, geometry: Geometry) -> Trained:
         """Its directions. Raises CorruptDataError when one has other entries than the run had features."""
-        m, intercept = int(self.values["m"]), bool(self.values["intercept"])
+        m, intercept = self.m, bool(self.values["intercept"])
         directions: list[Floats | Expansion] = []
         for file, each in zip(self.files, self.certificates, strict=True):
             expansion = Expansion(each.support, each.weights) if geometry.expands else None
@@ -344,10 +350,12 @@ class Finished:
 
         Raises BadInputError for points of other features, UsageError where they cannot be seen so.
         """
-        m = int(self.values["m"])
         require_features(dataset, self.features, f"the run {self.name}")
-        if dataset.m != m:
-            raise BadInputError(f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {m}")
+        if dataset.m != self.m:
+            text = f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {self.m}"
+            short = dataset.m < self.m and not dataset.features and geometry.labelled
+            hint = f"; where svmlight left out the last ones, ingest it with --features {self.m}" if short else ""
+            raise BadInputError(f"{text}{hint}")
         transform = seen_as(self.certificates[0].view)[1]
         if transform is None or not transform.features:
             return dataset

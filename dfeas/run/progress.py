@@ -55,6 +55,7 @@ class Watched(Sink):
         self.screen = Screen(stream, every=every, clock=clock)
         self.clock = clock
         self.reading: Reading | None = None
+        self.solver = ""  # how far it is, while it works
 
     def observe(self, done: int, of: int, size: int) -> None:
         """So many of the blocks of a read are done, and all of them have so many bytes; an engine says it."""
@@ -63,6 +64,13 @@ class Watched(Sink):
         self.reading.done = done
         if done < of and self.long is not None and self.screen.due():
             self.show()
+
+    def solving(self, text: str, seconds: float) -> None:
+        self.reading = None
+        if seconds >= LONG and self.screen.due():
+            self.solver = f"solver in memory: {text + ', ' if text else ''}{seconds:.0f} s"
+            self.show()
+            self.solver = ""
 
     @property
     def long(self) -> Reading | None:
@@ -108,6 +116,8 @@ class Terminal(Watched):
 
     def _line(self, now: float) -> Line:
         left, long = self._until - now, self.long
+        if self.solver:
+            return Line(f"pass {self._records[-1].passes:.4g}  {self.solver}" if self._records else self.solver)
         if long is not None:
             left = left if left < FORESEEABLE else long.left(now)
             last = f"pass {self._records[-1].passes:.4g}  {self._records[-1].ends}" if self._records else "first read"
@@ -188,6 +198,8 @@ class Scoreboard(Watched):
         lines = [Line(text) for text in self._table()]
         if long is not None:
             lines.append(Line("a read", long.done / long.of, f"{long.rate(now)}  {time_left(long.left(now))}"))
+        if self.solver:
+            lines.append(Line(self.solver))
         self.screen.show(lines)
 
     def _table(self) -> list[str]:
@@ -220,6 +232,9 @@ class _Row(Sink):
     def record(self, record: ProgressRecord) -> None:
         assert isinstance(record, Record), "methods of a race look for a margin"
         self.board.update(self.name, record)
+
+    def solving(self, text: str, seconds: float) -> None:
+        self.board.solving(f"{self.name}, {text}" if text else self.name, seconds)
 
     def note(self, event: str, text: str, **values: Any) -> None:
         if event == "stopped":

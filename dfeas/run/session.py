@@ -32,7 +32,7 @@ from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import ALL_POSITIVE, Problem, View
+from dfeas.problem import ALL_POSITIVE, Problem, View, labels_by_path
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, engine_there, mark_of, with_transform
@@ -118,14 +118,15 @@ def open_data(
     client: Client | None = None,
     memory: int | None = None,
     known: tuple[str, ...] = (),
+    features: int | None = None,
 ) -> Data:
     """Data by path or in memory, without reading points; the source is None for arrays.
 
     A small file of points is read, into a part of ``memory``. Labels are what a Problem has: ``ALL_POSITIVE`` for none; of
-    ``known`` classes not all need be there, but in a dataset. Where the caller knows what to do with them, data may be
-    ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory. Labels of many classes stay codes where each is set against
-    the rest; otherwise more than two are refused unless the view chooses one. Blocks of object stores are kept in
-    ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
+    ``known`` classes not all need be there, but in a dataset, and of so many ``features`` not the last ones in svmlight. Where
+    the caller knows what to do with them, data may be ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory. Labels
+    of many classes stay codes where each is set against the rest; otherwise more than two are refused unless the view chooses
+    one. Blocks of object stores are kept in ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
     """
     positive, intercept, point, many, mask = view.positive, view.intercept, view.point, view.one_vs_rest, view.mask
     named, labels = labels, None if isinstance(labels, str) and labels == ALL_POSITIVE else labels
@@ -169,26 +170,13 @@ def open_data(
         point=None if point is None else tuple(float(v) for v in point),
         cones=cones and not (many or view.also or mask is not None),
         known=known,
+        features=features,
     )
     source = source if memory is None else source.within(memory)
     dataset = open_source(source)
     if dataset.coded and not many:
         raise too_many(dataset.classes, dataset.where)
     return source, dataset
-
-
-def labels_by_path(X: str | Path, labels: str | Path | None) -> str | None:
-    """The labels of data by path as a ``Source`` has them; those of a Problem, or ``ALL_POSITIVE`` for none.
-
-    Raises UsageError and BadInputError for a file of points that has no such labels.
-    """
-    if labels == ALL_POSITIVE:
-        return None
-    if is_file(place(X)):
-        from dfeas.data.ingest.small_file import labels_in  # with readers of all formats
-
-        return labels_in(X, labels)
-    return None if labels is None else absolute(labels)
 
 
 def _opened_there(client: Client, X: Any, labels: Any, view: View) -> Dataset:

@@ -18,7 +18,8 @@ from dfeas.passes.inspection import Inspected, Look, Seen
 from dfeas.passes.protocol import Question, of_class
 from dfeas.passes.select import Select
 from dfeas.run.recovery import recover, separator
-from dfeas.run.resources import Limits
+from dfeas.run.resources import Limits, never
+from dfeas.run.solver_thread import solved
 from dfeas.run.termination import FEASIBLE, SLACK, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Answer, Certificate, Check
@@ -113,19 +114,36 @@ class Task(ABC, Generic[E]):
     def _of_labels(self, question: Question) -> Question:
         return question if self.code is None else of_class(question, self.code)
 
-    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
-        """Take an answer, and decide; ``engine.cost`` is what it took, ``now`` seconds since the start."""
+    def tell(
+        self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float], stop: Callable[[], bool] = never
+    ) -> None:
+        """Take an answer, and decide; ``engine.cost`` is what it took, ``now`` seconds since the start.
+
+        Raises Abandoned when ``stop`` says so before a solver in memory has ended; the state is that before the answer.
+        """
         cost, n = engine.cost, engine.shape[1]
         share = 1 if cost.points == n else cost.points / n
         # where all points meet all points they are read several times in one pass
         self.passes, self.reads = self.passes + min(1, share), self.reads + share
         began = now()
-        self.state = self.method.tell(self.state, answer)
+        if self.solver_in_memory:
+            self.state = solved(lambda: self.method.tell(self.state, answer), stop, self._show)
+        else:
+            self.state = self.method.tell(self.state, answer)
         seconds = now()
         self.record = self.measured(engine, self._cost(engine, seconds, seconds - began))
         for sink in self.sinks:
             sink.record(self.record)
         self.decide(limits)
+
+    @property
+    def solver_in_memory(self) -> bool:
+        """Whether the method may work for long between two reads."""
+        return True
+
+    def _show(self, text: str, seconds: float) -> None:
+        for sink in self.sinks:
+            sink.solving(text, seconds)
 
     def _cost(self, engine: Engine, seconds: float, method_seconds: float) -> dict[str, Any]:
         return {
@@ -220,6 +238,10 @@ class VerdictTask(Task[Outcome]):
             self.certificate, self.check = None, None
 
     @property
+    def solver_in_memory(self) -> bool:
+        return bool(self.method.traits.columns)
+
+    @property
     def proved(self) -> bool:
         """Whether it ended with what it was asked for, checked; a separator that is not as wide as asked is not."""
         return self.over and self.check is not None and self.decision is not None and self.decision.stopped == "verdict"
@@ -236,13 +258,15 @@ class VerdictTask(Task[Outcome]):
             question = question if look is None else Inspected(question.y, question, look)
         return self._of_labels(question)
 
-    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
+    def tell(
+        self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float], stop: Callable[[], bool] = never
+    ) -> None:
         if isinstance(answer, Seen):
             certificate = self._separator(answer.y)
             if certificate is not None and answer.shown is not None and self.inspector is not None:
                 self._take(certificate, self.inspector.conclude(certificate, answer.shown))
             answer = answer.answer
-        super().tell(answer, engine, limits, now)
+        super().tell(answer, engine, limits, now, stop)
 
     def _separator(self, y: Floats) -> Certificate | None:
         """The evidence that y would be, if it separates."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -89,7 +90,7 @@ class Block:
     plain: Any  # (b, m) an array or a CSR matrix, as stored
     points: Any  # the same, or their differences from the point that they are seen from
     label: NDArray[Any]  # (b,) as stored
-    checksums: tuple[int, int]  # of points and labels
+    checksums: bytes  # of points and labels, 4 bytes each
 
 
 def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = None) -> Block:
@@ -101,7 +102,7 @@ def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = 
     else:
         plain = stored = (points or data.points).read(index, buffers)
     label = data.labels.read(index, buffers)
-    return Block(index, index * data.block_rows, plain, stored, label, (crc(stored), crc(label)))
+    return Block(index, index * data.block_rows, plain, stored, label, checksums_of(stored, label))
 
 
 def blocks(
@@ -181,9 +182,12 @@ def crc(points: Any) -> int:
     return checksum
 
 
-def compare(
-    data: Data, checksums: list[tuple[int, int]], fingerprint: str, view: str = "", chosen: Sequence[int] | None = None
-) -> None:
+def checksums_of(points: Any, label: NDArray[Any]) -> bytes:
+    """Of a block; those of several follow each other."""
+    return struct.pack("<II", crc(points), crc(label))
+
+
+def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chosen: Sequence[int] | None = None) -> None:
     """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint of the data as it is seen.
 
     Of ``chosen`` blocks only, the others are taken to be what their ingest, or a survey, found. Which block is not what its
@@ -191,28 +195,24 @@ def compare(
     """
     if chosen is not None:
         assert data.expected is not None, "blocks are chosen where it is known what all should be"
-        every = [(points, label) for points, label in data.expected[:, :2].tolist()]
-        for index, pair in zip(chosen, checksums, strict=True):
-            every[index] = pair
-        checksums = every
+        every = np.ascontiguousarray(data.expected[:, :2], "<u4")
+        every[list(chosen)] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
+        checksums = every.tobytes()
     dtype = (data.stored or data).dtype.name
     head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.block_rows}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
-    for pair in checksums:
-        for each in pair:
-            digest.update(each.to_bytes(4, "little"))
+    digest.update(checksums)
     mark = digest.hexdigest()
     if view:
         mark = hashlib.sha256(f"{mark} {view}".encode()).hexdigest()
     if mark == fingerprint:
         return
     if data.header is not None and data.expected is not None:
-        for index, (pair, wanted) in enumerate(zip(checksums, data.expected.tolist(), strict=True)):
-            for name, now, was in zip(("X", "label"), pair, wanted, strict=False):
-                if now != was:
-                    sums = f"crc32c {now:08x}, expected {was:08x}"
-                    text = f"{data.where}: chunk {index} of {name} is damaged ({sums}); restore or ingest again"
-                    raise CorruptDataError(text)
+        pairs = np.frombuffer(checksums, "<u4").reshape(-1, 2)
+        for index, place in np.argwhere(pairs != data.expected[:, :2])[:1].tolist():
+            sums = f"crc32c {pairs[index, place]:08x}, expected {data.expected[index, place]:08x}"
+            name = ("X", "label")[place]
+            raise CorruptDataError(f"{data.where}: chunk {index} of {name} is damaged ({sums}); restore or ingest again")
     raise CorruptDataError(
         f"{data.where}: the data is not what the certificate was made for "
         f"(fingerprint {mark[:12]}, certificate {fingerprint[:12]})"
@@ -258,7 +258,7 @@ class Tally:
 class Tallies:
     """What some consecutive blocks showed of several certificates."""
 
-    checksums: list[tuple[int, int]]  # of points and labels of each block, as stored
+    checksums: bytes  # of points and labels of each block, as stored
     tallies: list[Any]  # of each certificate
     numbers: Numbers | None = None  # that a transform is made of
     signs: bool = True  # whether all labels are -1 or +1
@@ -283,7 +283,7 @@ class Tallies:
 class Part(Protocol):
     """What some consecutive blocks showed."""
 
-    checksums: list[tuple[int, int]]
+    checksums: bytes  # of points and labels of each block
 
     def add(self, other: Any) -> None:
         """What the blocks that follow showed."""

@@ -162,7 +162,7 @@ class Cones:
 
         def looked(block: Block) -> Tallies:
             cones = _cones(block.label, f"{data.where}: block {block.index}")
-            shown = Tallies([block.checksums], [])
+            shown = Tallies(block.checksums, [])
             for place, certificate in enumerate(certificates):
                 tally = ConeTally(padding=[int((block.label == PADDING).sum())], cones=sum(len(each) for _, _, each in cones))
                 shown.tallies.append(tally)

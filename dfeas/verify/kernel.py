@@ -143,7 +143,7 @@ SHARP_GORDAN = 1e-6
 class Gathered:
     """Of some blocks, points and stored labels of a support."""
 
-    checksums: list[tuple[int, int]]
+    checksums: bytes
     points: list[Any]  # (s, m) each
     labels: list[NDArray[Any]]  # (s,) each
 
@@ -157,7 +157,7 @@ class Gathered:
 class Scored:
     """What some blocks showed of each sum."""
 
-    checksums: list[tuple[int, int]]
+    checksums: bytes
     least: Floats  # (k,) least proved score
     wrong: list[list[int]]  # (k) points whose score is not proved to be positive
     support: list[tuple[Floats, Floats]] = field(
@@ -213,7 +213,7 @@ class Kernels:
         def gathered(block: Block) -> Gathered:
             low, high = np.searchsorted(support, [block.start, block.start + block.points.shape[0]])
             rows = support[low:high] - block.start
-            return Gathered([block.checksums], [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
+            return Gathered(block.checksums, [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
 
         indices = range(first, stop) if chosen is None else chosen[first:stop]
         return nodes_of((first + place, gathered(block)) for place, block in blocks(data, indices, stopped))
@@ -260,7 +260,7 @@ def score(data: Data, first: int, stop: int, expansions: Expansions, stopped: St
     size = max(1, TILE_BYTES // (8 * len(expansions.amounts)))
 
     def scored(block: Block) -> Scored:
-        part = Scored([block.checksums], np.full(columns, math.inf), [[] for _ in range(columns)])
+        part = Scored(block.checksums, np.full(columns, math.inf), [[] for _ in range(columns)])
         signs = np.column_stack([signs_of(block.label, code) for code in expansions.codes])
         for begin in range(0, block.points.shape[0], size):
             rows, start = slice(begin, begin + size), block.start + begin

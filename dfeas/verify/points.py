@@ -39,8 +39,8 @@ from dfeas.verify.blocks import (
     Tally,
     blocks,
     blocks_of,
+    checksums_of,
     code_of,
-    crc,
     nodes_of,
     point_of,
     require_signs,
@@ -104,18 +104,21 @@ class Sight:
         sign = -1 if data.positive == -1 else 1
         return cls(data.where, data.block_rows, data.intercept, certificates, codes, transform, point_of(data), sign)
 
-    def __call__(self, start: int, points: Any, label: NDArray[Any]) -> Tallies:
-        """What points (b, m) from number ``start`` on and labels (b,), which somebody else has read, show."""
+    def __call__(self, start: int, points: Any, label: NDArray[Any]) -> Tallies | None:
+        """What points (b, m) from number ``start`` on and labels (b,), which somebody else has read, show; None where they
+        cannot be looked at.
+        """
         label = label if self.sign == 1 else -label
-        block = Block(start // self.block_rows, start, points, points, label, (crc(points), crc(label)))
-        return self.look(block, [math.inf] * len(self.certificates))
+        block = Block(start // self.block_rows, start, points, points, label, checksums_of(points, label))
+        shown = attempt(self.look, block, [math.inf] * len(self.certificates))
+        return None if isinstance(shown, CheckFailedError) else shown
 
     def look(self, block: Block, known: list[float]) -> Tallies:
         """What a block shows; ``known`` are the least margins that others have shown, and gets this one's."""
         transform, intercept = self.transform, self.intercept
         scaling, length = (None, None) if transform is None else (transform.scaling, transform.length)
         separators = [certificate.y for certificate in self.certificates if certificate.kind == "separator"]
-        shown = Tallies([block.checksums], [])
+        shown = Tallies(block.checksums, [])
         if transform is not None and block.start < transform.points:
             shown.numbers = Numbers.of(block.points[: transform.points - block.start], scaling, intercept)
         fast = iter(Fast.of(block.points, separators if length is None else [], intercept, scaling))

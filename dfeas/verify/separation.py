@@ -99,7 +99,7 @@ class Sides:
     wrong: int = 0  # points on the negative side
     outside: int = 0  # points on the hyperplane that should not be there, or only in the subspace
     missed: list[tuple[float, int]] = field(default_factory=list)  # scores and numbers of points, the lowest first
-    checksums: list[tuple[int, int]] = field(default_factory=list)
+    checksums: bytes = b""
 
     def add(self, other: Sides) -> None:
         self.on, self.beyond = self.on + other.on, self.beyond + other.beyond
@@ -141,7 +141,7 @@ def look_at_range(
     """Look at blocks first .. stop-1."""
 
     def looked(block: Block) -> Sides:
-        sides = Sides(take, checksums=[block.checksums])
+        sides = Sides(take, checksums=block.checksums)
         for piece, points in _pieces(data, block):
             sides.add(_sides(points, wanted, block.start + piece, take))
         return sides

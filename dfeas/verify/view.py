@@ -28,6 +28,8 @@ SAME = 1e-9
 """Relative difference of a mean, from the greatest magnitude, or of a length that is rounding."""
 SPREAD = (1e-6, 1e-12)
 """The same of a standard deviation: as a share of itself, and of the greatest magnitude."""
+LEAST_WIDTH = 16
+"""Features as which fewer of a point count."""
 LIMITS = (1e-130, 1e130)
 """Factors are within."""
 
@@ -213,8 +215,12 @@ class SignedBlock:
         return int(self.points.shape[0])
 
     def piece(self, dimension: int) -> int:
-        """Points that are looked at at a time."""
-        return max(1, PIECE_BYTES // (8 * dimension)) if isinstance(self.points, np.ndarray) else max(1, self.size)
+        """Points that are looked at at a time; of few features their scores and bounds take more than they do."""
+        return (
+            max(1, PIECE_BYTES // (8 * max(dimension, LEAST_WIDTH)))
+            if isinstance(self.points, np.ndarray)
+            else max(1, self.size)
+        )
 
     @property
     def roundings(self) -> int:

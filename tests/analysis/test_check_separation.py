@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import dask
 import dask.dataframe
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import pytest
 from scipy import sparse
 
 import dfeas
+from dfeas.analysis.separation import of_table
 
 COUNT = 400
 FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {
@@ -242,6 +244,41 @@ def test_a_dask_frame_that_memory_does_not_hold_is_sent_to_a_file() -> None:
     frame = dask.dataframe.from_pandas(patients(), npartitions=2)
     with pytest.raises(dfeas.BadInputError, match="write it as Parquet"):
         dfeas.check_separation(frame, "died", memory="10kB")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_small_table_is_decided_as_a_large_one(seed: int) -> None:
+    """Without the solve that comes first in ``dfeas.separation``; what comes of it is proved by the same checker."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.standard_normal((60, 3)).round(1), rng.integers(1950, 2020, 60), rng.integers(0, 2, (60, 2))])
+    y = [X[:, 0] + X[:, 1] > 0, (X[:, 4] > 0) | (rng.random(60) < 0.5), rng.random(60) < 0.5][seed % 3]
+    small, large = of_table(X, y, intercept=True), dfeas.separation(X, y, intercept=True)
+    assert (small.kind, small.on, small.rank) == (large.kind, large.on, large.rank)
+    assert (small.proof, small.result.method) == ("exact", "exact")
+    found = dfeas.check_separation(X, y)
+    assert (found.kind, found.proof) == (small.kind, "exact")
+
+
+def test_limits_hold_for_a_small_table() -> None:
+    X = np.arange(12.0)[:, None]
+    y = np.arange(12) > 5
+    assert of_table(X, y, intercept=True, max_passes=1).kind is None
+    assert of_table(X, y, intercept=True, stop=lambda: True).kind is None
+
+
+def test_a_dask_frame_is_computed_once() -> None:
+    whole, computed = patients(), list[int]()
+
+    def part(rows: int) -> pd.DataFrame:
+        computed.append(rows)
+        return whole[rows::3]
+
+    frame = dask.dataframe.from_map(part, range(3), meta=whole[:0])
+    computed.clear()
+    with dask.config.set(scheduler="synchronous"):  # in this process, whatever cluster is left of another test
+        found = dfeas.check_separation(frame, "died")
+    assert sorted(computed) == [0, 1, 2]
+    assert (found.kind, found.columns) == ("quasi-complete", dfeas.check_separation(whole, "died").columns)
 
 
 def test_json_and_html_have_what_the_text_says() -> None:

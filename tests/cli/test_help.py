@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dfeas import ingest
 from dfeas.cli.command import Command
 from dfeas.cli.main import NAMED, SECTIONS, TOPICS, commands
 from tests.typed import apart, dfeas
@@ -66,6 +68,17 @@ def test_what_only_lists_commands_imports_none(tmp_path: Path) -> None:
         )
         assert done.stdout.splitlines()[-1] == "False", done.stderr
         assert not more or "plain,check-separation" in done.stdout.splitlines()
+
+
+def test_info_loads_no_method_and_no_reader_of_another_format(tmp_path: Path) -> None:
+    data = tmp_path / "mail.data"
+    ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), data, labels=["ham", "spam"])
+    look = "import sys, dfeas.__main__\ntry: dfeas.__main__.main()\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look, "info", data], cwd=tmp_path, capture_output=True, text=True, check=True)
+    *shown, loaded = done.stdout.splitlines()
+    assert shown[1].split()[1] == "2"
+    unused = {"dfeas.methods", "dfeas.geometry", "dfeas.verify", "dfeas.api", "h5py", "pyarrow", "flint", "distributed", "tqdm"}
+    assert not unused & set(loaded.split())
 
 
 @pytest.mark.parametrize("name", NAMES)

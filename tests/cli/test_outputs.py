@@ -42,7 +42,9 @@ def test_a_run_is_replaced_when_the_new_one_is_there(room: Path, tmp_path: Path)
     assert json.loads(dfeas("solve", room / "yes", *words).stdout)["verdict"] == "feasible"
     before = everything(tmp_path)
     done = dfeas("solve", room / "no", *words)
-    assert (done.returncode, "exists already" in done.stderr) == (2, True)
+    assert done.returncode == 2
+    said = json.loads(done.stderr.splitlines()[-1])["error"]
+    assert said.endswith("run: exists already; say --force to replace it, or choose another output")
     done = dfeas("solve", room / "nowhere", *words, "--force")
     assert done.returncode == 4
     done = dfeas("solve", room / "no", *words, "--force", "--method", "winow")

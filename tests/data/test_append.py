@@ -123,6 +123,28 @@ def test_what_does_not_fit_leaves_the_dataset_as_it_was(tmp_path: Path, change: 
     assert content(tmp_path / "data") == before
 
 
+def test_a_table_with_other_columns_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    for name, column in (("old", "b"), ("new", "z")):
+        (tmp_path / f"{name}.csv").write_text(f"a,{column},y\n1,2,0\n2,1,1\n")
+    with (tmp_path / "new.csv").open("a") as file:
+        file.write("3,no number,1\n")  # which reading would come to
+    dfeas.ingest(tmp_path / "old.csv", tmp_path / "data", label_column="y")
+    with pytest.raises(BadInputError, match=r"the new points: other features \(without b, with z\) than .*data; give"):
+        dfeas.append(tmp_path / "data", tmp_path / "new.csv", label_column="y")
+    assert not (tmp_path / "data" / "append.part").exists()
+
+
+def test_svmlight_without_the_last_features_is_appended(tmp_path: Path) -> None:
+    (tmp_path / "old.svm").write_text("0 1:1 3:2\n1 2:1\n")
+    (tmp_path / "new.svm").write_text("1 1:2\n0 2:3\n")
+    dfeas.ingest(tmp_path / "old.svm", tmp_path / "data")
+    header = dfeas.append(tmp_path / "data", tmp_path / "new.svm")
+    assert (header.n, header.m, header.zero) == (4, 3, 0)
+    (tmp_path / "wide.svm").write_text("1 4:2\n")
+    with pytest.raises(BadInputError, match="line 1: index 4 is beyond the 3 features"):
+        dfeas.append(tmp_path / "data", tmp_path / "wide.svm")
+
+
 def test_labels_of_a_table_lie_beside_it_and_its_numbers_are_rounded(tmp_path: Path) -> None:
     X, label = pieces(tmp_path, classes=3)
     dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", block_rows=128)

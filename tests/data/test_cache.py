@@ -1,12 +1,14 @@
 """The block cache: within its budget, the same blocks, and nothing read twice that fits."""
 
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import zarr
 from hypothesis import given
@@ -17,8 +19,10 @@ from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, DirectReader, cacheable_bytes
+from dfeas.data.storage.zarr_arrays import direct_reader
 from dfeas.engine.local import LocalEngine
+from dfeas.engine.memory import thread_bytes
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
@@ -57,6 +61,14 @@ def test_what_is_taken_never_exceeds_the_budget_and_does_not_overlap(sizes: list
     assert all((memory == value).all() for value, memory in taken)
 
 
+def test_buffers_begin_at_pages_and_are_used_again() -> None:
+    buffers = Buffers()
+    for size in (1, 63, 4096, 4 << 20, 1 << 20):
+        assert buffers.take("X", size).ctypes.data % PAGE_BYTES == 0
+        assert buffers.take("X", size).size == size
+    assert np.shares_memory(buffers.take("X", 10), buffers.take("X", 4 << 20))
+
+
 def test_threads_share_one_budget() -> None:
     cache = BlockCache(1000)
     with ThreadPoolExecutor(8) as pool:
@@ -81,6 +93,39 @@ def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], direct
         assert again == first
     assert found.cache is not None
     assert found.cache.bytes <= kept * FULL
+
+
+def test_blocks_that_came_past_the_page_cache_are_kept_as_others_are(dataset: Callable[..., Any]) -> None:
+    usual = opened(dataset, 2 * FULL)
+    past = replace(usual.uncached(), points=replace(usual.points, past_cache=True))
+    past.kept.cache = BlockCache(2 * FULL)
+    for _ in range(2):
+        (content, cost), (expected, usual_cost) = read_all(past), read_all(usual)
+        assert content == expected
+        assert (cost.bytes_read, cost.cached_bytes) == (usual_cost.bytes_read, usual_cost.cached_bytes)
+
+
+@pytest.mark.parametrize("rows", [10**3, 10**12])
+def test_data_that_memory_cannot_hold_is_read_past_the_page_cache(tmp_path: Path, rows: int) -> None:
+    assert 0 < cacheable_bytes() <= psutil.virtual_memory().total
+    array = zarr.create_array(tmp_path / "X", shape=(rows, 100), chunks=(1000, 100), dtype="f4", compressors=None, filters=None)
+    reader = direct_reader("X", tmp_path / "X", array, 1000)
+    assert isinstance(reader, DirectReader)
+    assert reader.past_cache == (rows > 10**3) != reader.overlaps
+
+
+def test_a_thread_that_reads_past_the_page_cache_holds_three_blocks(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 100, 80_000, block_rows=10_000)
+    found = open_source(Source(str(path)))
+    found.points = replace(found.points, past_cache=True)
+    tracemalloc.start()
+    try:
+        for block in found.read_blocks(range(found.blocks), Cost()):
+            assert block.size == 10_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 2 * found.block_bytes < peak < 3.5 * found.block_bytes <= thread_bytes(found)
 
 
 def test_a_kept_block_cannot_be_written_to(dataset: Callable[..., Any]) -> None:

@@ -17,6 +17,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform
 from dfeas.data.storage.object_path import ObjectPath
+from dfeas.data.storage.readers import DirectReader
 from dfeas.data.views import transformed
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.s3 import serving
@@ -84,6 +85,13 @@ class TestChunksThatArePlainFiles(ReaderTests):
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         return open_source(Source(stored(folder, dense(), folder), direct=self.direct)), dense()
+
+
+class TestChunksPastThePageCache(TestChunksThatArePlainFiles):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        dataset, written = super().opened(folder)
+        assert isinstance(dataset.points, DirectReader)
+        return replace(dataset, points=replace(dataset.points, past_cache=True)), written
 
 
 class TestChunksThroughZarr(TestChunksThatArePlainFiles):

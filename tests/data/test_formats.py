@@ -368,6 +368,35 @@ def test_one_class_of_a_stream_against_the_rest(tmp_path: Path) -> None:
         dfeas.ingest(table, tmp_path / "out", label_column="y", positive="d")
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "frame", "beside"])
+def test_a_label_with_zeros_before_its_number_is_a_code(name: str, tmp_path: Path) -> None:
+    """01 and 1 are two classes wherever they stand; 1.0 in text is the number 1."""
+    frame = pandas.DataFrame({"a": np.arange(8.0), "y": ["01", "1", "02", "1", "01", "02", "007", "-01"]})
+    path = tmp_path / name
+    if name == "a.parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if name == "a.tsv" else ",")
+    header = (
+        dfeas.ingest(frame[["a"]], tmp_path / "out", labels=frame["y"].to_numpy(str))
+        if name == "beside"
+        else dfeas.ingest(frame if name == "frame" else path, tmp_path / "out", label_column="y")
+    )
+    assert header.classes == ("-01", "007", "01", "02", "1")
+    assert header.counts == (1, 1, 2, 2, 2)
+
+
+def test_keys_in_names_of_folders_are_said_not_to_be_read(tmp_path: Path) -> None:
+    for year in (2020, 2021):
+        (tmp_path / "sales" / f"year={year}" / "month=1").mkdir(parents=True)
+        table = pa.table({"a": [1.0, 2.0], "y": [0, 1]})
+        pq.write_table(table, tmp_path / "sales" / f"year={year}" / "month=1" / "part=0.parquet")
+    notes: list[str] = []
+    header = ingest(tmp_path / "sales", tmp_path / "out", label_column="y", note=notes.append)
+    assert (header.n, header.features) == (4, ("a",))
+    assert notes == ["not read, as they stand in names of folders only: year, month"]
+
+
 def test_parquet_files_of_a_folder_have_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     pq.write_table(pa.table({"a": [1.0], "y": [0]}), tmp_path / "parts" / "0.parquet")

@@ -154,3 +154,24 @@ def test_truth_values_that_are_objects_are_labels() -> None:
     assert from_arrays(frame, frame.owner.astype(object)).classes == ("False", "True")
     with pytest.raises(dfeas.BadInputError, match="label of point 3 is missing"):
         from_arrays(frame, np.where(np.arange(COUNT) == 3, None, frame.owner))
+
+
+@pytest.mark.parametrize("verb", ["solve", "ingest", "mask"])
+def test_labels_of_pandas_beside_a_dask_frame_are_of_its_rows(verb: str, tmp_path: Path) -> None:
+    frame = people().select_dtypes("number")
+    lazy, label = dask.dataframe.from_pandas(frame, npartitions=3), frame["age"] > 50
+    rest = lazy[["income", "id"]]
+
+    def ask(given: Any) -> Any:
+        if verb == "ingest":
+            return dfeas.ingest(rest, tmp_path / "data", labels=given).positive
+        if verb == "mask":
+            return dfeas.solve(rest, label, mask=given).verdict
+        return dfeas.solve(rest, given).verdict
+
+    turned = label[::-1]
+    with pytest.raises(dfeas.BadInputError, match=r"have other rows, or the same in another order: .*\.to_numpy\(\)"):
+        ask(turned)
+    assert not (tmp_path / "data").exists()
+    expected = {"solve": "infeasible", "ingest": int(label.sum()), "mask": "feasible"}  # the mask leaves one class
+    assert ask(label) == expected[verb]

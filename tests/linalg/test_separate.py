@@ -14,9 +14,11 @@ from scipy.optimize import linprog, nnls
 
 import dfeas
 from dfeas.data.generate.points import Instance
+from dfeas.linalg import blas
 from dfeas.linalg.basic import basic
-from dfeas.linalg.columns import ColumnMatrix
+from dfeas.linalg.columns import LARGE, ColumnMatrix
 from dfeas.linalg.newton import line_search
+from dfeas.linalg.pulse import heard
 from dfeas.linalg.separate import Solution, solve
 from tests.exact import conflicts, small_instance
 
@@ -292,3 +294,100 @@ def test_a_feature_of_any_scale_is_found_where_it_alone_separates(exponent: int)
     found = dfeas.solve(np.c_[rng.standard_normal(60), 10.0**exponent * y * (0.5 + rng.random(60))], y)
     assert found.verdict == "feasible"
     assert found.margin_lower > 0
+
+
+MANY = LARGE // 40
+"""Columns of 40 features that are more than are solved at once."""
+
+
+def many(seed: int, flipped: bool = False) -> ColumnMatrix:
+    """Columns on one side of a plane, or one of them on the other and deep there."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((MANY, 40)).astype(np.float32)
+    normal = rng.standard_normal(40)
+    A *= np.sign(A @ normal).astype(np.float32)[:, None]
+    if flipped:
+        A[MANY // 3] = -A[:20].sum(axis=0)
+    return matrix_of(A.T, np.float32)
+
+
+class TestRounds:
+    """Many columns are not solved at once, and the answer is one for all of them."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_separator_is_one_of_all_columns(self, seed: int) -> None:
+        matrix = many(seed)
+        found = solve(matrix)
+        assert found.outcome == "separated"
+        check(matrix, found)
+
+    def test_a_flipped_column_is_named(self) -> None:
+        matrix = many(0, flipped=True)
+        found = solve(matrix)
+        assert found.outcome == "conflict"
+        assert MANY // 3 in found.rows
+        check(matrix, found)
+        check_irreducible(matrix, found)
+
+    @pytest.mark.parametrize("equal", [False, True])
+    def test_near_duplicates_of_both_signs_are_in_conflict(self, equal: bool) -> None:
+        """A column, and the opposite of another one that is the same or a rounding of float32 away, far from the plane."""
+        points = many(1).points.copy()
+        points[7] = -points[MANY - 9] * np.float32(2.0)
+        if not equal:
+            points[7, 0] = np.nextafter(points[7, 0], np.float32(np.inf))
+        matrix = matrix_of(points.T, np.float32)
+        found = solve(matrix)
+        assert found.outcome == "conflict"
+        assert 7 in found.rows
+        check(matrix, found)
+
+    def test_features_of_any_size_are_brought_to_one(self) -> None:
+        matrix = many(2)
+        matrix = matrix_of((matrix.points * 10 ** np.linspace(-8, 8, 40)).T, np.float32)
+        found = solve(matrix)
+        assert found.outcome == "separated"
+        assert (unit(matrix) @ found.y).min() > 0
+
+    def test_it_starts_from_what_is_known_of_fewer_columns(self) -> None:
+        matrix = many(3)
+        part = solve(matrix.some(np.arange(MANY // 2)))
+        found = solve(matrix, part)
+        assert found.outcome == "separated"
+        check(matrix, found)
+        near = solve(matrix, found, 0.01)
+        assert near.margin >= 0.99 * near.upper
+        assert near.margin >= found.margin
+
+    def test_the_same_bits_from_any_number_of_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        answers = []
+        for count in (1, 2):
+            monkeypatch.setattr(blas, "processors", lambda count=count: count)
+            answers.append(solve(many(4)))
+        assert np.array_equal(answers[0].w, answers[1].w)
+        assert np.array_equal(answers[0].weight, answers[1].weight)
+        assert answers[0].steps == answers[1].steps
+
+    def test_whoever_listens_may_end_it_at_any_step(self) -> None:
+        said: list[str] = []
+
+        def listen(text: str) -> None:
+            said.append(text)
+            if len(said) == 5:
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError), heard(listen):
+            solve(many(5))
+        assert len(said) == 5
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_a_gram_matrix_in_slabs_is_the_sum_of_products(single: bool) -> None:
+    """Of more columns than a slab has."""
+    d = 500
+    points = np.random.default_rng(0).standard_normal((10_000, d)).astype(np.float32 if single else np.float64)
+    matrix = ColumnMatrix.of(points, np.ones(len(points)))
+    square, total = matrix.gram(np.arange(len(points)))
+    wide = points.astype(np.float64)
+    assert np.allclose(square, wide.T @ wide, rtol=1e-12, atol=1e-9)
+    assert np.allclose(total, wide.sum(axis=0), rtol=1e-12, atol=1e-9)

@@ -195,3 +195,17 @@ def test_new_rows_of_a_table_are_scored_and_compared(here: Path, tmp_path: Path)
     ):
         with pytest.raises(dfeas.BadInputError, match=text):
             dfeas.predict(result, tmp_path / f"{name}.csv")
+
+
+def test_svmlight_without_the_last_features_is_predicted(here: Path, tmp_path: Path) -> None:
+    """Its lines leave out zeros: what is beyond the last entry of a file are zeros, too."""
+    found = dfeas.solve("points.svm", out=tmp_path / "run")
+    (tmp_path / "new.svm").write_text("1 1:2\n0 1:-1 2:-1\n")
+    X = np.array([[2.0, 0.0, 0.0], [-1.0, -1.0, 0.0]])
+    assert np.array_equal(dfeas.predict(tmp_path / "run", tmp_path / "new.svm").score, found.decision_function(X))
+    (tmp_path / "wide.svm").write_text("1 4:2\n")
+    with pytest.raises(dfeas.BadInputError, match="index 4 is beyond the 3 features"):
+        dfeas.predict(tmp_path / "run", tmp_path / "wide.svm")
+    dfeas.ingest(tmp_path / "new.svm", tmp_path / "new")
+    with pytest.raises(dfeas.BadInputError, match=r"points of 2 features, the run .* had 3; .* ingest it with features=3"):
+        dfeas.predict(tmp_path / "run", tmp_path / "new")

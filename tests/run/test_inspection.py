@@ -113,9 +113,18 @@ def test_bytes_that_are_not_those_of_the_fingerprint_prove_nothing(separable: Ca
         if index == 4:
             points[7] *= 2.0  # on the same side, farther away
         part = look(index * ROWS, points, label)
+        assert part is not None
         shown = part if shown is None else shown.beside(part)
     with pytest.raises(CorruptDataError, match="chunk 4 of X"):
         concluded(dataset, certificate, shown)
+
+
+def test_what_cannot_be_looked_at_shows_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:
+    path, y = separable()
+    dataset = open_source(Source(str(path)))
+    look = sight(dataset, Certificate("separator", dataset.fingerprint, y))
+    assert look is not None
+    assert look(0, np.full((3, 6), np.inf), np.ones(3, np.int8)) is None
 
 
 def test_the_verdict_of_a_working_set_costs_no_read_of_its_own(separable: Callable[..., tuple[Path, Floats]]) -> None:

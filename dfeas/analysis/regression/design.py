@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -117,8 +117,7 @@ class Survey:
 
     def add(self, frame: nw.DataFrame[Any]) -> None:
         """Rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number."""
-        for name in frame.columns:
-            series = frame[name]
+        for name, series in columns_of(frame).items():
             seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))
             gap = missing(series)
             if gap.any():
@@ -186,9 +185,9 @@ class Survey:
 def points(frame: nw.DataFrame[Any], design: Design, where: str) -> Matrix:
     """The rows of a frame by a design (b, m). Raises BadInputError for a level that is new."""
     n, m = len(frame), len(design.columns)
-    pieces = []
+    pieces, by_name = [], columns_of(frame)
     for term in design.terms:
-        series, places = frame[term], np.array(design.places(term))
+        series, places = by_name[term], np.array(design.places(term))
         if term not in design.factors:
             pieces.append((np.arange(n), np.full(n, places[0]), number(series, where).astype(np.float64)))
             continue
@@ -211,8 +210,17 @@ def points(frame: nw.DataFrame[Any], design: Design, where: str) -> Matrix:
     return matrix
 
 
+def columns_of(frame: nw.DataFrame[Any]) -> dict[str, nw.Series[Any]]:
+    """Columns by their names: asked one by one they take three times as long."""
+    return {series.name: cast("nw.Series[Any]", series) for series in frame.iter_columns()}
+
+
 def missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
     """Which values are null, or not a number."""
+    native = getattr(series.to_native(), "dtype", None)
+    if isinstance(native, np.dtype) and native.kind in "biuf":  # of pandas, which has no other gap in these
+        values = series.to_numpy()
+        return np.isnan(values) if native.kind == "f" else np.zeros(len(values), np.bool_)
     gap = np.asarray(series.is_null().to_numpy(), np.bool_)
     if series.dtype.is_float():
         gap = gap | np.asarray(series.fill_null(0.0).is_nan().to_numpy(), np.bool_)

@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.analysis.regression.answer import Advice, Separated
 from dfeas.analysis.regression.blame import Direction, Tally, depending, levels_of, responsible
 from dfeas.analysis.regression.design import Design, Floats, Matrix
+from dfeas.analysis.regression.needed import Separable
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
-from dfeas.analysis.separation import Separation, separation
+from dfeas.analysis.separation import Separation, of_table
 from dfeas.errors import BadInputError
 from dfeas.problem import ALL_POSITIVE
+from dfeas.verify.dyadic import integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP
 
 LOOKED_AT = 500_000
@@ -41,14 +44,24 @@ class Regression:
 
     def asked(self, options: Options) -> Separation:
         """The kind of its signed points."""
-        intercept, several = self.design.intercept, self.outcome.kind == "multinomial"
-        if several or not (self.codes >= BOTH).any():
-            whole = wide(self.points) if intercept else self.points
-            some = signed(whole, self.codes, self.outcome)
-            points = some.points if several else -some.points
-            return separation(points, ALL_POSITIVE, **options)
+        if self._one_sided:
+            return of_table(self.signed(), ALL_POSITIVE, **options)
         some = signed(self.points, self.codes, self.outcome)
-        return separation(some.points, some.labels, intercept=intercept, **options)
+        return of_table(some.points, some.labels, intercept=self.design.intercept, **options)
+
+    @property
+    def _one_sided(self) -> bool:
+        """Whether the intercept is one of the columns, in several blocks or of points of one sign."""
+        return self.outcome.kind == "multinomial" or not (self.codes >= BOTH).any()
+
+    def signed(self) -> Matrix:
+        """Signed points (n, d), with the intercept as the last column of each block."""
+        some = signed(wide(self.points) if self.design.intercept else self.points, self.codes, self.outcome)
+        if self.outcome.kind == "multinomial":
+            return some.points
+        if isinstance(some.points, np.ndarray):
+            return some.points * np.where(some.labels > 0, 1.0, -1.0)[:, None]
+        return scipy.sparse.csr_array(some.points.multiply(np.where(some.labels > 0, 1.0, -1.0)[:, None]))
 
     def rows_of(self, support: Any) -> list[int]:
         """Rows whose signed points are in a conflict."""
@@ -127,25 +140,56 @@ def _kind(regression: Regression, options: Options) -> str | None:
 def _fewest(
     regression: Regression, answer: Separation, direction: Direction, options: Options, stop: Callable[[], bool]
 ) -> Direction:
-    """A direction of fewer terms that separates the same rows: each term is left out that is not needed."""
+    """A direction of fewer terms that separates the same rows: each term is left out that is not needed.
+
+    Float64 guesses which; all of these are left out at once then, or one after the other where that does not separate the same.
+    """
     design, m = regression.design, len(regression.design.columns)
     kept = list(range(m))
     idle = np.flatnonzero(~direction.values[:, :-1].any(axis=0)).tolist()
     terms = [term for term in design.terms if not set(design.places(term)) <= set(idle)]
     if len(terms) > MOST_TERMS:
         return direction
-    for term in terms:
-        places = [place for place in kept if design.columns[place].term != term]
-        if stop() or not places:
-            break
-        fewer = regression.without([place for place in range(m) if place not in places])
+
+    def leave_out(some: Sequence[Any]) -> bool:
+        """Whether the others separate the same; if so they are what is kept."""
+        nonlocal kept, direction
+        places = [place for place in kept if design.columns[place].term not in some]
+        fewer = regression.without([place for place in range(m) if place not in places]) if places else None
         found = None if fewer is None else fewer.asked(options)
         if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
-            continue
+            return False
         other = Direction.of(found, fewer.design, regression.outcome)
-        if other is not None:
-            kept, direction = places, other.within(places, m)
+        if other is None:
+            return False
+        kept, direction = places, other.within(places, m)
+        return True
+
+    spare = _spare(regression, answer, terms, stop)
+    if spare is None or (spare and not leave_out(spare)):
+        for term in terms:
+            if stop():
+                break
+            leave_out([term])
     return direction
+
+
+def _spare(regression: Regression, answer: Separation, terms: Sequence[Any], stop: Callable[[], bool]) -> list[Any] | None:
+    """Terms that are not needed together, as far as float64 tells; None where it cannot."""
+    points = regression.signed()
+    points = points if isinstance(points, np.ndarray) or points.shape[0] * points.shape[1] > LOOKED_AT else points.toarray()
+    if not isinstance(points, np.ndarray):
+        return None
+    beyond = np.ones(len(points), np.bool_)
+    if answer.kind != COMPLETE:
+        beyond = integer_signs(points, np.array(answer.y, object))[0] != 0
+    design = regression.design
+    width = len(design.columns) + int(design.intercept)
+    first = np.arange(regression.outcome.blocks)[:, None] * width
+    places = [(first + design.places(term)).ravel() for term in terms]
+    separable = Separable.of(points, beyond, design.intercept)
+    needed = None if separable is None else separable.needed(places, stop)
+    return None if needed is None else [term for number, term in enumerate(terms) if number not in needed]
 
 
 def overlapping(design: Design, outcome: Outcome, answer: Separation, points: list[Any]) -> Separated:

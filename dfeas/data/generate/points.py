@@ -194,6 +194,8 @@ class Instance(GeneratedPoints):
 
     def __post_init__(self) -> None:
         self._require_points(DTYPES, 1)
+        if self.kind == "halfspace" and self.dtype.startswith("uint") and self.m < 2:
+            raise UsageError(f"no plane parts one feature in {self.dtype}, whose points are all on one side: take two or more")
         if self.has_margin and self.dtype in LOW:
             raise UsageError(
                 f"{self.kind} has points at an exact margin, which {self.dtype} would round; take float32 or float64"

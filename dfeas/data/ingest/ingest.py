@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import LabelEncoder, encode_array
+from dfeas.data.storage.features import difference
 from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
@@ -24,6 +25,9 @@ from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.dataset import Pool, Progress, output_place
 from dfeas.data.writers.shards import shard_bytes
 from dfeas.errors import BadInputError, UsageError, absent, install
+
+if TYPE_CHECKING:
+    from dfeas.data.dataset import Dataset
 
 Note = Callable[[str], None]
 
@@ -80,15 +84,15 @@ def ingest(
     out: str | Path,
     options: IngestOptions,
     *,
-    classes: tuple[str, ...] | None = None,
+    old: Dataset | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
     pool: Pool | None = None,
 ) -> Header:
     """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header; see ``dfeas.ingest``.
 
-    A source that is open already has its labels among the options. ``classes`` are those of a dataset to which the points will
-    be appended. ``pool`` does the work elsewhere, of sources that can be split.
+    A source that is open already has its labels among the options. The points will be appended to ``old``: its classes are
+    theirs, and other features are refused before any are read. ``pool`` does the work elsewhere, of sources that can be split.
     """
     kind = "arrays"
     if not isinstance(src, PointSource):
@@ -99,6 +103,9 @@ def ingest(
     path = place(out) if pool is None else folder_of(out)
     with output_place(path), ExitStack() as stack:
         source = src if isinstance(src, PointSource) else open_points(stack, src, kind, options, pool)
+        if old is not None:
+            require_like(source, old)
+        classes = None if old is None else old.classes
         beside = options.labels if source is src else labels_beside(src, kind, options)
         about = f"labels of {source.where}"
         names, label = encoded_beside(beside, source, about, options.positive, classes)
@@ -113,6 +120,15 @@ def ingest(
         shard = shard_bytes(options.shard, without)
         work = Ingest(source, stored, rows, label, names, encoder, classes is not None, progress, shard)
         return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
+
+
+def require_like(source: PointSource, old: Dataset) -> None:
+    """Raise BadInputError for points with other features than those of a dataset."""
+    other = difference(source.features, old.features)
+    if other:
+        raise BadInputError(f"the new points: {other} than {old.where}; give the columns of the dataset, in its order")
+    if source.m != old.m:
+        raise BadInputError(f"new points of {source.m} features, {old.where} has {old.m}")
 
 
 def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:

@@ -93,7 +93,7 @@ def open_file(source: Source) -> Dataset:
     path = place(source.path)
     kind = format_of(path)
     _require_small(path, _size(path), source)
-    options = _options(path, kind, source.labels)
+    options = _options(path, kind, source)
     with ExitStack() as stack, _asked_of_ingest(path):
         points = open_points(stack, path, kind, options, None)
         about = f"labels of {points.where}"
@@ -129,13 +129,14 @@ def _read(
     return stacked(blocks), np.concatenate(codes)
 
 
-def _options(path: Place, kind: str, labels: str | None) -> IngestOptions:
-    """What an ingest is told of labels as a ``Source`` has them."""
+def _options(path: Place, kind: str, source: Source) -> IngestOptions:
+    """What an ingest is told of labels as a ``Source`` has them, and of features that no line may have."""
+    labels = source.labels
     named = labels is not None and not is_url(labels) and not Path(labels).is_absolute()
     if named and (kind in TABLES or path.suffix == ANNOTATED):
         return IngestOptions(label_column=labels)
     if kind == "svmlight":
-        return IngestOptions()
+        return IngestOptions(features=source.features)
     return NO_LABELS if labels is None else IngestOptions(labels=labels)
 
 

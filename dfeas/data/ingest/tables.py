@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -164,6 +165,9 @@ class Parquet(Table):
                 odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
                 raise BadInputError(f"{each}: other columns than {self._paths[0].name} ({', '.join(odd[:5])})")
         super().__init__(schemas, sum(self._counts), options, str(path))
+        keys = hive_keys(path, self._paths)
+        if keys:
+            self.notes = (*self.notes, f"not read, as they stand in names of folders only: {', '.join(keys)}")
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
         begin, stop = 0, sum(self._counts) if stop is None else stop
@@ -251,6 +255,13 @@ def columns_of(path: Place) -> list[str]:
 def parquet_files(folder: Place) -> Sequence[Place]:
     """The Parquet files below a folder, in the order of their paths."""
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+
+
+def hive_keys(folder: Place, files: Sequence[Place]) -> list[str]:
+    """Columns that stand in names of folders between a folder and its files, as ``year=2020``."""
+    inner = [re.split(r"[\\/]", str(file)[len(str(folder)) :])[:-1] for file in files]
+    names = [name.partition("=") for names in inner for name in names]
+    return list(dict.fromkeys(key for key, sign, _ in names if key and sign))
 
 
 def _open(path: Place) -> Any:

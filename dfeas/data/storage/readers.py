@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import BINARY, DAMAGE
@@ -38,6 +40,12 @@ def unless_stopped(values: Iterable[V], stopped: Stop | None) -> Iterator[V]:
         yield value
 
 
+PAGE_BYTES = 4096
+"""Buffers begin at multiples of this, as reads past the page cache must. Where malloc often begins, 16 bytes after a page, the
+kernel copies at half the speed.
+"""
+
+
 class Buffers:
     """Buffers that are used again for every block: fresh memory a read would cost as much as the read."""
 
@@ -48,7 +56,9 @@ class Buffers:
         """A buffer of ``size`` bytes; what an earlier call with this name returned is overwritten."""
         held = self._held.get(name)
         if held is None or held.size < size:
-            held = self._held[name] = np.empty(size, np.uint8)
+            fresh = np.empty(size + PAGE_BYTES, np.uint8)
+            first = -fresh.ctypes.data % PAGE_BYTES
+            held = self._held[name] = fresh[first : first + size]
         return held[:size]
 
 
@@ -106,6 +116,34 @@ def fill(descriptor: int, buffer: NDArray[np.uint8], offset: int = 0) -> int:
     return done
 
 
+def cacheable_bytes() -> int:
+    """What the page cache can hold: memory that is free or may be freed, within what this container may have."""
+    limits = [int(psutil.virtual_memory().available)]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # another version of cgroups, or no limit
+            limits.append(int(Path(path).read_text()))
+    return min(limits)
+
+
+def past_page_cache(path: str, buffer: NDArray[np.uint8]) -> int:
+    """Read a file from its beginning on into whole pages, past the page cache; returns the bytes that came, maybe none.
+
+    The kernel neither looks for room in memory nor copies: of data that memory cannot hold that is most of its work.
+    """
+    if not hasattr(os, "O_DIRECT"):
+        return 0
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except OSError:
+        return 0  # not on this storage; or the read through the page cache will say what is wrong
+    try:
+        return os.preadv(descriptor, [buffer.data], 0)
+    except OSError:
+        return 0
+    finally:
+        os.close(descriptor)
+
+
 def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int, name: str) -> None:
     """Fill a buffer from an offset on of a file of ``expected`` bytes.
 
@@ -152,9 +190,14 @@ class DirectReader:
     row: tuple[int, ...]  # shape of a row
     dtype: np.dtype[Any]
     trailer: int  # bytes of checksum after the entries
+    past_cache: bool = False  # whether they are read past the page cache, which cannot hold all of them
 
-    overlaps = True
     distant = False
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the kernel reads ahead."""
+        return not self.past_cache
 
     def _path(self, index: int) -> str:
         return f"{self.folder}/{self.key(index)}"
@@ -163,12 +206,16 @@ class DirectReader:
         """Read a chunk into the buffer; raises CorruptDataError when it is missing or has another size."""
         size = self.block_rows * self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
         rows = min(self.block_rows, self.n - index * self.block_rows)
-        buffer = buffers.take(self.name, rows * (size // self.block_rows))
-        read_chunk(self._path(index), 0, buffer, size + self.trailer, f"chunk {index} of {self.name}")
+        wanted, path, done = rows * (size // self.block_rows), self._path(index), 0
+        if self.past_cache:
+            pages = -(-(size + self.trailer) // PAGE_BYTES)
+            done = min(wanted, past_page_cache(path, buffers.take(self.name, pages * PAGE_BYTES)))
+        buffer = buffers.take(self.name, wanted)
+        read_chunk(path, done, buffer[done:], size + self.trailer, f"chunk {index} of {self.name}")
         return buffer.view(self.dtype).reshape(rows, *self.row)
 
     def advise(self, index: int) -> None:
-        if index * self.block_rows < self.n:
+        if index * self.block_rows < self.n and not self.past_cache:
             advise_chunk(self._path(index))
 
     def stamp(self, index: int) -> int:

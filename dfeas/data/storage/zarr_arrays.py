@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
-from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader
+from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader, cacheable_bytes
 from dfeas.data.storage.shards import CRC, Files, Folder, Form, ShardReader, require_chunks_in
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
@@ -210,7 +210,7 @@ def direct_reader(
     if chunks is None:
         return None
     if isinstance(path, Path):
-        return DirectReader(name, path, *chunks)
+        return DirectReader(name, path, *chunks, past_cache=array.nbytes > cacheable_bytes())
     from dfeas.data.storage.object_readers import Ahead, KeptBlocks, ObjectReader, Tags
 
     kept = KeptBlocks.at(cache_dir) if cache_dir else None

@@ -28,7 +28,7 @@ from dfeas.data.ingest.ingest import Note, format_of, ingest
 from dfeas.data.ingest.options import IngestOptions, SourceKeywords, spells_out
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.features import called, difference
+from dfeas.data.storage.features import called
 from dfeas.data.storage.files import naming, sync
 from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
 from dfeas.data.storage.places import is_url
@@ -223,15 +223,12 @@ def append(
         if old.cones is not None:
             raise UsageError(f"{path}: a dataset of cones; say with --cones what the rows of SRC are, as l:3,q:5x10,s:6")
         with growing(path) as part:
-            dense_or_sparse = format_of(src, options.get("format")) in ("svmlight", "arrays")  # tables are dense always
-            sparse = old.entries is not None if dense_or_sparse else None
+            kind = format_of(src, options.get("format"))
+            sparse = old.entries is not None if kind in ("svmlight", "arrays") else None  # tables are dense always
             given = IngestOptions(**options, sparse=sparse, block_rows=old.block_rows)
-            new = ingest(src, part / "new", given, classes=old.header.classes, progress=progress, note=note)
-            other = difference(new.features, old.features)
-            if other:
-                raise BadInputError(f"the new points: {other} than {path}; give the columns of the dataset, in its order")
-            if new.m != old.m:
-                raise BadInputError(f"new points of {new.m} features, {path} has {old.m}")
+            if kind == "svmlight" and given.features is None:  # its lines leave out zeros
+                given = replace(given, features=old.m)
+            ingest(src, part / "new", given, old=old, progress=progress, note=note)
             return _stage_points(part, old, open_source(Source(str(part / "new"))))
 
 

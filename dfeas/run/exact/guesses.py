@@ -23,6 +23,8 @@ PIVOTS = 20
 """In float64 for each dimension, at most, from an exact tableau."""
 ROUNDING = 1e-9
 """Shares below this are not trusted to have a sign."""
+APART = 1e-9
+"""Lengths below this, where points have one, are zero but for rounding, and so are shares of the greatest weight."""
 SPARSE = 0.3
 """Share of entries that are not zero below which HiGHS is given a sparse matrix."""
 
@@ -106,6 +108,105 @@ def widest(points: Floats) -> Floats | None:
     if optimum.x is None or optimum.status != 0 or not optimum.x[d] > 0:
         return None
     return np.asarray(optimum.x[:d])
+
+
+@dataclass(frozen=True)
+class Centred:
+    """Points (s, d) of length one, whose features were centred, where there is an intercept, and scaled."""
+
+    points: Floats
+    scale: Floats  # (d,)
+    shift: Floats  # (d,) multiples of the intercept that were taken away before; zero for itself
+    place: int  # of the intercept; -1 without one
+
+    def direction(self, z: Floats) -> Floats:
+        """For points as they were, from one (d,) for these."""
+        y: Floats = z * self.scale
+        y[self.place] -= 0.0 if self.place < 0 else self.shift @ y
+        return y
+
+
+def evened(points: Floats, *, centred: bool = True) -> Centred | None:
+    """Signed points (s, d); None where numbers are too large, or a point is zero."""
+    with np.errstate(all="ignore"):
+        shift, place = _means(points) if centred else (np.zeros(points.shape[1]), -1)
+        moved = points if place < 0 else points - points[:, place, None] * shift
+        most = np.abs(moved).max(axis=0, initial=0.0)
+        scale = 1 / np.where(most > 0, most, 1.0)
+        even = moved * scale
+        length = np.linalg.norm(even, axis=1)
+    if not np.isfinite(even).all() or not np.isfinite(scale).all() or not length.all():
+        return None
+    return Centred(even / length[:, None], scale, shift, place)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Facial reduction in float64 of points (s, d): few that decide, and a direction that has all beyond where none conflict.
+
+    Features are centred and scaled, and lengths made one: the point of the hull that is nearest to zero is such a direction, or
+    zero, a conflict; then the same is asked of what is left of the others across all that conflicts.
+    """
+
+    support: NDArray[np.int64]  # points of which these nearest points are made
+    y: Floats | None  # (d,)
+
+    @classmethod
+    def of(cls, points: Floats) -> Reduction | None:
+        """None where least squares do not end, or numbers are too large."""
+        found = evened(points)
+        if found is None:
+            return None
+        even = found.points
+        left, support = np.arange(len(even)), list[int]()
+        while len(left):
+            x = nearest(even[left])
+            if x is None:
+                return None
+            z, heavy = even[left].T @ x, left[x > 0]
+            alone = not support
+            support += heavy.tolist()
+            if np.linalg.norm(z) > APART:
+                return cls(np.unique(support), found.direction(z) if alone else None)
+            basis = span(even[heavy])
+            even -= (even @ basis.T) @ basis
+            left = left[np.linalg.norm(even[left], axis=1) > APART]
+        return cls(np.unique(support), None)
+
+
+def nearest(points: Floats) -> Floats | None:
+    """Weights x (s,) >= 0 in proportion to those of the point nearest to zero in the hull of points (s, d); at most d + 1 are
+    above zero. None when they are not found, and of no points.
+
+    Least squares of sum_j x_j (a_j, 1) = (0, 1) (Lawson and Hanson 1974).
+    """
+    if not points.size:  # SciPy's routine does not survive it
+        return None
+    right = np.zeros(points.shape[1] + 1)
+    right[-1] = 1.0
+    try:
+        x: Floats = scipy.optimize.nnls(np.vstack([points.T, np.ones(len(points))]), right)[0]
+    except RuntimeError:
+        return None
+    return np.where(x > APART * x.max(initial=0.0), x, 0.0)
+
+
+def span(points: Floats) -> Floats:
+    """An orthonormal basis (r, d) of what points span, up to rounding."""
+    _, size, basis = np.linalg.svd(points, full_matrices=False)
+    return np.asarray(basis[size > APART * size.max(initial=0.0)])
+
+
+def _means(points: Floats) -> tuple[Floats, int]:
+    """Means (d,) of the features of signed points (s, d), zero of the intercept, and the place of that; -1 where is none."""
+    size = np.abs(points)
+    same = np.flatnonzero((size == size[:1]).all(axis=0) & (size[:1] > 0).all(axis=0))
+    if not len(same):
+        return np.zeros(points.shape[1]), -1
+    place = int(same[-1])
+    shift: Floats = (points / points[:, place, None]).mean(axis=0)
+    shift[place] = 0
+    return shift, place
 
 
 def order(points: Floats, weight: Floats) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.errors import DfeasError
-from dfeas.run.exact.guesses import parts
+from dfeas.run.exact.guesses import Reduction, parts, whole
 from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lifted, outside
 from dfeas.run.exact.partition import Partition, StoppedError, extended, partition
 from dfeas.run.recovery import CONFLICTING
@@ -44,6 +44,8 @@ MOST = 1500
 """Features: of more the first working set, dense and in integers, takes gigabytes."""
 LEAST = 64
 """Points that are worth a read."""
+
+STOPPED = "it was asked to stop, or time was up, between exact steps"
 
 Indices = NDArray[np.int64]
 
@@ -81,7 +83,7 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
         try:
             split = partition(points, stop)
         except StoppedError:
-            return "it was asked to stop, or time was up, between exact steps"
+            return STOPPED
         wanted = _wanted(points, exponent, split)
         if split.y is None and wanted.across is None:
             return _face(OVERLAP, chosen, points, split, wanted, 0, reads)
@@ -98,6 +100,24 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
         before, chosen = len(chosen), np.union1d(chosen, np.concatenate(more))
         if len(chosen) == before:
             raise DfeasError("the exact search took in no new point: please report this")
+
+
+def decide_table(checking: Checking, stop: Callable[[], bool], most_reads: float) -> Face | str:
+    """The same of a few points: a guess from all of them at once says how all lie beyond a hyperplane, or which conflict."""
+    data = checking.dataset
+    if stop():
+        return STOPPED
+    some = rows(data, np.arange(data.n))
+    points = some if isinstance(some, np.ndarray) else some.toarray()
+    guess = Reduction.of(points)
+    if guess is None:
+        return search(checking, np.empty(0, np.int64), stop, most_reads)
+    if most_reads >= 1 and guess.y is not None and (points @ guess.y > 0).all():
+        y = np.array(primitive(whole(guess.y, np.zeros(len(guess.y), np.int64)).tolist()), object)
+        if not look(checking.engine, data, data.fingerprint, Wanted(y, strict=True)).missed:
+            none = np.zeros(0, np.int64)
+            return Face(COMPLETE, y, 0, none, none.astype(object), 0, np.zeros((len(y), 0), object), 1)
+    return search(checking, guess.support, stop, most_reads)
 
 
 def _wanted(points: Integers, exponent: NDArray[np.int64], split: Partition) -> Wanted:

@@ -1,0 +1,85 @@
+"""Which terms a separation needs: each is left out, in their order, that the others can do without. Guesses in float64.
+
+A direction of fewer features separates the same points when it is positive on those beyond the hyperplane, and zero on the
+others: among the directions across these, the point nearest to zero in the hull of those beyond is not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.linalg.points import Floats
+from dfeas.run.exact.guesses import APART, evened, nearest, span
+
+Places = NDArray[np.int64]
+
+SURE = 1e-7
+"""A nearest point that is farther from zero shows a direction; one nearer than rounding shows a conflict."""
+ROUNDING = 1e-13
+
+
+class DoubtError(Exception):
+    """Float64 cannot tell."""
+
+
+@dataclass(frozen=True)
+class Separable:
+    """What is separated, with features scaled and points of length one."""
+
+    beyond: Floats  # (s, d) points beyond the hyperplane
+    on: Floats  # (r, d) a basis of what those on it span
+
+    @classmethod
+    def of(cls, points: Floats, beyond: NDArray[np.bool_], intercept: bool) -> Separable | None:
+        """Of points (n, d) and which of them are beyond; None for numbers that are too large.
+
+        With an ``intercept``, which is the last feature and no term, features are centred, too.
+        """
+        even = evened(points, centred=intercept)
+        if even is None:
+            return None
+        return cls(even.points[beyond], span(even.points[~beyond]))
+
+    def by(self, places: Places) -> bool:
+        """Whether directions of these features do. Raises DoubtError where float64 cannot tell."""
+        across = _across(self.on[:, places])
+        some = self.beyond[:, places] @ across
+        length = np.linalg.norm(some, axis=1)
+        if not across.shape[1] or (length < APART).any():
+            return False
+        x = nearest(some / length[:, None])
+        if x is None:
+            raise DoubtError
+        apart = float(np.linalg.norm((some / length[:, None]).T @ x))
+        if ROUNDING < apart < SURE:
+            raise DoubtError
+        return apart >= SURE
+
+    def needed(self, terms: Sequence[Places], stop: Callable[[], bool]) -> list[int] | None:
+        """Which terms, by their places, are left when each is left out that need not be; None where float64 cannot tell, or
+        ``stop`` said so.
+        """
+        kept, left = np.arange(self.on.shape[1]), list(range(len(terms)))
+        try:
+            for number, term in enumerate(terms):
+                if stop():
+                    return None
+                fewer = np.setdiff1d(kept, term)
+                if len(left) > 1 and self.by(fewer):
+                    kept = fewer
+                    left.remove(number)
+        except DoubtError:
+            return None
+        return left
+
+
+def _across(rows: Floats) -> Floats:
+    """An orthonormal basis (d, k) of what is orthogonal to rows (r, d), up to rounding."""
+    if not len(rows):
+        return np.eye(rows.shape[1])
+    _, size, basis = np.linalg.svd(rows)
+    return np.asarray(basis[int((size > APART).sum()) :].T)

@@ -1,0 +1,27 @@
+"""``dfeas info``, and how a dataset is shown. It loads no method and no reader of other formats."""
+
+from __future__ import annotations
+
+import click
+
+from dfeas.analysis.info import Info
+from dfeas.analysis.info import info as describe
+from dfeas.cli.answer import put
+from dfeas.cli.command import Command
+from dfeas.cli.parameter import DATA, JSON, option
+
+
+def show_info(found: Info, as_json: bool) -> None:
+    """A dataset: the header that it was written with, or what is known of an array."""
+    put(found.to_json(), found, as_json)
+
+
+@click.command(cls=Command, examples=("dfeas info mail.data", "dfeas info points.zarr --labels labels.zarr --json"))
+@click.argument("data", type=DATA)
+@option(
+    "Data", "--labels", default=None, metavar="FILE", help="Label array of a zarr array, or of a file; a column of a table."
+)
+@JSON
+def info(data: str, labels: str | None, as_json: bool) -> None:
+    """Say what a dataset is, without reading its points."""
+    show_info(describe(data, labels), as_json)

@@ -1,0 +1,75 @@
+"""A solver in memory has a thread of its own: a limit of time or an interrupt need not wait for a factorisation to end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from contextvars import copy_context
+from dataclasses import dataclass
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, TypeVar
+
+from dfeas.engine.signals import LEFT_BEHIND
+from dfeas.linalg.pulse import heard
+
+R = TypeVar("R")
+
+LOOK_SECONDS = 0.1
+"""How often it is looked whether it has ended, or should."""
+
+
+class Abandoned(Exception):
+    """Nobody waits any more for what a solver would have found."""
+
+
+@dataclass(frozen=True)
+class _Raised:
+    """What is raised in here is raised where the future is asked for its result."""
+
+    future: Future[Any]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if error is not None:
+            self.future.set_exception(error)
+        return True
+
+
+def solved(solver: Callable[[], R], stop: Callable[[], bool], show: Callable[[str, float], None]) -> R:
+    """What the solver returns or raises, unless ``stop`` says to wait no longer.
+
+    ``show`` is told in this thread what it has said last, and for how many seconds it has worked. One that nobody waits for
+    ends at its next step.
+
+    Raises
+    ------
+    Abandoned
+        When ``stop`` was true before it had ended.
+    """
+    future: Future[R] = Future()
+    left, said, began = Event(), [""], time.monotonic()
+
+    def listen(text: str) -> None:
+        if left.is_set():
+            raise Abandoned
+        said[0] = text or said[0]
+
+    def work() -> None:
+        with _Raised(future), heard(listen):
+            future.set_result(solver())
+
+    # a daemon: the end of the program does not wait for it
+    Thread(target=copy_context().run, args=(work,), name=LEFT_BEHIND, daemon=True).start()
+    try:
+        while not wait([future], LOOK_SECONDS).done:
+            if stop():
+                raise Abandoned
+            show(said[0], time.monotonic() - began)
+        return future.result()
+    except BaseException:
+        left.set()
+        raise

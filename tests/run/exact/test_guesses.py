@@ -1,0 +1,93 @@
+"""Facial reduction in float64, of small integers, which it has to get right: against exact partitions."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dfeas.analysis.regression.needed import Separable
+from dfeas.run.exact.guesses import Reduction, evened, nearest
+from dfeas.run.exact.partition import Partition, partition
+from dfeas.verify.integers import independent
+from tests.run.exact.test_partition import integers
+
+
+def drawn(seed: int) -> np.ndarray:
+    """Signed points (s, d) of small integers without zero ones, at times with an intercept, on faces, or twice."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 6))
+    points = rng.integers(-3, 4, (int(rng.integers(2, 30)), d)).astype(float)
+    if seed % 2:
+        points[:, 0] = np.abs(points[:, 0])
+    if seed % 3 == 0:
+        points = np.column_stack([points, rng.choice([-1.0, 1.0], len(points))])
+    if seed % 5 == 0:
+        points = np.column_stack([points, points.sum(axis=1)])
+    return points[points.any(axis=1)] if points.any() else np.ones((2, d))
+
+
+def exact(points: np.ndarray) -> Partition:
+    return partition(integers(points))
+
+
+@given(st.integers(0, 100_000))
+def test_a_reduction_has_a_direction_or_points_that_span_what_conflicts(seed: int) -> None:
+    points = drawn(seed)
+    split, found = exact(points), Reduction.of(points)
+    assert found is not None
+    if split.beyond.all():
+        assert found.y is not None
+        assert (points @ found.y > 0).all()
+        return
+    assert found.y is None
+    inner = exact(points[found.support])
+    assert np.array_equal(inner.beyond, split.beyond[found.support])
+    conflict = integers(points[found.support][~inner.beyond])
+    assert len(independent(conflict)) == len(independent(integers(points[~split.beyond])))
+
+
+@given(st.integers(0, 100_000))
+def test_centring_and_scaling_change_no_sign(seed: int) -> None:
+    points = drawn(seed) * 10.0 ** np.random.default_rng(seed).integers(-8, 9)
+    even, rng = evened(points), np.random.default_rng(seed)
+    assert even is not None
+    assert np.allclose(np.linalg.norm(even.points, axis=1), 1)
+    z = rng.integers(-4, 5, points.shape[1]).astype(float)
+    here, there = even.points @ z, points @ even.direction(z)
+    sure = np.abs(here) > 1e-9
+    assert np.array_equal(np.sign(here[sure]), np.sign(there[sure]))
+
+
+def test_numbers_that_overflow_and_zero_points_have_no_reduction() -> None:
+    assert Reduction.of(np.array([[5e-324, 1.0], [1e-323, 2.0]])) is None
+    assert Reduction.of(np.array([[0.0, 0.0], [1.0, 1.0]])) is None
+    assert Reduction.of(np.full((3, 2), np.inf)) is None
+    assert nearest(np.zeros((0, 3))) is nearest(np.zeros((3, 0))) is None
+
+
+def greedy(points: np.ndarray, beyond: np.ndarray, terms: list[np.ndarray]) -> list[int]:
+    """Terms that are left when each is left out whose absence leaves the same points beyond, decided in integers."""
+    kept, left = np.arange(points.shape[1]), list(range(len(terms)))
+    for number, term in enumerate(terms):
+        fewer = np.setdiff1d(kept, term)
+        if len(left) > 1 and np.array_equal(exact(points[:, fewer]).beyond, beyond):
+            kept = fewer
+            left.remove(number)
+    return left
+
+
+@given(st.integers(0, 100_000))
+def test_needed_terms_are_those_of_integers(seed: int) -> None:
+    points = drawn(seed)
+    beyond = exact(points).beyond
+    intercept = bool(seed % 2) and points.shape[1] > 1
+    if intercept:
+        points = np.column_stack([points, np.random.default_rng(seed).choice([-1.0, 1.0], len(points))])
+        beyond = exact(points).beyond
+    features = points.shape[1] - int(intercept)
+    terms = np.array_split(np.arange(features), max(1, features - 1))
+    separable = Separable.of(points, beyond, intercept)
+    assert separable is not None
+    found = separable.needed(terms, lambda: False)
+    if beyond.any():
+        assert found in (None, greedy(points, beyond, terms))
+    assert separable.needed(terms, lambda: True) is None

@@ -1,0 +1,105 @@
+"""A solver in memory has a thread of its own, and nobody waits for it longer than asked."""
+
+import io
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.engine.signals import LEFT_BEHIND
+from dfeas.linalg.pulse import beat
+from dfeas.methods.protocol import AnyMethod, Wrapping
+from dfeas.methods.registry import METHODS
+from dfeas.run.progress import Terminal
+from dfeas.run.solver_thread import Abandoned, solved
+
+
+def never() -> bool:
+    return False
+
+
+def ignore(text: str, seconds: float) -> None:
+    pass
+
+
+def solvers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == LEFT_BEHIND]
+
+
+def test_what_it_returns_or_raises_comes_back() -> None:
+    def failing() -> None:
+        raise TimeoutError("of its own")
+
+    assert solved(lambda: 7, never, ignore) == 7
+    with pytest.raises(TimeoutError, match="of its own"):
+        solved(failing, never, ignore)
+
+
+def test_one_that_nobody_waits_for_ends_at_its_next_step() -> None:
+    said, go_on, reached = [], threading.Event(), []
+
+    def solver() -> None:
+        beat("so far")
+        assert go_on.wait(60)
+        beat()
+        reached.append("the end")
+
+    def stop() -> bool:
+        return bool(said)
+
+    with pytest.raises(Abandoned):
+        solved(solver, stop, lambda text, seconds: said.append(text))
+    (left,) = solvers()
+    go_on.set()
+    left.join(60)
+    assert not left.is_alive()
+    assert said == ["so far"]
+    assert not reached
+
+
+@dataclass(frozen=True)
+class Endless(Wrapping):
+    """A method whose solver has not ended when it is asked for the last time."""
+
+    method: AnyMethod
+    asked: list[int]
+
+    def tell(self, state: Any, answer: Any) -> Any:
+        after = self.method.tell(state, answer)
+        self.asked.append(len(self.asked))
+        while len(self.asked) > 1:
+            beat("on and on")
+        return after
+
+
+@pytest.mark.parametrize("limit", [False, True])
+def test_a_run_ends_while_its_solver_works_and_goes_on_from_the_read_before(
+    limit: bool, dataset: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = dataset("halfspace", 10, 20_000)
+    plain, asked = METHODS["working-set-plain"], []
+    whole = dfeas.solve(path, method="working-set-plain")
+    monkeypatch.setitem(METHODS, "working-set-plain", Endless(plain, asked))
+    options: dict[str, Any] = {"time_limit": 3.0} if limit else {"stop": lambda: len(asked) > 1}
+    cut = dfeas.solve(path, method="working-set-plain", out=tmp_path / "run", **options)
+    assert (cut.verdict, cut.stopped) == ("undecided", "time_limit" if limit else "interrupted")
+    assert len(asked) == 2
+    monkeypatch.setitem(METHODS, "working-set-plain", plain)
+    resumed = dfeas.resume(tmp_path / "run", **({"time_limit": 600.0} if limit else {}))
+    assert resumed.verdict == whole.verdict == "feasible"
+    assert resumed.passes == whole.passes
+    assert np.array_equal(resumed.y, whole.y)
+
+
+def test_a_terminal_shows_how_far_it_is() -> None:
+    stream = io.StringIO()
+    terminal = Terminal(stream, lambda records: 0.0, every=0.0)
+    terminal.solving("32000 columns, step 7", 0.1)
+    assert not stream.getvalue()
+    terminal.solving("32000 columns, step 7", 12.3)
+    assert stream.getvalue() == "solver in memory: 32000 columns, step 7, 12 s\n"
