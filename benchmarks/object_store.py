@@ -5,7 +5,8 @@
 An S3 server (moto) in another process on loopback, which may wait some milliseconds before each answer, as a distant one does.
 A pass of the smooth perceptron's question by two threads, with 1 to 32 requests under way, against as many threads that ask
 for the same objects by obstore and drop them; then from the cache on disk. "Share" is the speed of the pass as a share of the
-plain requests', the median over turns, in turns. Also what a share of refused requests (503) costs.
+plain requests', the median over turns, in turns. Also what a share of refused requests (503) costs, and passes over the same
+blocks in shards, by ranged requests, beside passes over objects of one block.
 """
 
 from __future__ import annotations
@@ -68,11 +69,14 @@ def serve() -> None:
             return app(environ, start)
         # moto's own work for each byte would be all that is measured: blocks are answered as it answered first
         with lock:
+            asked = environ.pop("HTTP_RANGE", "")
             if path not in objects:
                 said: list[Any] = []
                 content = b"".join(app(environ, lambda status, headers, *_: said.extend((status, headers))))
                 objects[path] = content, said[0], said[1]
         content, status, headers = objects[path]
+        if asked:
+            content, status, headers = ranged(content, asked, headers)
         start(status, headers)
         return [content]
 
@@ -80,6 +84,15 @@ def serve() -> None:
     server.daemon_threads = True
     print(server.server_port, flush=True)
     server.serve_forever()
+
+
+def ranged(content: bytes, asked: str, headers: list[tuple[str, str]]) -> tuple[bytes, str, list[tuple[str, str]]]:
+    """The answer to a request for some bytes."""
+    first, _, last = asked.removeprefix("bytes=").partition("-")
+    begin, end = (int(first), min(len(content), int(last) + 1)) if first else (len(content) - int(last), len(content))
+    kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+    more = [("Content-Length", str(end - begin)), ("Content-Range", f"bytes {begin}-{end - 1}/{len(content)}")]
+    return content[begin:end], "206 Partial Content", [*kept, *more]
 
 
 def plain(names: list[str], threads: int) -> float:
@@ -126,6 +139,23 @@ def measure(mb: int, m: int, latencies: list[float], requests: list[int], turns:
         print(f"| {latencies[-1]:g} | from the cache on disk | none | | {size / median(times):.0f} | |")
 
 
+def shards(mb: int, m: int, latencies: list[float], turns: int, server: str) -> None:
+    """Passes over the same blocks in objects of ten, in turns."""
+    instance = Instance("planted", m, mb * 1_000_000 // (4 * m), 0.05)
+    urllib.request.urlopen(f"{server}/-/0/0").close()
+    generate(instance, f"{URL}-shards", shard=10 * (4 * m * instance.rows + 4))
+    print("\n| latency ms | a block an object MB/s | ten MB/s | ratio |")
+    print("|---|---|---|---|")
+    for latency in latencies:
+        urllib.request.urlopen(f"{server}/-/{latency / 1000}/0").close()
+        engines = [LocalEngine(open_source(Source(url)), 2) for url in (URL, f"{URL}-shards")]
+        both = [[passes(engine, m) for engine in engines] for _ in range(turns + 1)][1:]
+        for engine in engines:
+            engine.close()
+        one, ten = (4 * m * instance.n / 1e6 / median(times) for times in zip(*both, strict=True))
+        print(f"| {latency:g} | {one:.0f} | {ten:.0f} | {median(a / b for a, b in both):.2f} |", flush=True)
+
+
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mb", type=int, default=400)
@@ -148,6 +178,7 @@ def main(words: list[str] | None = None) -> None:
         latencies = [float(v) for v in options.latency.split(",")]
         requests = [int(v) for v in options.requests.split(",")]
         measure(options.mb, options.features, latencies, requests, options.turns, url)
+        shards(options.mb, options.features, latencies, options.turns, url)
     finally:
         server.kill()
         server.communicate()

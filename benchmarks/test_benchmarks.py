@@ -21,6 +21,7 @@ SMALL = {
     "sparse_pass": ["--points", "1000", "--features", "200", "--density", "0.03", "--turns", "1"],
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
+    "shard_speed": ["--gb", "0.02", "--shard", "4MB", "--turns", "1"],
     "cluster_speed": ["--gb", "0.01", "--turns", "1", "--no-keeping", "--workers", "1"],
     "memory_budget": [
         *("--budget-mb", "40", "--passes", "2", "--methods", "perceptron"),

@@ -194,6 +194,7 @@ def ingest(
     zero_based: bool = ...,
     sparse: bool | None = ...,
     block_rows: int | None = ...,
+    shard: str | int | None = ...,
 ) -> Header: ...
 def race(
     X: Any,

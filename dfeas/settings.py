@@ -22,19 +22,19 @@ _SECTION = re.compile(r"\n\n(?=[A-Z][A-Za-z ]+\n-{3,}\n)")
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
 
-def parse_bytes(text: str | int | None) -> int:
+def parse_bytes(text: str | int | None, option: str = "--memory") -> int:
     """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them; None is the
     setting ``memory``.
 
-    Raises UsageError for anything else.
+    Raises UsageError for anything else, which names the ``option``.
     """
     text = setting("memory", DEFAULT_MEMORY) if text is None else text
     match = _SIZE.fullmatch("".join(str(text).lower().split()))
     if match is None or (match[3] and not match[2]):
-        raise UsageError(f"--memory {text}: expected a size such as 2GB or 512MiB")
+        raise UsageError(f"{option} {text}: expected a size such as 2GB or 512MiB")
     size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ")
     if not size < 2.0**63:
-        raise UsageError("--memory: expected a size such as 2GB or 512MiB")
+        raise UsageError(f"{option}: expected a size such as 2GB or 512MiB")
     return int(size)
 
 

@@ -59,13 +59,14 @@ def _refuse(options: dict[str, Any]) -> None:
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
 @option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="As it is stored.")
 @option("Data", "--density", type=float, default=None, metavar="D", help="Sparse points like text: this share is not zero.")
-@asks(FORCE, QUIET, JSON)
+@asks(fields_of(IngestOptions, "shard"), FORCE, QUIET, JSON)
 def generate(
     kind: str,
     out: str,
     points: int | None,
     cones: str | None,
     density: float | None,
+    shard: str | None,
     as_json: bool,
     quiet: bool,
     force: bool,
@@ -106,7 +107,7 @@ def generate(
     else:
         instance = SparseInstance(kind, density=density, **options)
     with dataset_place(out, force):
-        header = write_instance(instance, out, _progress(quiet))
+        header = write_instance(instance, out, _progress(quiet), shard)
     show_info(Info(out, header.to_json()), as_json)
 
 
@@ -161,7 +162,7 @@ def ingest(
 )
 @click.argument("data", type=DATA)
 @click.argument("src", required=False, type=DATA)
-@asks(fields_of(IngestOptions, without=("positive", "sparse")), CONES, QUIET, JSON)
+@asks(fields_of(IngestOptions, without=("positive", "sparse", "shard")), CONES, QUIET, JSON)
 def append(data: str, src: str | None, cones: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Append the points of SRC to the dataset DATA.
 

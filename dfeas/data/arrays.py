@@ -22,7 +22,14 @@ from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import PointReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
-from dfeas.data.storage.zarr_arrays import check_codecs, check_shape, files_of, open_labels, rows_of_whole_chunks
+from dfeas.data.storage.zarr_arrays import (
+    check_codecs,
+    check_shape,
+    files_of,
+    open_labels,
+    require_whole,
+    rows_of_whole_chunks,
+)
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import LOW, Points, working
 
@@ -137,6 +144,7 @@ def _as_array(values: Any, where: str) -> Any:
         raise BadInputError(f"{where}: a masked array; fill or drop the masked entries first")
     if isinstance(values, zarr.Array):
         check_codecs(values, where)
+        require_whole(values, where)
     return values
 
 

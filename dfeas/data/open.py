@@ -262,7 +262,7 @@ def _open_foreign(path: Place, source: Source) -> Dataset:
     block_rows = rows_of_whole_chunks(array, dtype.itemsize)
     direct = None
     if source.direct and array.dtype == dtype:
-        direct = direct_reader("X", path, array, block_rows, source.cache_dir)
+        direct = direct_reader("X", path, array, block_rows, source.cache_dir, checks=True)
     points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype, convert=cast), path, array)
     return assemble(str(path), points, n, m, dtype, block_rows, labels, source)
 

@@ -54,14 +54,14 @@ def test_an_appended_dataset_is_one_ingest_of_all(
     assert dfeas.append(tmp_path / "data") == whole
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("stored", [{}, {"sparse": True}, {"shard": 3 * (128 * 5 * 4 + 4)}], ids=["dense", "sparse", "shards"])
 def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
-    tmp_path: Path, sparse: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, stored: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces(tmp_path)
     monkeypatch.setattr(SparseWriter, "chunk_entries", 1500)
-    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=128, sparse=sparse)
-    old = dfeas.ingest(tmp_path / "old.npz", tmp_path / "old", block_rows=128, sparse=sparse)
+    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=128, **stored)
+    old = dfeas.ingest(tmp_path / "old.npz", tmp_path / "old", block_rows=128, **stored)
     seen = {"old": 0, "cut off": 0}
     step, done = 0, False
     while not done:  # killed before one of the moves
@@ -89,7 +89,7 @@ def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
             if dfeas.append(data) != whole:
                 dfeas.append(data, tmp_path / "new.npz")
         assert content(data) == content(tmp_path / "whole")
-        step += 1 if step < 2 else 4 if sparse else 2
+        step += 1 if step < 2 else 4 if "sparse" in stored else 2
     assert seen["old"] > 1
     assert seen["cut off"] > 4
 

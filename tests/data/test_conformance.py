@@ -40,11 +40,11 @@ def sparse(n: int = 300, m: int = 50) -> sp.csr_array:
     return sp.csr_array(X)
 
 
-def stored(folder: Path | str, X: Rows, scratch: Path) -> str:
-    """The place of a dataset of X in blocks of 64 rows, made at the first call."""
+def stored(folder: Path | str, X: Rows, scratch: Path, shard: int | None = None) -> str:
+    """The place of a dataset of X in blocks of 64 rows, made at the first call, with shards of so many bytes."""
     where = f"{folder}/data"
     if not (scratch / "made").exists():
-        dfeas.ingest(X, where, labels=np.resize([0, 1, 1], X.shape[0]), block_rows=64)
+        dfeas.ingest(X, where, labels=np.resize([0, 1, 1], X.shape[0]), block_rows=64, shard=shard)
         (scratch / "made").touch()
     return where
 
@@ -95,6 +95,31 @@ class TestChunksPastThePageCache(TestChunksThatArePlainFiles):
 
 
 class TestChunksThroughZarr(TestChunksThatArePlainFiles):
+    direct = False
+
+
+SHARD = 3 * (64 * 7 * 4 + 4)
+"""Bytes of three blocks: 11 of them make four shards."""
+
+
+class TestShards(ReaderTests):
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "a bit": flipped("X/c.1.0"),
+        "a bit of the last": flipped("X/c.3.0"),
+        "a bit of an index": flipped("X/c.1.0", -30),
+        "a bit of its checksum": flipped("X/c.1.0", -1),
+        "too short": cut("X/c.1.0"),
+        "gone": gone("X/c.1.0"),
+        "of the labels": flipped("label/c.0", 5),
+        "of the index of the norms": flipped("norm/c.0", -5),
+    }
+    direct = True
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        return open_source(Source(stored(folder, dense(), folder, SHARD), direct=self.direct)), dense()
+
+
+class TestShardsThroughZarr(TestShards):
     direct = False
 
 
@@ -205,11 +230,12 @@ def removed(name: str) -> Damage:
     return lambda folder: ObjectPath.of(f"{url(folder)}/data/{name}").unlink()
 
 
-def changed(name: str) -> Damage:
+def changed(name: str, byte: int = 40) -> Damage:
     def damage(folder: Path) -> None:
         file = ObjectPath.of(f"{url(folder)}/data/{name}")
-        content = file.read_bytes()
-        file.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+        content = bytearray(file.read_bytes())
+        content[byte] ^= 1
+        file.write_bytes(bytes(content))
 
     return damage
 
@@ -227,6 +253,26 @@ class TestObjects(ReaderTests):
 
 
 class TestObjectsKeptOnThisMachine(TestObjects):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        dataset, written = super().opened(folder)
+        source = replace(Source(dataset.where), cache_dir=str(folder / "cache"))
+        return open_source(source), written
+
+
+@pytest.mark.usefixtures("server")
+class TestShardsThatAreObjects(ReaderTests):
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "a bit": changed("X/c.1.0"),
+        "a bit of an index": changed("X/c.1.0", -30),
+        "gone": removed("X/c.1.0"),
+        "of the labels": changed("label/c.0", 5),
+    }
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        return open_source(Source(stored(url(folder), dense(), folder, SHARD))), dense()
+
+
+class TestShardsKeptOnThisMachine(TestShardsThatAreObjects):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         dataset, written = super().opened(folder)
         source = replace(Source(dataset.where), cache_dir=str(folder / "cache"))

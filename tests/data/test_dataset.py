@@ -255,12 +255,6 @@ def test_an_integer_that_rounds_to_the_limit_is_refused(value: int) -> None:
         read_all(from_arrays(np.array([[value, 1], [2**53, 1]]), [0, 1]))
 
 
-def test_sharded_arrays_are_refused(tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "x", data=np.ones((8, 3), "f4"), chunks=(1, 1), shards=(1, 2))
-    with pytest.raises(BadInputError, match="sharded"):
-        open_source(Source(str(tmp_path / "x")))
-
-
 def test_a_zarr_array_that_lost_a_chunk_is_refused_from_python_too(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "x", data=np.ones((40, 2), "f4"), chunks=(10, 2), compressors=None)
     next(p for p in (tmp_path / "x").rglob("*") if p.is_file() and p.name != "zarr.json").unlink()

@@ -34,6 +34,7 @@ from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.object_readers import KeptBlocks
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -233,6 +234,82 @@ def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, doo
     damage(data)
     with pytest.raises(CorruptDataError, match="chunk 3 of X is damaged"):
         read_all(open_source(source))
+
+
+SHARD = 3 * (100 * 5 * 4 + 4)
+"""Bytes of three blocks: seven of them make three shards."""
+
+
+def sharded(door: Door, name: str) -> str:
+    """The dataset of ``data`` in shards."""
+    generate(Instance("planted", 5, 700, 0.1, block_rows=100), f"{URL}/{name}/data", shard=SHARD)
+    door.reset()
+    return f"{URL}/{name}/data"
+
+
+def test_a_shard_takes_a_request_for_its_index_and_one_for_each_block(data: str, door: Door, tmp_path: Path) -> None:
+    where = sharded(door, "shards")
+    dataset = open_source(Source(where))
+    door.reset()
+    assert read_all(dataset)[0] == read_all(open_source(Source(data)))[0]
+    assert door.count("GET", "/shards/data/X/c.") == 7 + 3
+    for _ in range(2):
+        door.reset()
+        read_all(dataset)
+        assert door.count("GET", "/shards/data/X/c.") == 7
+    source = Source(where, cache_dir=str(tmp_path / "kept"))
+    whole = read_all(open_source(source))[0]
+    door.reset()
+    assert read_all(open_source(source))[0] == whole
+    assert door.count("GET", "/X/c.") == 3
+
+
+def test_a_shard_that_changes_between_passes_is_noticed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_readers, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(object_readers, "SELDOM", 0)
+    where = sharded(door, "changing")
+    dataset = open_source(Source(where))
+    whole = read_all(dataset)[0]
+    put_back = damage(where, "X/c.1.0")  # its blocks lie in the order in which they came
+    with pytest.raises(CorruptDataError, match=r"chunk [345] of X is damaged"):
+        read_all(dataset)
+    put_back()
+    assert read_all(dataset)[0] == whole
+    ObjectPath.of(f"{where}/X/c.2.0").unlink()
+    with pytest.raises(CorruptDataError, match=r"c\.2\.0: the shard with chunk 6 of X is missing"):
+        read_all(dataset)
+
+
+def test_a_shard_is_uploaded_in_parts_and_is_no_object_before(door: Door, tmp_path: Path) -> None:
+    X, label = np.random.default_rng(0).standard_normal((25_000, 100)).astype(np.float32), np.resize([-1, 1], 25_000)
+    with output_place(f"{URL}/parts/data") as path:
+        writer = DatasetWriter(path, 25_000, 100, np.dtype(np.float32), 1000, shard=25)
+        for index in range(24):
+            writer.write(index, X[index * 1000 : (index + 1) * 1000], label[:1000].astype(np.int8))
+        assert not [each for each in ObjectPath.of(f"{URL}/parts/data/X").listed() if "/c." in each["path"]]
+        writer.write(24, X[24_000:], label[:1000].astype(np.int8))
+        header = writer.finish(("-1", "1"))
+    assert door.count("PUT", "/parts/data/X/c.") == 2  # 10 MB in parts of 8 MiB
+    assert header.fingerprint == ingest(X, tmp_path / "here", labels=label, block_rows=1000).fingerprint
+    assert np.array_equal(zarr.open_array(zarr_store(ObjectPath.of(f"{URL}/parts/data/X"), read_only=True), mode="r")[:], X)
+    X[24_500, 3] = np.nan
+    with pytest.raises(BadInputError, match="not finite"):
+        ingest(X, f"{URL}/parts/cut", labels=label, block_rows=1000, shard="1GB")
+    assert not list(ObjectPath.of(f"{URL}/parts/cut").listed())
+
+
+def test_users_shards_are_looked_through_when_they_are_opened(door: Door) -> None:
+    X = np.random.default_rng(0).standard_normal((4000, 100))
+    zarr.create_array(
+        zarr_store(ObjectPath.of(f"{URL}/users/x"), read_only=False), data=X, chunks=(500, 100), shards=(1000, 100)
+    )
+    dataset = open_source(Source(f"{URL}/users/x"))
+    assert np.array_equal(np.concatenate([b.points for b in dataset.read_blocks(range(dataset.blocks), Cost())]), X)
+    where = ObjectPath.of(f"{URL}/users/x/c/2/0")
+    content = where.read_bytes()
+    where.write_bytes(content[:-3])
+    with pytest.raises(CorruptDataError, match="c/2/0: the index of the shard is damaged"):
+        open_source(Source(f"{URL}/users/x"))
 
 
 def test_a_full_disk_keeps_nothing_and_is_no_error(

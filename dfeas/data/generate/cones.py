@@ -54,6 +54,7 @@ class ConeInstance(Generated):
     dtype: str = "float64"
     block_rows: int = 0  # 0: the default
     classes: ClassVar[tuple[str, ...]] = ()
+    unsharded: ClassVar[str] = "cones"
 
     def __post_init__(self) -> None:
         self._require(CONE_KINDS, FLOATS, 2)
@@ -81,7 +82,7 @@ class ConeInstance(Generated):
     def about(self) -> dict[str, Any]:
         return {**super().about, "cones": self.cones}
 
-    def writer(self, path: Place) -> DatasetWriter:
+    def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
         return ConeWriter(path, self.placing, self.m, np.dtype(self.dtype))
 
     def planted(self) -> Floats:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.layout import DTYPES, Header, default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import Place
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, output_place
+from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.csr import csr, stacked
@@ -59,6 +60,7 @@ class Generated(ABC):
     seed: int
     dtype: str
     classes: ClassVar[tuple[str, ...]] = ("-1", "1")
+    unsharded: ClassVar[str] = ""  # what it is made of that is stored without shards
 
     def _require(self, kinds: Sequence[str], dtypes: Sequence[str], features: int) -> None:
         """Raise UsageError for what no family of some kinds can be."""
@@ -90,11 +92,11 @@ class Generated(ABC):
         """Points (b, m) and labels (b,) of one block."""
 
     @abstractmethod
-    def writer(self, path: Place) -> DatasetWriter:
-        """The writer that takes the blocks of it."""
+    def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
+        """The writer that takes the blocks of it, with shards of so many bytes."""
 
 
-def generate(instance: Generated, out: str | Path, progress: Progress | None = None) -> Header:
+def generate(instance: Generated, out: str | Path, progress: Progress | None = None, shard: str | int | None = None) -> Header:
     """Write an instance as a dataset; memory does not depend on the number of its points.
 
     Parameters
@@ -105,6 +107,8 @@ def generate(instance: Generated, out: str | Path, progress: Progress | None = N
         The dataset, which must not exist.
     progress : callable, optional
         Called with the points done, and those in all.
+    shard : str or int, optional
+        Bytes of a file of several blocks, as ``dfeas.ingest`` takes them; of dense points only.
 
     Returns
     -------
@@ -114,7 +118,7 @@ def generate(instance: Generated, out: str | Path, progress: Progress | None = N
     Raises
     ------
     UsageError
-        OUT exists.
+        OUT exists, or a shard is no size.
 
     Examples
     --------
@@ -124,8 +128,9 @@ def generate(instance: Generated, out: str | Path, progress: Progress | None = N
     >>> print(dfeas.solve("data").verdict)
     feasible
     """
+    size = shard_bytes(shard, instance.unsharded)
     with output_place(out) as path:
-        target = instance.writer(path)
+        target = instance.writer(path, size)
         fill(target, instance.block, progress)
         return target.finish(instance.classes, instance.about)
 
@@ -235,8 +240,10 @@ class Instance(GeneratedPoints):
         columns *= label[:, None]
         return columns, label
 
-    def writer(self, path: Place) -> DatasetWriter:
-        return DatasetWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows)
+    def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
+        row = self.m * np.dtype(self.dtype).itemsize
+        chunks = chunks_of_shard(shard, self.n * row, self.rows * row)
+        return DatasetWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows, shard=chunks)
 
     def _low(self, random: np.random.Generator, label: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int8]]:
         """Rounded normal points; of halfspace the label is the side of the plane."""
@@ -287,6 +294,8 @@ def _normal(random: np.random.Generator, shape: tuple[int, int], dtype: str) -> 
 class SparseInstance(GeneratedPoints):
     """A generated sparse dataset: what, how large, from which seed."""
 
+    unsharded: ClassVar[str] = "sparse points"
+
     density: float  # share of entries that are not zero, on average
     margin: float = 0.01  # of planted and one-flip
     seed: int = 0
@@ -315,7 +324,7 @@ class SparseInstance(GeneratedPoints):
     def about(self) -> dict[str, Any]:
         return {**super().about, "density": self.density}
 
-    def writer(self, path: Place) -> DatasetWriter:
+    def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
         return SparseWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows)
 
     @cached_property

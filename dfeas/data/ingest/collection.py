@@ -28,6 +28,8 @@ from dfeas.linalg.points import Points
 class CollectionSource(PointSource):
     """Points in the partitions of a collection, whose lengths are counted. Its labels come to this process."""
 
+    in_shards = False
+
     def __init__(self, collection: Any, options: IngestOptions) -> None:
         table = table_of(collection, _labels(collection, options))
         self.where, self.X = WHERE, table.X

@@ -23,6 +23,7 @@ from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.dataset import Pool, Progress, output_place
+from dfeas.data.writers.shards import shard_bytes
 from dfeas.errors import BadInputError, UsageError, absent, install
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def ingest(
             if note is not None:
                 note(text)
         encoder = LabelEncoder(about, options.positive, classes)
-        work = Ingest(source, stored, rows, label, names, encoder, classes is not None, progress)
+        without = "sparse points" if source.sparse else "" if source.in_shards else "partitions of a Dask collection"
+        shard = shard_bytes(options.shard, without)
+        work = Ingest(source, stored, rows, label, names, encoder, classes is not None, progress, shard)
         return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
 
 

@@ -11,7 +11,7 @@ from inspect import Parameter, getdoc, signature
 from typing import Any, ClassVar, TypedDict, TypeVar
 
 from dfeas.errors import UsageError, none_of
-from dfeas.settings import entries, with_parameters
+from dfeas.settings import entries, parse_bytes, with_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +24,9 @@ _STORED = {
     "off": "dense",
     "kinds": ("svmlight", "arrays"),
 }
+
+
+SHARD = {"help": "Blocks in files of so many bytes, 0: a file each.  [default: 1GB above 10GB]", "metavar": "SIZE"}
 
 
 class SourceKeywords(TypedDict, total=False):
@@ -45,6 +48,7 @@ class IngestKeywords(SourceKeywords, total=False):
     positive: str | None
     sparse: bool | None
     block_rows: int | None
+    shard: str | int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +80,9 @@ class IngestOptions:
         zero.
     block_rows : int, optional
         Points of a block; None takes as many as suit their size.
+    shard : str or int, optional
+        Bytes of a file of several blocks, such as ``1GB``; 0 makes a file of each block. None does so up to 10 GB of points,
+        and takes 1 GB for more. Of dense points only.
 
     Raises
     ------
@@ -129,6 +136,7 @@ class IngestOptions:
     )
     sparse: bool | None = field(default=None, metadata=_STORED)
     block_rows: int | None = field(default=None, metadata={"help": ""})
+    shard: str | int | None = field(default=None, metadata=SHARD)
 
     def __post_init__(self) -> None:
         if self.format not in (None, *FORMATS):
@@ -139,6 +147,8 @@ class IngestOptions:
             raise UsageError(f"--features {self.features}: expected at least 1")
         if self.block_rows is not None and self.block_rows < 1:
             raise UsageError(f"block_rows {self.block_rows}: expected at least 1")
+        if self.shard is not None:
+            parse_bytes(self.shard, "--shard")
         if self.labels is not None and self.label_column is not None:
             raise UsageError("--labels and --label-column: give one of them")
 

@@ -27,6 +27,7 @@ from dfeas.data.storage.files import sync
 from dfeas.data.storage.layout import MARKER, SPARSE_BLOCK_BYTES, Header, default_block_rows
 from dfeas.data.storage.places import Place
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, Written, write_blocks
+from dfeas.data.writers.shards import chunks_of_shard
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Points, is_dense, stacked
@@ -74,6 +75,7 @@ class PointSource(PointReader):
     features: tuple[str, ...] = ()  # names of the m features that are kept; empty where there are none
     run_rows = 1  # points that are read together at least
     parallel = False  # whether several threads may read blocks, in any order
+    in_shards = True  # whether so many points as a shard holds are read block by block
     notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
 
     def part(self, first: int, stop: int) -> PointReader:
@@ -199,6 +201,7 @@ class Piece:
         for index, (block, label) in enumerate(self.part.blocks(encoder), begin):
             self.target.write(index, block, label)
             points += len(label)
+        self.target.end_shards()
         return Done(begin, points, self.target.written, encoder.values)
 
 
@@ -214,6 +217,7 @@ class Ingest:
     encoder: LabelEncoder  # of labels that come with the points
     known: bool  # whether the classes are those of a dataset that has some already
     progress: Progress | None
+    shard: int | None = None  # bytes; None: as suits those of all points
     _n: int = 0  # points that came so far
 
     piece_bytes: ClassVar[int] = 64 << 20
@@ -278,12 +282,22 @@ class Ingest:
         return header
 
     def _target(self, kind: type[DatasetWriter], path: Place, n: int, rows: int) -> DatasetWriter:
-        label = CODE if self.label is None else self.label.dtype
-        return kind(path, n, self.source.m, self.dtype, rows, self.source.features, label, provisional=self.label is None)
+        label, shard = CODE if self.label is None else self.label.dtype, self._shard(n, rows)
+        return kind(path, n, self.source.m, self.dtype, rows, self.source.features, label, self.label is None, shard)
+
+    def _shard(self, n: int, rows: int) -> int:
+        """How many blocks a shard has, when it is known of n points that there are; 0 without shards."""
+        if self.source.sparse or not self.source.in_shards:
+            return 0
+        row = self.source.m * self.dtype.itemsize
+        return chunks_of_shard(self.shard, self.source.total(n) * row, rows * row)
 
     @property
     def _step(self) -> int:
-        """How many blocks a piece has."""
+        """How many blocks a piece has: a shard is written by one process."""
+        shard = self._shard(self.source.n or 0, self.rows)
+        if shard:
+            return shard
         points = self.piece_bytes // (self.source.m * self.dtype.itemsize)
         blocks = (
             self.piece_bytes // SPARSE_BLOCK_BYTES if self.source.sparse else max(self.source.run_rows, points) // self.rows

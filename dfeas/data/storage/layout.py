@@ -6,7 +6,8 @@ rows (``q``), the lower triangle of a semidefinite matrix of that order (``s``).
 
 OUT/zarr.json          attributes: the header below; of format 2 where it has names of features, 3 of cones whose
                                rows are sparse, otherwise 1
-OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``writers.sparse``
+OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c, many in a shard or none; sparse: a group, see
+                               ``writers.sparse``
 OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``; of cones int32,
                                their codes
 OUT/norm               (n,)    float64, Euclidean norms of the stored points; of the rows of a cone its norm

@@ -24,7 +24,7 @@ from dfeas.data.storage.locks import LOCK
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import ObjectMeta, WritableFile
 
 BUFFER = 1 << 20
 """Bytes that small reads of a file are served from."""
@@ -117,6 +117,10 @@ class ObjectPath:
                 obstore.put(self.bucket.store, self.key, content)
         except FileNotFoundError as error:
             raise CorruptDataError(f"{self}: cannot be written: {str(error)[:200]}") from None
+
+    def writer(self, part_bytes: int, parts: int) -> WritableFile:
+        """Takes its contents one after the other; there is no object before ``close``. Up to ``parts`` are under way."""
+        return obstore.open_writer(self.bucket.store, self.key, buffer_size=part_bytes, max_concurrency=parts)
 
     def unlink(self, missing_ok: bool = False) -> None:
         try:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.bucket import pool, said
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import AnyArray, Buffers, Reader, SliceReader
+from dfeas.data.storage.shards import Got, Take
 from dfeas.data.storage.sparse_readers import pieces
 from dfeas.errors import CorruptDataError, UsageError
 
@@ -259,6 +260,37 @@ class ObjectReader:
     def stamp(self, index: int) -> int:
         """The ETag, as a number."""
         return self.tags(self.key(index))
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Those below a key, as ``shards.Files`` reads files: a request for each range, which a disk here may keep."""
+
+    tags: Tags
+    kept: KeptBlocks | None = None
+
+    distant = True
+
+    def where(self, name: str) -> str:
+        return f"{self.tags.folder}/{name}"
+
+    def stamp(self, name: str) -> int:
+        """The ETag, as a number."""
+        return self.tags(name)
+
+    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
+        where, tag, kept = f"{self.where(name)} {first} {size}", self.tags(name), self.kept if keep else None
+        held = None if kept is None else kept.read(where, tag, take)
+        if held is not None:
+            return Got(held, None, tag)
+        options: GetOptions = {"range": (first, first + size) if first >= 0 else {"suffix": size}}
+        content, whole, tag = _get(self.tags, name, f"the shard with {what}", options)
+        if kept is not None:
+            kept.write(where, tag, content)
+        return Got(content, whole, tag)
+
+    def advise(self, name: str, first: int, size: int) -> None:
+        """Nothing to do: see Ahead."""
 
 
 @dataclass(frozen=True)

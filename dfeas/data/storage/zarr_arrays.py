@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from math import prod
@@ -19,6 +19,7 @@ from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader, cacheable_bytes
+from dfeas.data.storage.shards import CRC, Files, Folder, Form, ShardReader, require_chunks_in
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 METADATA = {
@@ -53,6 +54,7 @@ def open_array(path: Place, name: str) -> Any:
     if not isinstance(array, zarr.Array):
         raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
     check_codecs(array, path)
+    require_whole(array, path)
     return array
 
 
@@ -138,16 +140,43 @@ def check_codecs(array: Any, path: Place | str) -> None:
     """Raise BadInputError for an array in a way of storing that is not read, CorruptDataError when chunks are missing."""
     if array.metadata.zarr_format != 3:
         raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
-    codecs = {codec["name"] for codec in array.metadata.to_dict()["codecs"]}
-    if "sharding_indexed" in codecs:
-        raise BadInputError(f"{path}: sharded, and zarr reads lost pieces of a shard as zeros; write it without shards")
+    codecs = {codec["name"] for codec in _codecs(array, Form.of(array, path))}
     if not codecs <= _CODECS:
         raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
     require_chunks_of(array, path)
 
 
+def _codecs(array: Any, form: Form | None) -> Sequence[Any]:
+    """Those of a chunk, in a shard or not."""
+    found: Sequence[Any] = array.metadata.to_dict()["codecs"] if form is None else form.codecs
+    return found
+
+
+def require_whole(array: Any, path: Place | str) -> None:
+    """Raise CorruptDataError when shards lost a chunk, which zarr would read as fill values; looks at the index of each.
+
+    Raises BadInputError for shards that are not in files.
+    """
+    form = Form.of(array, path)
+    if form is None:
+        return
+    if isinstance(path, str) and not isinstance(array.store, zarr.storage.LocalStore):
+        raise BadInputError(f"{path}: sharded, and not in files: what a shard lost would be read as zeros; give its path")
+    folder = Path(array.store.root) / array.path if isinstance(path, str) else path
+    require_chunks_in(_folder(folder), array, form)
+
+
+def _folder(path: Place, cache_dir: str = "") -> Folder:
+    """What shards lie in; those of an object store may be kept in ``cache_dir``."""
+    if isinstance(path, Path):
+        return Files(path)
+    from dfeas.data.storage.object_readers import KeptBlocks, Objects, Tags
+
+    return Objects(Tags(path), KeptBlocks.at(cache_dir) if cache_dir else None)
+
+
 def require_chunks_of(array: Any, path: Place | str) -> None:
-    """Raise CorruptDataError when chunks are missing, BadInputError when they are too large.
+    """Raise CorruptDataError when chunks or shards are missing, BadInputError when chunks are too large.
 
     There are no more chunks than files, or there would be time and memory for more names than a folder can hold.
     """
@@ -155,18 +184,28 @@ def require_chunks_of(array: Any, path: Place | str) -> None:
     if min((*shape, *chunks), default=1) < 0 or 0 in chunks:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: shape {shape} in chunks of {chunks}")
     require_chunks(chunks, array.dtype.itemsize, str(path))
-    count = prod(-(-size // width) for size, width in zip(shape, chunks, strict=True))
+    shards = tuple(array.shards or chunks)
+    count = prod(-(-size // width) for size, width in zip(shape, shards, strict=True))
     files = count if isinstance(path, str) else sum(1 for _ in islice(path.rglob("*"), count))
-    missing = count - files if files < count else count - array.nchunks_initialized
+    missing = count - files if files < count else count - array.nchunks_initialized // (prod(shards) // prod(chunks))
     if missing:
+        what = "shards" if array.shards else "chunks"
         raise CorruptDataError(
-            f"{path}: {missing} of {count} chunks are missing; restore them "
+            f"{path}: {missing} of {count} {what} are missing; restore them "
             "(or, if they are meant to be empty, write with write_empty_chunks=True)"
         )
 
 
-def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir: str = "") -> RowReader | None:
-    """A direct reader when the chunks are plain files, one a block; objects may be kept in ``cache_dir``."""
+def direct_reader(
+    name: str, path: Place, array: Any, block_rows: int, cache_dir: str = "", checks: bool = False
+) -> RowReader | None:
+    """A direct reader when the chunks are plain, one a block; objects may be kept in ``cache_dir``.
+
+    It ``checks`` what lies in shards where that has no checksums but those of zarr.
+    """
+    form = Form.of(array, path)
+    if form is not None:
+        return _shard_reader(name, _folder(path, cache_dir), array, form, block_rows, checks)
     chunks = plain_chunks(array, block_rows)
     if chunks is None:
         return None
@@ -176,6 +215,39 @@ def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir
 
     kept = KeptBlocks.at(cache_dir) if cache_dir else None
     return Ahead(ObjectReader(name, Tags(path), *chunks, kept))
+
+
+def _shard_reader(name: str, folder: Folder, array: Any, form: Form, block_rows: int, checks: bool) -> RowReader | None:
+    """Of plain chunks one after the other in shards; None for others."""
+    if not _are_plain(array, form, block_rows) or prod(form.per[1:]) != 1:
+        return None
+    trailer = CRC if len(form.codecs) == 2 else 0
+    reader = ShardReader(name, folder, _key(array), form, array.dtype, trailer, checks)
+    if not folder.distant:
+        return reader
+    from dfeas.data.storage.object_readers import Ahead
+
+    return Ahead(reader)
+
+
+def _are_plain(array: Any, form: Form | None, block_rows: int) -> bool:
+    """Whether chunks are their entries as they are, one a block, with or without a crc32c."""
+    codecs = _codecs(array, form)
+    endian = (codecs[0].get("configuration") or {}).get("endian", "little")
+    return bool(
+        [codec["name"] for codec in codecs] in (["bytes"], ["bytes", "crc32c"])
+        and endian == "little"
+        and tuple(array.chunks) == (block_rows, *array.shape[1:])
+        and array.dtype.isnative
+        and np.little_endian
+    )
+
+
+def _key(array: Any) -> Callable[[int], str]:
+    """Number of a chunk, or of a shard, along the rows -> its name in the folder of the array."""
+    # the text around the number is the same for all, and asking for each key would take longer than a stat
+    before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
+    return lambda index: f"{before}{index}{after}"
 
 
 class Plain(NamedTuple):
@@ -191,22 +263,11 @@ class Plain(NamedTuple):
 
 def plain_chunks(array: Any, block_rows: int) -> Plain | None:
     """Of an array whose chunks are its entries as they are, one chunk a block; None for others."""
-    meta = array.metadata.to_dict()
-    codecs = [codec["name"] for codec in meta["codecs"]]
-    endian = (meta["codecs"][0].get("configuration") or {}).get("endian", "little")
-    plain = (
-        codecs in (["bytes"], ["bytes", "crc32c"])
-        and endian == "little"
-        and tuple(array.chunks) == (block_rows, *array.shape[1:])
-        and array.dtype.isnative
-        and np.little_endian
-    )
-    if not plain:
+    form = Form.of(array, array.path)
+    if form is not None or not _are_plain(array, None, block_rows):
         return None
-    # the text around the index is the same for all chunks, and asking for each key would take longer than a stat
-    before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
     shape = array.shape[0], block_rows, tuple(array.shape[1:]), array.dtype
-    return Plain(lambda index: f"{before}{index}{after}", *shape, 4 if "crc32c" in codecs else 0)
+    return Plain(_key(array), *shape, CRC if len(_codecs(array, None)) == 2 else 0)
 
 
 def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
@@ -227,8 +288,8 @@ def files_of(array: Any, block_rows: int) -> Callable[[int], list[str]] | None:
 
 
 def names_of(array: Any, block_rows: int) -> Callable[[int], list[str]]:
-    """Names of all chunks of a block of whole chunks, in the folder of their array."""
-    encode, chunks, shape = array.metadata.encode_chunk_key, array.chunks, array.shape
+    """Names of all chunks or shards that a block of whole chunks is read from, in the folder of their array."""
+    encode, chunks, shape = array.metadata.encode_chunk_key, array.shards or array.chunks, array.shape
     columns = list(product(*(range(-(-size // width)) for size, width in zip(shape[1:], chunks[1:], strict=True))))
 
     def names(index: int) -> list[str]:

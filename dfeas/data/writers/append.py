@@ -34,8 +34,11 @@ from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, finge
 from dfeas.data.storage.places import is_url
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.scratch import reclaim, release
+from dfeas.data.storage.shards import ShardReader
+from dfeas.data.storage.zarr_arrays import direct_reader
 from dfeas.data.writers.cones import Product
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, store_whole
+from dfeas.data.writers.shards import ShardWriter
 from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg import csr
@@ -73,12 +76,31 @@ class Stage:
     def _renumbered(self, name: str, size: int, chunks: int) -> None:
         """An array with a chunk for each block, up to number ``chunks``."""
         (self.folder / name).mkdir(parents=True)
-        self._changed(f"{name}/zarr.json", lambda meta: meta["shape"].__setitem__(0, size))
         array = zarr.open_array(zarr.storage.LocalStore(self.path / name, read_only=True), mode="r")
+        if array.shards:
+            self._sharded(name, array, size, chunks)
+            return
+        self._changed(f"{name}/zarr.json", lambda meta: meta["shape"].__setitem__(0, size))
         for index in range(self.kept, chunks):
             rest = (0,) * (array.ndim - 1)
             was, now = (array.metadata.encode_chunk_key((i, *rest)) for i in (index - self.kept, index))
             (self.out / name / was).rename(self.folder / name / now)
+
+    def _sharded(self, name: str, array: Any, size: int, chunks: int) -> None:
+        """The same of an array in shards: the last one that was not full is copied, and new chunks go behind its own."""
+        old = direct_reader(name, self.path / name, array, array.chunks[0])
+        assert isinstance(old, ShardReader), "dfeas wrote it"
+        first, count, buffers = self.kept // old.form.chunks, old.form.chunks, Buffers()
+        writer = ShardWriter(self.folder / name, array, count, old.size)
+        for index in range(first * count, chunks):
+            if index < self.kept:
+                writer.put(index, old.stored(index, buffers).data)
+                continue
+            new = self.out / name / array.metadata.encode_chunk_key((index - self.kept, *(0,) * (array.ndim - 1)))
+            writer.put(index, new.read_bytes())
+            new.unlink()
+        writer.finish()
+        self._changed(f"{name}/zarr.json", lambda meta: meta["shape"].__setitem__(0, size), self.path)
 
     def _entries(self) -> None:
         """Arrays of entries have their numbers already, and their sizes."""
@@ -87,9 +109,9 @@ class Stage:
         for name in ("data", "indices"):
             (self.out / "X" / name).rename(self.folder / "X" / name)
 
-    def _changed(self, name: str, change: Callable[[dict[str, Any]], None]) -> None:
-        """Metadata of the new chunks with other sizes."""
-        meta = json.loads((self.out / name).read_text())
+    def _changed(self, name: str, change: Callable[[dict[str, Any]], None], of: Path | None = None) -> None:
+        """Metadata of the new chunks, or of another dataset, with other sizes."""
+        meta = json.loads(((of or self.out) / name).read_text())
         change(meta)
         (self.folder / name).write_text(json.dumps(meta, indent=2))
 

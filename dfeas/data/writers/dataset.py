@@ -24,6 +24,8 @@ from dfeas.data.storage.files import FULL, NAMED, PLAIN
 from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
 from dfeas.data.storage.places import Place, place, put, put_whole, remove, zarr_store
 from dfeas.data.storage.scratch import claim, discard, release
+from dfeas.data.storage.shards import CRC
+from dfeas.data.writers.shards import ShardWriter
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import Points, norms
 from dfeas.passes.block import Block
@@ -117,7 +119,7 @@ class DatasetWriter:
     """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
 
     ``features`` are their names, where the source has them: messages use them, and the header keeps them. With ``provisional``
-    labels are codes, which ``relabel`` replaces when all are known.
+    labels are codes, which ``relabel`` replaces when all are known. With ``shard`` so many blocks of an array lie in a file.
     """
 
     def __init__(
@@ -130,21 +132,31 @@ class DatasetWriter:
         features: tuple[str, ...] = (),
         label: np.dtype[Any] | type = np.int8,
         provisional: bool = False,
+        shard: int = 0,
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
-        self._features = features
+        self._features, self._shard = features, shard
         self._aside: Path | None = None
         self.where = str(path)  # how messages call it
         self.written = Written()
         self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
         self._arrays: dict[str, Any] = {}
+        self._shards: dict[str, ShardWriter] = {}  # by the paths of the arrays
         self._create_points()
-        self._arrays["label"] = created(self._group, CODES if provisional else "label", (n,), block_rows, np.dtype(label), 0)
-        self._arrays["norm"] = created(self._group, "norm", (n,), block_rows, np.dtype(np.float64), np.nan)
+        self._arrays["label"] = self._created(CODES if provisional else "label", (n,), np.dtype(label), 0)
+        self._arrays["norm"] = self._created("norm", (n,), np.dtype(np.float64), np.nan)
 
     def _create_points(self) -> None:
         fill = np.nan if self.dtype.kind == "f" else 0
-        self._arrays["X"] = created(self._group, "X", (self.n, self.m), self.block_rows, self.dtype, fill)
+        self._arrays["X"] = self._created("X", (self.n, self.m), self.dtype, fill)
+
+    def _created(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], fill: float) -> Any:
+        """An array with a chunk for each block."""
+        array = created(self._group, name, shape, self.block_rows, dtype, fill, self._shard)
+        if self._shard:
+            size = self.block_rows * int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize + CRC
+            self._shards[name] = ShardWriter(self.path / name, array, self._shard, size)
+        return array
 
     @property
     def format(self) -> int:
@@ -186,6 +198,7 @@ class DatasetWriter:
         other = copy(self)
         other._aside = self.path / ASIDE
         other._aside.mkdir(exist_ok=True)
+        other._shards = {name: each.beginning_in(other._aside) for name, each in self._shards.items()}
         other.written = Written()
         return other
 
@@ -206,13 +219,23 @@ class DatasetWriter:
             rest = np.full((self.block_rows - len(values), *values.shape[1:]), array.fill_value, array.dtype)
             parts.append(rest.data)
             crc = crc32c.crc32c(rest.reshape(-1).view(np.uint8), crc)
+        parts.append(crc.to_bytes(CRC, "little"))
+        if array.path in self._shards:
+            self._shards[array.path].put(index, *parts)
+            return
         key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
-        put(self.path / array.path / key, *parts, crc.to_bytes(4, "little"), aside=self._aside)
+        put(self.path / array.path / key, *parts, aside=self._aside)
+
+    def end_shards(self) -> None:
+        """Make files of the shards that have begun, also of those that are not full; no block is written meanwhile."""
+        for each in self._shards.values():
+            each.finish()
 
     def relabel(self, table: Callable[[int], NDArray[Any]]) -> None:
         """Write the labels ``table(block)[code]`` of all provisional codes: at the end it is known which classes there are."""
+        self.end_shards()
         codes = self._arrays["label"]
-        self._arrays["label"] = created(self._group, "label", (self.n,), self.block_rows, table(0).dtype, 0)
+        self._arrays["label"] = self._created("label", (self.n,), table(0).dtype, 0)
         summaries, checksums = self.written.summaries, self.written.checksums
         for index in range(self.blocks):
             label = table(index)[np.asarray(codes[self._rows(index)])]
@@ -240,6 +263,7 @@ class DatasetWriter:
         summaries, coded = self.written.summaries, len(classes) > 2
         if len(summaries) != self.blocks:
             raise CorruptDataError(f"{self.path}: {self.blocks - len(summaries)} blocks were never written")
+        self.end_shards()
         summary = reduce(_SURVEY.merge, (summaries[index] for index in range(self.blocks)), EMPTY)
         if classes:
             self._require_classes(classes, summary.positive, known)
@@ -282,12 +306,13 @@ class DatasetWriter:
         return {}
 
 
-def created(group: Any, name: str, shape: tuple[int, ...], rows: int, dtype: Any, fill: float) -> Any:
-    """An array in the group, of uncompressed chunks of so many rows with checksums."""
+def created(group: Any, name: str, shape: tuple[int, ...], rows: int, dtype: Any, fill: float, shard: int = 0) -> Any:
+    """An array in the group, of uncompressed chunks of so many rows with checksums, ``shard`` of them in a file."""
     return group.create_array(
         name,
         shape=shape,
         chunks=(rows, *shape[1:]),
+        shards=(shard * rows, *shape[1:]) if shard else None,
         dtype=dtype,
         fill_value=fill,
         compressors=zarr.codecs.Crc32cCodec(),

@@ -1,0 +1,349 @@
+"""Shards: files or objects of several chunks each, with an index that says where they lie; plain chunks are read by position.
+
+The index has an offset and a length, uint64, for each chunk of the shard, at its end or at its beginning, with a crc32c or
+without one. It is read once, and again when the shard changes. A chunk that is absent has 2**64 - 1 twice; zarr reads it as
+fill values, here it is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from math import prod
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+import crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.storage.files import BINARY, COUNT, conform
+from dfeas.data.storage.readers import AnyArray, Buffers, advise_chunk, fill, stamp_of
+from dfeas.errors import BadInputError, CorruptDataError
+
+CODEC = "sharding_indexed"
+ABSENT = np.uint64(2**64 - 1)
+ENTRY = np.dtype("<u8")
+CRC = 4
+"""Bytes of a crc32c."""
+
+MOST_CHUNKS = 1 << 22
+"""Of a shard, whose index is read as a whole: 64 MiB."""
+
+_CODECS = [{"name": str, "configuration?": dict}]
+_SHAPE = {"chunk_shape": [COUNT], "codecs": _CODECS, "index_codecs": _CODECS, "index_location?": str}
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an array lies in shards."""
+
+    shape: tuple[int, ...]  # of the array
+    chunk: tuple[int, ...]
+    per: tuple[int, ...]  # chunks of a shard along each axis
+    codecs: list[dict[str, Any]]  # of a chunk
+    at_end: bool  # where the index is
+    sealed: bool  # whether the index has a crc32c
+
+    @classmethod
+    def of(cls, array: Any, where: object) -> Form | None:
+        """That of an array of zarr; None without shards. Raises BadInputError for shards that are not read."""
+        codecs = array.metadata.to_dict()["codecs"]
+        if CODEC not in [codec["name"] for codec in codecs]:
+            return None
+        try:
+            if len(codecs) > 1:
+                raise ValueError(f"{[codec['name'] for codec in codecs]} around them")
+            values = codecs[0]["configuration"]
+            values = {name: list(entry) if isinstance(entry, tuple) else entry for name, entry in values.items()}
+            conform(values, _SHAPE)
+            inner, place = list(values["codecs"]), values.get("index_location", "end")
+            if CODEC in [codec["name"] for codec in inner]:
+                raise ValueError("shards in each other")
+            if place not in ("start", "end"):
+                raise ValueError(f"an index at their {place}")
+            sealed = _index_sealed(values["index_codecs"])
+        except ValueError as error:
+            raise BadInputError(f"{where}: its shards are not read: {error}; write it with plain shards, or none") from None
+        shards, chunk = tuple(array.shards), tuple(array.chunks)
+        if min((*shards, *chunk)) < 1 or any(a % b for a, b in zip(shards, chunk, strict=True)):
+            raise CorruptDataError(f"{where}: its zarr metadata cannot be read: chunks of {chunk} in shards of {shards}")
+        per = tuple(a // b for a, b in zip(shards, chunk, strict=True))
+        if prod(per) > MOST_CHUNKS:
+            raise BadInputError(f"{where}: {prod(per)} chunks in a shard, at most {MOST_CHUNKS}; write it with smaller shards")
+        return cls(tuple(array.shape), chunk, per, inner, place == "end", sealed)
+
+    @property
+    def chunks(self) -> int:
+        """Of a shard."""
+        return prod(self.per)
+
+    @property
+    def index_bytes(self) -> int:
+        return 2 * ENTRY.itemsize * self.chunks + CRC * self.sealed
+
+    def places(self) -> Iterable[tuple[int, ...]]:
+        """Of all shards of the array."""
+        width = (a * b for a, b in zip(self.per, self.chunk, strict=True))
+        return product(*(range(-(-size // each)) for size, each in zip(self.shape, width, strict=True)))
+
+    def wanted(self, place: Sequence[int]) -> NDArray[np.bool_]:
+        """Which chunks (chunks,) of a shard have entries of the array."""
+        found = np.ones((), np.bool_)
+        for at, per, width, size in zip(place, self.per, self.chunk, self.shape, strict=True):
+            found = np.logical_and.outer(found, (at * per + np.arange(per)) * width < size)
+        return found.reshape(-1)
+
+
+def _index_sealed(codecs: Sequence[dict[str, Any]]) -> bool:
+    """Whether an index has a crc32c. Raises ValueError for one that is packed otherwise."""
+    names = [codec["name"] for codec in codecs]
+    endian = (codecs[0].get("configuration") or {}).get("endian", "little") if codecs else ""
+    if names not in (["bytes"], ["bytes", "crc32c"]) or str(getattr(endian, "value", endian)) != "little":
+        raise ValueError(f"an index of {names}, expected bytes and crc32c, little-endian")
+    return len(names) == 2
+
+
+Take = Callable[[int], NDArray[np.uint8]]
+"""A buffer of so many bytes."""
+
+
+class Got(NamedTuple):
+    """Bytes of a file or an object, and what is known of the whole."""
+
+    content: NDArray[np.uint8]
+    size: int | None  # of the whole; None of what was kept
+    mark: int  # changes with the whole
+
+
+class Folder(Protocol):
+    """Files of a folder, or objects below a key."""
+
+    distant: bool
+
+    def where(self, name: str) -> str:
+        """How messages call one."""
+
+    def stamp(self, name: str) -> int:
+        """A number that changes with it."""
+
+    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
+        """``size`` bytes from ``first`` on, before 0 from the end; fewer where there are no more. May be those of ``take``.
+
+        What is far away, and is to be kept, may be read from here the next time. Raises CorruptDataError when there is no such
+        file, of which messages say that it holds ``what``.
+        """
+
+    def advise(self, name: str, first: int, size: int) -> None:
+        """Say that some bytes will soon be wanted."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Those of a folder of this machine."""
+
+    folder: Path
+    distant = False
+
+    def where(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+    def stamp(self, name: str) -> int:
+        return stamp_of(self.where(name))
+
+    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
+        path, buffer = self.where(name), take(size)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | BINARY)
+            try:
+                status = os.fstat(descriptor)
+                done = fill(descriptor, buffer, first if first >= 0 else max(0, status.st_size + first))
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            raise CorruptDataError(f"{path}: the shard with {what} is missing; restore or ingest again") from None
+        except OSError as error:
+            raise CorruptDataError(f"{path}: cannot read {what}: {error.strerror}") from None
+        mark = hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+        return Got(buffer[:done], status.st_size, mark)
+
+    def advise(self, name: str, first: int, size: int) -> None:
+        advise_chunk(self.where(name), first, size)
+
+
+class Index(NamedTuple):
+    """Where the chunks of a shard lie."""
+
+    offsets: NDArray[np.uint64]  # (chunks,)
+    mark: int  # of the shard when it was read
+
+
+def read_index(folder: Folder, name: str, form: Form, place: Sequence[int], what: str, size: int | None = None) -> Index:
+    """The index of a shard, by its place among the others; ``size`` is that of each of its chunks, where it is known.
+
+    Raises CorruptDataError when it is damaged, or when a chunk with entries of the array is absent, lies outside, or has
+    another size.
+    """
+    first = -form.index_bytes if form.at_end else 0
+    content, whole, mark = folder.get(name, first, form.index_bytes, what, lambda size: np.empty(size, np.uint8))
+    where, again = folder.where(name), "restore or ingest again"
+    assert whole is not None, "it was not kept"
+    if content.size < form.index_bytes:
+        raise CorruptDataError(f"{where}: the shard has {whole} bytes, its index alone {form.index_bytes}; {again}")
+    body = content[: form.index_bytes - CRC * form.sealed]
+    if form.sealed:
+        expected, found = int.from_bytes(content[body.size :].tobytes(), "little"), crc32c.crc32c(body)
+        if found != expected:
+            text = f"the index of the shard is damaged (crc32c {found:08x}, expected {expected:08x})"
+            raise CorruptDataError(f"{where}: {text}; {again}")
+    offsets, lengths = np.frombuffer(body.tobytes(), ENTRY).reshape(-1, 2).astype(np.uint64).T
+    wanted = form.wanted(place)
+    low, high = (0, whole - form.index_bytes) if form.at_end else (form.index_bytes, whole)
+    absent = wanted & (offsets == ABSENT) & (lengths == ABSENT)
+    if absent.any():
+        raise CorruptDataError(
+            f"{where}: {absent.sum()} of the {wanted.sum()} chunks of the shard are absent, the first is number "
+            f"{absent.argmax()}; {again} (or, if they are meant to be empty, write with write_empty_chunks=True)"
+        )
+    outside = (offsets < low) | (lengths > high) | (offsets > high - np.minimum(lengths, np.uint64(high)))
+    for wrong, why in (
+        (outside, f"outside of its {whole} bytes"),
+        (lengths == 0 if size is None else lengths != size, f"of another size than {size or 'a chunk has'}"),
+    ):
+        if (wrong & wanted).any():
+            at = int((wrong & wanted).argmax())
+            text = f"chunk number {at} of the shard at {offsets[at]}, {lengths[at]} bytes: {why}"
+            raise CorruptDataError(f"{where}: the index places {text}; {again}")
+    return Index(offsets, mark)
+
+
+def require_chunks_in(folder: Folder, array: Any, form: Form) -> None:
+    """Look at the index of every shard of an array: what zarr reads of one that lost a chunk is zeros.
+
+    Raises CorruptDataError as ``read_index`` does.
+    """
+
+    def look(place: tuple[int, ...]) -> None:
+        read_index(folder, array.metadata.encode_chunk_key(place), form, place, "chunks")
+
+    if folder.distant:
+        from dfeas.data.storage.bucket import pool
+
+        for _ in pool().map(look, form.places()):
+            pass
+    else:
+        for place in form.places():
+            look(place)
+
+
+TRIES = 5
+"""So often a chunk is read whose shard changes meanwhile."""
+
+
+@dataclass(frozen=True)
+class ShardReader:
+    """Plain chunks in shards: uncompressed, little-endian, one chunk a block, with or without crc32c.
+
+    Where nobody else ``checks`` what comes, a crc32c behind a chunk is compared when it is read first.
+    """
+
+    name: str
+    folder: Folder
+    key: Callable[[int], str]  # shard -> its name in the folder
+    form: Form
+    dtype: np.dtype[Any]
+    trailer: int  # bytes of checksum behind the entries of a chunk
+    checks: bool = False
+    _known: dict[int, Index] = field(default_factory=dict)  # by shard
+    _turns: dict[int, Lock] = field(default_factory=dict)  # of who reads the index of a shard
+    _checked: dict[int, int] = field(default_factory=dict)  # block -> mark of its shard
+
+    @property
+    def overlaps(self) -> bool:
+        return not self.folder.distant
+
+    @property
+    def distant(self) -> bool:
+        return self.folder.distant
+
+    @cached_property
+    def _row(self) -> int:
+        """Bytes of a row."""
+        return int(np.prod(self.form.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """Bytes of a chunk with its checksum."""
+        return self.form.chunk[0] * self._row + self.trailer
+
+    def _index(self, shard: int, stale: Index | None = None) -> Index:
+        """Where the chunks of a shard lie, read by one thread where it is not known, or known to be ``stale``."""
+        known = self._known.get(shard)
+        if known is not None and known is not stale:
+            return known
+        with self._turns.setdefault(shard, Lock()):
+            known = self._known.get(shard)
+            if known is None or known is stale:
+                place = (shard, *(0,) * (len(self.form.shape) - 1))
+                known = read_index(self.folder, self.key(shard), self.form, place, f"chunks of {self.name}", self.size)
+                self._known[shard] = known
+        return known
+
+    def read(self, index: int, buffers: Buffers) -> AnyArray:
+        """Read a chunk into the buffer. Raises CorruptDataError when it or its shard is missing or damaged."""
+        rows = min(self.form.chunk[0], self.form.shape[0] - index * self.form.chunk[0])
+        content, mark = self._get(index, rows * self._row if self._is_checked(index) else self.size, buffers)
+        if content.size == self.size and not self._is_checked(index):
+            self._check(index, content)
+            self._checked[index] = mark
+        entries = content[: rows * self._row].view(self.dtype).reshape(rows, *self.form.shape[1:])
+        return entries if entries.flags.aligned else entries.copy()
+
+    def _is_checked(self, index: int) -> bool:
+        """Whether a block need not be compared with its checksum: an object has as many requests as reads."""
+        if self.trailer == 0 or not self.checks:
+            return True
+        known = self._known.get(index // self.form.chunks)
+        return known is not None and self._checked.get(index) == known.mark
+
+    def stored(self, index: int, buffers: Buffers) -> NDArray[np.uint8]:
+        """All bytes of a chunk, with its checksum."""
+        return self._get(index, self.size, buffers)[0]
+
+    def _get(self, index: int, size: int, buffers: Buffers) -> tuple[NDArray[np.uint8], int]:
+        """The first bytes of a chunk, and the mark of the shard that they are of."""
+        shard, place = divmod(index, self.form.chunks)
+        name, what = self.key(shard), f"chunk {index} of {self.name}"
+        stale = None
+        for _ in range(TRIES):
+            known = self._index(shard, stale)
+            first = int(known.offsets[place])
+            got = self.folder.get(name, first, size, what, lambda size: buffers.take(self.name, size), keep=True)
+            if got.mark == known.mark and got.content.size == size:
+                return got.content, got.mark
+            stale = known
+        raise CorruptDataError(f"{self.folder.where(name)}: changes while {what} is read; wait for its writer, and run again")
+
+    def _check(self, index: int, content: NDArray[np.uint8]) -> None:
+        expected = int.from_bytes(content[-self.trailer :].tobytes(), "little")
+        found = crc32c.crc32c(content[: -self.trailer])
+        if found != expected:
+            where = self.folder.where(self.key(index // self.form.chunks))
+            text = f"chunk {index} of {self.name} is damaged (crc32c {found:08x}, expected {expected:08x})"
+            raise CorruptDataError(f"{where}: {text}; restore or write it again")
+
+    def advise(self, index: int) -> None:
+        if self.folder.distant or index * self.form.chunk[0] >= self.form.shape[0]:
+            return
+        shard, place = divmod(index, self.form.chunks)
+        with contextlib.suppress(CorruptDataError):  # the read itself will say what is wrong
+            self.folder.advise(self.key(shard), int(self._index(shard).offsets[place]), self.size)
+
+    def stamp(self, index: int) -> int:
+        """Of the whole shard."""
+        return self.folder.stamp(self.key(index // self.form.chunks))

@@ -1,0 +1,172 @@
+"""Writing shards: chunks of one size go into a file as they come, in any order; the index, a rename, and it is a shard.
+
+A shard is never held in memory. On this machine each chunk has its place, and the file another name until its index is on the
+disk. To an object store chunks are uploaded in parts, and there is no object until the last one. So what is interrupted leaves
+nothing that looks whole.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+import crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.storage.files import naming
+from dfeas.data.storage.places import Place, speaking
+from dfeas.data.storage.shards import ABSENT, CRC, ENTRY
+from dfeas.errors import UsageError
+from dfeas.settings import parse_bytes
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.object_path import ObjectPath
+
+SHARD_BYTES = 10**9
+"""Of a shard, where nothing else is asked for."""
+
+SHARDED_ABOVE = 10 * 10**9
+"""Bytes of points from which on they are stored in shards, unless something else is asked for."""
+
+PART_BYTES = 8 << 20
+PARTS = 4
+"""Parts of an object that are uploaded at the same time."""
+
+
+def shard_bytes(asked: str | int | None, without: str = "") -> int | None:
+    """Bytes of a shard from what was typed; None where nothing was. ``without`` is what is stored without shards.
+
+    Raises UsageError for what is no size, and for shards of that.
+    """
+    size = None if asked is None else parse_bytes(asked, "--shard")
+    if size and without:
+        raise UsageError(f"--shard {asked}: {without} are stored without shards; leave it out")
+    return size
+
+
+def chunks_of_shard(asked: int | None, points: int, block: int) -> int:
+    """Chunks of a shard of so many bytes, of ``points`` and ``block`` bytes of all points and of a block; 0: no shards."""
+    size = (SHARD_BYTES if points > SHARDED_ABOVE else 0) if asked is None else asked
+    return max(1, size // (block + CRC)) if size and np.little_endian else 0
+
+
+class Begun(Protocol):
+    """A shard that is being written."""
+
+    def put(self, place: int, parts: Iterable[Any]) -> bool:
+        """Write a chunk; whether it was the last one."""
+
+    def finish(self) -> None:
+        """Write the index, and make it a shard. Chunks that were never written are absent."""
+
+
+class ShardWriter:
+    """Takes the chunks of one array, each once, in any order and from several threads. Travels while no shard is begun.
+
+    ``chunks`` of ``size`` bytes make a shard. Files are begun in the folder ``aside``, where there is one.
+    """
+
+    def __init__(self, folder: Place, array: Any, chunks: int, size: int, aside: Path | None = None) -> None:
+        self._folder, self._array, self._chunks, self._size, self._aside = folder, array, chunks, size, aside
+        self._begun: dict[int, Begun] = {}
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        assert not self._begun, "its shards are whole"
+        return ShardWriter, (self._folder, self._array, self._chunks, self._size, self._aside)
+
+    def beginning_in(self, aside: Path) -> ShardWriter:
+        """The same, for another process."""
+        return ShardWriter(self._folder, self._array, self._chunks, self._size, aside)
+
+    def put(self, index: int, *parts: Any) -> None:
+        """Write a chunk, whose bytes are the parts one after the other."""
+        shard, place = divmod(index, self._chunks)
+        with self._lock:
+            begun = self._begun.get(shard)
+            if begun is None:
+                begun = self._begun[shard] = self._begin(shard)
+        if begun.put(place, parts):
+            with self._lock:
+                del self._begun[shard]
+            begun.finish()
+
+    def _begin(self, shard: int) -> Begun:
+        where = self._folder / self._array.metadata.encode_chunk_key((shard, *(0,) * (self._array.ndim - 1)))
+        if not isinstance(where, Path):
+            return _BegunObject(where, self._chunks)
+        return _BegunFile(where, self._aside or where.parent, self._chunks, self._size)
+
+    def finish(self) -> None:
+        """End the shards that have begun; no chunk is written meanwhile."""
+        for shard in list(self._begun):
+            self._begun.pop(shard).finish()
+
+
+def sealed(table: NDArray[np.uint64]) -> bytes:
+    """An index (chunks, 2), and its crc32c."""
+    body = np.ascontiguousarray(table, ENTRY).tobytes()
+    return body + int(crc32c.crc32c(body)).to_bytes(CRC, "little")
+
+
+class _BegunFile:
+    """Chunk i of the shard lies behind i others."""
+
+    def __init__(self, where: Path, folder: Path, chunks: int, size: int) -> None:
+        self._where, self._size = where, size
+        self._part = folder / f".{uuid.uuid4().hex}.part"
+        self._written = np.zeros(chunks, np.bool_)
+        self._lock = Lock()
+        with naming(where):
+            self._part.touch(exist_ok=False)
+
+    def put(self, place: int, parts: Iterable[Any]) -> bool:
+        with naming(self._where), self._part.open("r+b") as file:
+            file.seek(place * self._size)
+            for part in parts:
+                file.write(part)
+        with self._lock:
+            self._written[place] = True
+            return bool(self._written.all())
+
+    def finish(self) -> None:
+        places = np.arange(len(self._written), dtype=np.uint64) * np.uint64(self._size)
+        table = np.stack([places, np.full(len(places), self._size, np.uint64)], axis=1)
+        table[~self._written] = ABSENT
+        with naming(self._where), self._part.open("r+b") as file:
+            file.seek(0, os.SEEK_END)
+            file.write(sealed(table))
+            file.flush()
+            os.fsync(file.fileno())
+        self._part.replace(self._where)
+
+
+class _BegunObject:
+    """Chunks lie one behind the other, as they came."""
+
+    def __init__(self, where: ObjectPath, chunks: int) -> None:
+        self._where = where
+        with speaking(where):
+            self._file = where.writer(PART_BYTES, PARTS)
+        self._table = np.full((chunks, 2), ABSENT, np.uint64)
+        self._end = 0
+        self._lock = Lock()
+
+    def put(self, place: int, parts: Iterable[Any]) -> bool:
+        with self._lock:
+            first = self._end
+            with speaking(self._where):
+                for part in parts:
+                    self._end += self._file.write(memoryview(part).cast("B"))
+            self._table[place] = first, self._end - first
+            return bool((self._table[:, 0] != ABSENT).all())
+
+    def finish(self) -> None:
+        with speaking(self._where):
+            self._file.write(sealed(self._table))
+            self._file.close()

@@ -1,0 +1,453 @@
+"""Shards: the same bits and fingerprint as a file for each block, read by anyone; what a shard lost is never zeros."""
+
+import json
+import pickle
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
+
+import dfeas
+from dfeas.cli.main import commands
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.data.ingest.ingest import ingest as ingest_here
+from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.files import DATASET
+from dfeas.data.storage.layout import MARKER
+from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.storage.shards import ShardReader
+from dfeas.data.writers.dataset import DatasetWriter
+from dfeas.data.writers.shards import SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+
+ROWS, PER = 64, 3
+
+
+def points(n: int = 1000, m: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    label = np.resize([0, 1, 1], n)
+    X = (rng.uniform(-1, 1, (n, m)) + 3 * (2 * label - 1)[:, None]).astype(np.float32)
+    return X, label
+
+
+def shard_of(m: int = 5, per: int = PER) -> int:
+    """Bytes of so many blocks of X."""
+    return per * (ROWS * m * 4 + 4)
+
+
+def read_all(dataset: Dataset) -> np.ndarray:
+    return np.concatenate([block.points.copy() for block in dataset.read_blocks(range(dataset.blocks), Cost())])
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name != "zarr.json")
+
+
+def content(folder: Path) -> dict[str, Any]:
+    """Every file of a dataset; metadata as values."""
+    files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    return {name: json.loads(text) if name.endswith(".json") else text for name, text in files.items()}
+
+
+def rewritten(file: Path, change: Callable[[list[tuple[int, int]]], None], chunks: int = PER) -> None:
+    """A shard with another index, whose checksum is right."""
+    whole = file.read_bytes()
+    body = whole[: -16 * chunks - 4]
+    index = list(struct.iter_unpack("<QQ", whole[-16 * chunks - 4 : -4]))
+    change(index)
+    table = b"".join(struct.pack("<QQ", *entry) for entry in index)
+    file.write_bytes(body + table + int(crc32c.crc32c(table)).to_bytes(4, "little"))
+
+
+@given(
+    n=st.integers(4, 300),
+    m=st.integers(1, 6),
+    rows=st.integers(1, 80),
+    shard=st.integers(1, 4000),
+    classes=st.integers(2, 3),
+    coded=st.booleans(),
+)
+@settings(max_examples=15, deadline=None)
+def test_shards_change_neither_bits_nor_fingerprint(
+    tmp_path_factory: pytest.TempPathFactory, n: int, m: int, rows: int, shard: int, classes: int, coded: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("shards")
+    X, label = np.random.default_rng(n).standard_normal((n, m)), np.arange(n) % classes
+    np.savez(folder / "a.npz", X=X, y=label)
+    source: Any = folder / "a.npz" if coded else X
+    given: dict[str, Any] = {} if coded else {"labels": label}
+    plain = dfeas.ingest(source, folder / "plain", block_rows=rows, **given)
+    assert dfeas.ingest(source, folder / "shards", block_rows=rows, shard=shard, **given) == plain
+    one, other = (open_source(Source(str(folder / name))) for name in ("plain", "shards"))
+    assert isinstance(other.points, ShardReader)
+    assert other.fingerprint == one.fingerprint
+    assert read_all(one).tobytes() == read_all(other).tobytes() == X.tobytes()
+    for name in ("X", "label", "norm"):
+        stored = [zarr.open_array(folder / which / name, mode="r")[:] for which in ("plain", "shards")]
+        assert stored[0].tobytes() == stored[1].tobytes()
+    shutil.rmtree(folder)
+
+
+def test_a_shard_is_what_zarr_writes_and_reads(tmp_path: Path) -> None:
+    X, label = points()
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    array = zarr.open_array(tmp_path / "data" / "X", mode="r")
+    assert (array.chunks, array.shards) == ((ROWS, 5), (PER * ROWS, 5))
+    assert np.array_equal(array[:], X)
+    assert len(shards(tmp_path / "data" / "X")) == -(-1000 // (PER * ROWS))
+    codec = ShardingCodec(chunk_shape=(ROWS, 5), codecs=[BytesCodec(), Crc32cCodec()])
+    theirs = zarr.create(
+        shape=X.shape, chunks=(PER * ROWS, 5), dtype="f4", codecs=[codec], store=tmp_path / "x", fill_value=np.nan
+    )
+    theirs[:] = X
+    for ours, other in zip(shards(tmp_path / "data" / "X")[:-1], shards(tmp_path / "x")[:-1], strict=True):
+        assert ours.read_bytes() == other.read_bytes()
+
+
+def test_all_that_is_asked_has_the_same_answer(tmp_path: Path) -> None:
+    X, label = points()
+    for name, shard in (("plain", 0), ("shards", shard_of())):
+        dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard)
+        dfeas.solve(tmp_path / name, out=tmp_path / f"run-{name}", method="mirror-prox")
+    with (
+        np.load(tmp_path / "run-plain" / "certificate.npz") as one,
+        np.load(tmp_path / "run-shards" / "certificate.npz") as other,
+    ):
+        assert {name: one[name].tobytes() for name in one} == {name: other[name].tobytes() for name in other}
+    assert dfeas.verify_run(tmp_path / "run-shards").verdict == "feasible"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_any_rows_of_a_stream_are_put_in_shards(tmp_path: Path, rows: int) -> None:
+    X, label = points(333)
+    lines = ["a,b,c,d,e,y", *(",".join([*map(repr, map(float, x)), str(j)]) for x, j in zip(X, label, strict=True))]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    given: dict[str, Any] = {"label_column": "y", "block_rows": rows}
+    plain = dfeas.ingest(tmp_path / "a.csv", tmp_path / "plain", **given)
+    assert dfeas.ingest(tmp_path / "a.csv", tmp_path / "shards", shard=1000, **given) == plain
+    assert np.array_equal(read_all(open_source(Source(str(tmp_path / "shards")))), X)
+    assert not list((tmp_path / "shards").rglob("*.part"))
+
+
+def travelling(work: Callable[[Any], Any], items: Any) -> Any:
+    """A pool to which work and items travel."""
+    return (pickle.loads(pickle.dumps(work))(pickle.loads(pickle.dumps(item))) for item in items)
+
+
+def test_several_processes_write_shards(tmp_path: Path) -> None:
+    X, label = points()
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", label)
+    options = IngestOptions(labels=str(tmp_path / "y.npy"), block_rows=ROWS, shard=shard_of())
+    header = ingest_here(tmp_path / "x.npy", tmp_path / "many", options, pool=travelling)
+    assert ingest_here(tmp_path / "x.npy", tmp_path / "one", options) == header
+    assert content(tmp_path / "one") == content(tmp_path / "many")
+    assert len(shards(tmp_path / "one" / "X")) == 6
+
+
+@pytest.mark.parametrize("old", [2 * PER * ROWS, 2 * PER * ROWS + ROWS, 700, 65, 64])
+def test_appended_points_are_those_of_one_ingest(tmp_path: Path, old: int) -> None:
+    X, label = points()
+    stored: dict[str, Any] = {"block_rows": ROWS, "shard": shard_of()}
+    whole = dfeas.ingest(X, tmp_path / "whole", labels=label, **stored)
+    dfeas.ingest(X[:old], tmp_path / "data", labels=label[:old], **stored)
+    dfeas.append(tmp_path / "data", X[old : old + 10], labels=label[old : old + 10])
+    assert dfeas.append(tmp_path / "data", X[old + 10 :], labels=label[old + 10 :]) == whole
+    assert content(tmp_path / "data") == content(tmp_path / "whole")
+
+
+def test_a_shard_is_never_in_memory(tmp_path: Path) -> None:
+    code = (
+        "import sys, dfeas\n"
+        "dfeas.generate(dfeas.Instance('gaussian', 200, 800_000, dtype='int8'), sys.argv[1] + '/large', shard=sys.argv[2])\n"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
+    )
+    peaks = []
+    for shard in ("0", "1GB"):
+        (tmp_path / shard).mkdir()
+        run = [sys.executable, "-c", code, str(tmp_path / shard), shard]
+        peaks.append(int(subprocess.run(run, check=True, capture_output=True, text=True).stdout))
+    assert len(shards(tmp_path / "1GB" / "large" / "X")) == 1
+    assert peaks[1] - peaks[0] < 60_000  # kB; the shard has 160 MB
+
+
+def test_an_ingest_that_is_cut_off_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+    """What lies there until the index of a shard is written has no name that anybody reads."""
+    X, label = points()
+    writer = DatasetWriter(tmp_path / "data", 1000, 5, np.dtype(np.float32), ROWS, shard=PER)
+    for index in (1, 0, 4):
+        here = slice(index * ROWS, (index + 1) * ROWS)
+        writer.write(index, X[here], (2 * label[here] - 1).astype(np.int8))
+    assert not list((tmp_path / "data" / "X").glob("c.*"))
+    writer.write(2, X[2 * ROWS : 3 * ROWS], (2 * label[2 * ROWS : 3 * ROWS] - 1).astype(np.int8))
+    assert [file.name for file in (tmp_path / "data" / "X").glob("c.*")] == ["c.0.0"]
+    with pytest.raises(CorruptDataError, match="12 blocks were never written"):
+        writer.finish(("0", "1"))
+    assert not (tmp_path / "data" / MARKER).exists()
+    array = zarr.open_array(tmp_path / "data" / "X", mode="r")
+    with pytest.raises(CorruptDataError, match="5 of 6 shards are missing"):
+        from_arrays(array, label)
+
+
+def lost(index: list[tuple[int, int]]) -> None:
+    index[1] = (2**64 - 1, 2**64 - 1)
+
+
+def outside(index: list[tuple[int, int]]) -> None:
+    index[1] = (10**12, index[1][1])
+
+
+def over(index: list[tuple[int, int]]) -> None:
+    index[2] = (index[2][0] + 1, index[2][1])
+
+
+def huge(index: list[tuple[int, int]]) -> None:
+    index[2] = (2**64 - 8, index[2][1])
+
+
+def endless(index: list[tuple[int, int]]) -> None:
+    index[0] = (0, 2**64 - 8)
+
+
+def short(index: list[tuple[int, int]]) -> None:
+    index[0] = (index[0][0], index[0][1] - 4)
+
+
+def empty(index: list[tuple[int, int]]) -> None:
+    index[0] = (0, 0)
+
+
+WRONG = {
+    "absent": (lost, "1 of the 3 chunks of the shard are absent, the first is number 1"),
+    "outside": (outside, "chunk number 1 of the shard at 1000000000000"),
+    "into the index": (over, "outside of its"),
+    "an offset that overflows": (huge, "outside of its"),
+    "a length that overflows": (endless, "outside of its"),
+    "of another size": (short, "of another size"),
+    "empty": (empty, "of another size"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # of zarr, which adds the offset and the length
+@pytest.mark.parametrize("name", WRONG)
+def test_an_index_that_cannot_be_is_one_clear_line(tmp_path: Path, name: str) -> None:
+    change, words = WRONG[name]
+    X, label = points()
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    rewritten(tmp_path / "data" / "X" / "c.1.0", change)
+    dataset = open_source(Source(str(tmp_path / "data")))
+    assert np.array_equal(dataset.points.read(0, Buffers()), X[:ROWS])
+    with pytest.raises(CorruptDataError, match=words) as error:
+        read_all(dataset)
+    assert "\n" not in str(error.value)
+    assert "c.1.0" in str(error.value)
+    with pytest.raises(CorruptDataError):
+        read_all(open_source(Source(str(tmp_path / "data"), direct=False)))
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("compressors", [None, "auto"])
+@pytest.mark.parametrize("change", [lost, outside, huge, empty])
+def test_a_users_shard_that_lost_a_chunk_is_never_zeros(tmp_path: Path, compressors: Any, change: Any) -> None:
+    X, label = points(6000, 200)
+    options: dict[str, Any] = {"chunks": (1000, 200), "shards": (3000, 200), "compressors": compressors}
+    array = zarr.create_array(tmp_path / "x", data=X.astype(np.float64), **options)
+    np.save(tmp_path / "y.npy", label)
+    source = Source(str(tmp_path / "x"), str(tmp_path / "y.npy"))
+    dataset = open_source(source)
+    assert isinstance(dataset.points, ShardReader) == (compressors is None)
+    assert np.array_equal(read_all(dataset), X)
+    assert np.array_equal(read_all(from_arrays(array, label)), X)
+    rewritten(tmp_path / "x" / "c" / "1" / "0", change)
+    with pytest.raises(CorruptDataError, match=r"absent|outside|another size|changed|cannot be read"):
+        read_all(dataset)  # opened before
+    opening: tuple[Callable[[], Any], ...] = (
+        lambda: open_source(source),
+        lambda: from_arrays(array, label),
+        lambda: dfeas.ingest(tmp_path / "x", tmp_path / "out", labels=label),
+    )
+    for opened in opening:
+        with pytest.raises(CorruptDataError, match=r"c/1/0: .*(absent|outside|another size)"):
+            opened()
+
+
+def test_a_chunk_that_a_user_left_out_is_not_read_as_fill_values(tmp_path: Path) -> None:
+    array = zarr.create_array(tmp_path / "x", shape=(40, 2), dtype="f4", chunks=(10, 2), shards=(20, 2), fill_value=7)
+    array[:] = np.arange(80).reshape(40, 2)
+    array[30:] = 7
+    for opened in (lambda: open_source(Source(str(tmp_path / "x"))), lambda: from_arrays(array, np.arange(40) % 2)):
+        with pytest.raises(CorruptDataError, match="1 of the 2 chunks of the shard are absent, the first is number 1"):
+            opened()
+    memory = zarr.create_array({}, data=np.ones((40, 2), "f4"), chunks=(10, 2), shards=(20, 2))
+    with pytest.raises(BadInputError, match="give its path"):
+        from_arrays(memory, np.arange(40) % 2)
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("index", [[BytesCodec(), Crc32cCodec()], [BytesCodec()]], ids=["sealed", "not"])
+@pytest.mark.parametrize("inner", [[BytesCodec(), Crc32cCodec()], [BytesCodec()]], ids=["crc32c", "plain"])
+def test_users_shards_are_read_as_they_are(tmp_path: Path, location: Any, index: Any, inner: Any) -> None:
+    X, label = points(5500, 100)
+    codec = ShardingCodec(chunk_shape=(1000, 100), codecs=inner, index_codecs=index, index_location=location)
+    wide = X.astype(np.float64)
+    array = zarr.create(shape=wide.shape, chunks=(2000, 100), dtype="f8", codecs=[codec], store=tmp_path / "x", fill_value=0)
+    array[:] = wide
+    np.save(tmp_path / "y.npy", label)
+    dataset = open_source(Source(str(tmp_path / "x"), str(tmp_path / "y.npy")))
+    if dataset.block_rows == 1000:
+        assert isinstance(dataset.points, ShardReader)
+    assert np.array_equal(read_all(dataset), wide)
+    if len(inner) == 1 or dataset.block_rows != 1000:
+        return
+    file = tmp_path / "x" / "c" / "1" / "0"
+    whole = bytearray(file.read_bytes())
+    whole[1000] ^= 1
+    file.write_bytes(whole)
+    with pytest.raises(CorruptDataError, match="chunk 2 of X is damaged"):
+        read_all(open_source(Source(str(tmp_path / "x"), str(tmp_path / "y.npy"))))
+
+
+def test_chunks_that_cut_rows_go_through_zarr(tmp_path: Path) -> None:
+    X, label = points(6000, 200)
+    zarr.create_array(tmp_path / "x", data=X, chunks=(1000, 50), shards=(3000, 100), compressors=None)
+    np.save(tmp_path / "y.npy", label)
+    dataset = open_source(Source(str(tmp_path / "x"), str(tmp_path / "y.npy")))
+    assert np.array_equal(read_all(dataset), X)
+    before = [dataset.points.stamp(index) for index in range(dataset.blocks)]
+    assert None not in before
+    zarr.open_array(tmp_path / "x")[-1, -1] += 1
+    assert [dataset.points.stamp(index) for index in range(dataset.blocks)] != before
+    shards(tmp_path / "x")[0].unlink()
+    with pytest.raises(CorruptDataError, match="1 of 4 shards are missing"):
+        open_source(Source(str(tmp_path / "x")))
+
+
+@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
+def test_ways_of_storing_that_are_not_known_are_named(tmp_path: Path) -> None:
+    def made(name: str, codecs: Any, chunks: tuple[int, int] = (20, 4)) -> str:
+        array = zarr.create(shape=(40, 4), chunks=chunks, dtype="f4", codecs=codecs, store=tmp_path / name, fill_value=0)
+        array[:] = 1 + np.arange(160).reshape(40, 4)
+        return str(tmp_path / name)
+
+    plain = ShardingCodec(chunk_shape=(10, 4), codecs=[BytesCodec()])
+    nested = ShardingCodec(chunk_shape=(20, 4), codecs=[plain])
+    for name, codecs, chunks, words in (
+        ("nested", [nested], (40, 4), "shards in each other"),
+        ("around", [TransposeCodec(order=(0, 1)), plain], (20, 4), "transpose"),
+    ):
+        with pytest.raises(BadInputError, match=words):
+            open_source(Source(made(name, codecs, chunks)))
+    where = made("unknown", [plain])
+    meta = json.loads((tmp_path / "unknown" / "zarr.json").read_text())
+    meta["codecs"][0]["configuration"]["index_codecs"] = [{"name": "bytes", "configuration": {"endian": "big"}}]
+    (tmp_path / "unknown" / "zarr.json").write_text(json.dumps(meta))
+    with pytest.raises(BadInputError, match="an index of"):
+        open_source(Source(where))
+    meta["codecs"][0]["configuration"]["codecs"] = [{"name": "bytes"}, {"name": "lzma-of-tomorrow"}]
+    (tmp_path / "unknown" / "zarr.json").write_text(json.dumps(meta))
+    with pytest.raises(CorruptDataError, match="zarr metadata cannot be read"):
+        open_source(Source(where))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "shard"), [([0, 4], [20, 4]), ([3, 4], [20, 4]), ([-10, 4], [20, 4]), ([1, 1], [10**9, 4]), ([1, 4], [2**62, 4])]
+)
+def test_sizes_that_cannot_be_are_one_line(tmp_path: Path, chunk: list[int], shard: list[int]) -> None:
+    zarr.create_array(tmp_path / "x", data=np.ones((40, 4), "f4"), chunks=(10, 4), shards=(20, 4))
+    meta = json.loads((tmp_path / "x" / "zarr.json").read_text())
+    meta["codecs"][0]["configuration"]["chunk_shape"] = chunk
+    meta["chunk_grid"]["configuration"]["chunk_shape"] = shard
+    (tmp_path / "x" / "zarr.json").write_text(json.dumps(meta))
+    with pytest.raises((BadInputError, CorruptDataError)) as error:
+        open_source(Source(str(tmp_path / "x")))
+    assert "\n" not in str(error.value)
+
+
+def test_a_shard_that_changes_between_passes_is_read_again(tmp_path: Path) -> None:
+    X, label = points()
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    dataset = open_source(Source(str(tmp_path / "data")))
+    assert np.array_equal(read_all(dataset), X)
+    file = tmp_path / "data" / "X" / "c.1.0"
+    whole = file.read_bytes()
+    size = ROWS * 5 * 4 + 4
+    turned = whole[size : 2 * size] + whole[:size] + whole[2 * size :]
+    file.write_bytes(turned)  # the index says something else than what lies there
+    with pytest.raises(CorruptDataError, match="chunk 3 of X is damaged"):
+        read_all(dataset)
+    rewritten(file, lambda index: index.__setitem__(slice(0, 2), [index[1], index[0]]))
+    assert np.array_equal(read_all(dataset), X)  # in another order, as its index says
+    file.unlink()
+    with pytest.raises(CorruptDataError, match=r"c\.1\.0: the shard with chunk 3 of X is missing"):
+        read_all(dataset)
+
+
+def test_shards_are_the_default_of_much_data_only() -> None:
+    block = 8 << 20
+    assert chunks_of_shard(None, SHARDED_ABOVE, block) == 0
+    assert chunks_of_shard(None, SHARDED_ABOVE + 1, block) == SHARD_BYTES // (block + 4) > 100
+    assert chunks_of_shard(0, 100 * SHARDED_ABOVE, block) == 0
+    assert chunks_of_shard(1, 100, block) == 1
+
+
+def test_much_data_is_stored_in_shards_unless_you_say_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, label = points()
+    np.savez(tmp_path / "a.npz", X=X, y=label)
+    stored: dict[str, Any] = {"block_rows": ROWS}
+    for above, expected in ((X.nbytes, True), (10 * X.nbytes, False)):
+        monkeypatch.setattr("dfeas.data.writers.shards.SHARDED_ABOVE", above - 1)
+        out = tmp_path / f"{above}"
+        out.mkdir()
+        dfeas.ingest(X, out / "array", labels=label, **stored)
+        dfeas.ingest(tmp_path / "a.npz", out / "npz", **stored)
+        dfeas.generate(dfeas.Instance("halfspace", 5, 1000, block_rows=ROWS), out / "made")
+        for each in out.iterdir():
+            assert (zarr.open_array(each / "X", mode="r").shards is not None) == expected, each
+    monkeypatch.setattr("dfeas.data.writers.shards.SHARDED_ABOVE", 0)
+    dfeas.ingest(X, tmp_path / "none", labels=label, shard=0, **stored)
+    assert zarr.open_array(tmp_path / "none" / "X", mode="r").shards is None
+    sparse = dfeas.ingest(np.eye(20), tmp_path / "sparse", labels=np.arange(20) % 2, sparse=True)
+    assert sparse.entries == 20
+
+
+def test_what_has_no_shards_says_so_in_a_line(tmp_path: Path) -> None:
+    run = CliRunner().invoke
+    out = str(tmp_path / "out")
+    for words, said in (
+        (["generate", "gaussian", out, "--features", "50", "--points", "100", "--density", "0.1"], "sparse points"),
+        (["generate", "cones", out, "--features", "5", "--cones", "l:30"], "cones"),
+    ):
+        done = run(commands, [*words, "--shard", "1MB"])
+        assert done.exit_code == 2
+        assert f"--shard 1MB: {said} are stored without shards; leave it out" in done.output
+    (tmp_path / "a.svmlight").write_text("1 3:1\n0 9:2\n" * 20)
+    done = run(commands, ["ingest", str(tmp_path / "a.svmlight"), out, "--sparse", "--shard", "1MB"])
+    assert "sparse points are stored without shards" in done.output
+    with pytest.raises(UsageError, match="shard many: expected a size"):
+        dfeas.ingest(np.eye(4), out, labels=[0, 1, 1, 0], shard="many")
+    assert not Path(out).exists()
+    done = run(commands, ["generate", "halfspace", out, "--features", "5", "--points", "1000", "--shard", "4kB", "-q"])
+    assert done.exit_code == 0, done.output
+    assert zarr.open_array(f"{out}/X", mode="r").shards == (1000, 5)
+
+
+def test_the_format_did_not_change(tmp_path: Path) -> None:
+    """A dfeas of before there were shards refuses them by name, and does not misread them."""
+    X, label = points(100)
+    header = dfeas.ingest(X, tmp_path / "data", labels=label, shard=1000)
+    assert header.format == 1 <= DATASET
