@@ -130,18 +130,16 @@ def past_page_cache(path: str, buffer: NDArray[np.uint8]) -> int:
 
     The kernel neither looks for room in memory nor copies: of data that memory cannot hold that is most of its work.
     """
-    if not hasattr(os, "O_DIRECT"):
-        return 0
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
-    except OSError:
-        return 0  # not on this storage; or the read through the page cache will say what is wrong
-    try:
-        return os.preadv(descriptor, [buffer.data], 0)
-    except OSError:
-        return 0
-    finally:
-        os.close(descriptor)
+    direct = getattr(os, "O_DIRECT", 0)
+    if hasattr(os, "preadv") and direct:
+        with suppress(OSError):  # not on this storage; or the read through the page cache will say what is wrong
+            descriptor = os.open(path, os.O_RDONLY | direct)
+            try:
+                got: int = os.preadv(descriptor, [buffer.data], 0)
+                return got
+            finally:
+                os.close(descriptor)
+    return 0
 
 
 def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int, name: str) -> None:

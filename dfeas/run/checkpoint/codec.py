@@ -47,7 +47,7 @@ def require_annotated(cls: type, values: Mapping[str, Any]) -> None:
 def _hints(cls: type) -> dict[str, Any]:
     """Types of its fields; none of a class that names what only a type checker imports."""
     try:
-        return get_type_hints(cls, localns={"csr_array": _Csr, "NDArray": NDArray, "Any": Any})
+        return get_type_hints(cls, localns={"csr_array": _Csr, "NDArray": NDArray, "Array": NDArray, "Any": Any})
     except (NameError, TypeError):
         return {}
 

@@ -65,7 +65,7 @@ def closure(roots: set[type]) -> tuple[set[type], set[str]]:
         if cls in classes:
             continue
         classes.add(cls)
-        hints = get_type_hints(cls, localns={"csr_array": NDArray})
+        hints = get_type_hints(cls, localns={"csr_array": NDArray, "Array": NDArray})
         for field in fields(cls):
             for part in parts(hints[field.name]):
                 if part is Any or isinstance(part, TypeVar) or getattr(part, "_is_protocol", False):
