@@ -116,12 +116,17 @@ def blocks(
         yield place, read(data, index, buffers, points)
 
 
-def blocks_of(data: Data, support: Rows) -> tuple[int, ...] | None:
-    """The blocks that have points with these numbers; None when these are all, or it is not known what they should be."""
-    chosen = np.unique(support // data.block_rows)
-    if data.expected is None or len(chosen) == -(-data.n // data.block_rows):
+def blocks_of(data: Data, supports: Iterable[Rows]) -> tuple[int, ...] | None:
+    """The blocks that have points with numbers that ascend in each support; None when these are all, or it is not known what
+    they should be.
+    """
+    edges = np.minimum(np.arange(-(-data.n // data.block_rows) + 1) * data.block_rows, data.n)
+    there = np.zeros(len(edges) - 1, np.bool_)
+    for support in supports:
+        there |= np.diff(np.searchsorted(support, edges)) > 0
+    if data.expected is None or there.all():
         return None
-    return tuple(chosen.tolist())
+    return tuple(np.flatnonzero(there).tolist())
 
 
 def share(data: Data, chosen: Sequence[int] | None) -> float:

@@ -189,7 +189,7 @@ class Kernels:
         code_of(data, certificate)
 
     def chosen(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
-        return blocks_of(data, _union(certificates))
+        return blocks_of(data, (certificate.support for certificate in certificates))
 
     def more(self, certificates: Sequence[Certificate]) -> int:
         """All points are scored by separators when those that are weighed are gathered."""

@@ -163,7 +163,7 @@ class Points:
         """Those of points that are weighed, unless a separator, or a transform, is about all points."""
         if transform_of(data.view, data.m) is not None or any(each.kind == "separator" for each in certificates):
             return None
-        return blocks_of(data, np.concatenate([certificate.support for certificate in certificates]))
+        return blocks_of(data, (certificate.support for certificate in certificates))
 
     def more(self, certificates: Sequence[Certificate]) -> int:
         """No read after the first."""
