@@ -20,7 +20,18 @@ from dfeas.passes.select import Select
 from dfeas.run.recovery import recover, separator
 from dfeas.run.resources import Limits, never
 from dfeas.run.solver_thread import solved
-from dfeas.run.termination import FEASIBLE, SLACK, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
+from dfeas.run.termination import (
+    FEASIBLE,
+    SLACK,
+    UNDECIDED,
+    Decision,
+    Goal,
+    ProgressRecord,
+    Record,
+    decide,
+    ending,
+    limit_reached,
+)
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Answer, Certificate, Check
 
@@ -248,6 +259,24 @@ class VerdictTask(Task[Outcome]):
 
     def decide(self, limits: Limits) -> None:
         self.decision = decide(self.record, self.goal, limits)
+
+    def expire(self, limits: Limits, seconds: float) -> None:
+        """A wider separator than the method knows of, which was proved on a read whose answer it had no time to take,
+        stands.
+        """
+        super().expire(limits, seconds)
+        certificate, check = self.inspected or (None, None)
+        bar = max(self.record.margin_lower, self.goal.feasible_above)
+        if (
+            self.decision is None
+            or self.decision.verdict == FEASIBLE
+            or not isinstance(check, Check)
+            or check.margin_lower <= bar
+        ):
+            return
+        self.note("check", f"check: {check.message}", proof=check.proof)
+        self.certificate, self.check, self.over = certificate, check, True
+        self.decision = Decision(limit_reached(self.record, limits) or self.decision.stopped, FEASIBLE)
 
     def question(self) -> Question:
         """With a look at its separator by the checker, where one is expected to be found."""

@@ -68,11 +68,12 @@ class Endless(Wrapping):
 
     method: AnyMethod
     asked: list[int]
+    separated: bool = False  # not before it has a separator
 
     def tell(self, state: Any, answer: Any) -> Any:
         after = self.method.tell(state, answer)
         self.asked.append(len(self.asked))
-        while len(self.asked) > 1:
+        while len(self.asked) > 1 and (not self.separated or after.bracket.lower > 0):
             beat("on and on")
         return after
 
@@ -94,6 +95,17 @@ def test_a_run_ends_while_its_solver_works_and_goes_on_from_the_read_before(
     assert resumed.verdict == whole.verdict == "feasible"
     assert resumed.passes == whole.passes
     assert np.array_equal(resumed.y, whole.y)
+
+
+def test_a_separator_proved_on_the_last_read_outlives_a_solver_that_looks_for_a_wider_one(
+    dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = dataset("halfspace", 10, 20_000)
+    asked: list[int] = []
+    monkeypatch.setitem(METHODS, "working-set-plain", Endless(METHODS["working-set-plain"], asked, True))
+    cut = dfeas.solve(path, method="working-set-plain", margin_tolerance=1e-3, time_limit=3.0)
+    assert (cut.verdict, cut.stopped, cut.proof) == ("feasible", "time_limit", "rigorous")
+    assert cut.margin_lower > 0
 
 
 def test_a_terminal_shows_how_far_it_is() -> None:
