@@ -261,22 +261,16 @@ class VerdictTask(Task[Outcome]):
         self.decision = decide(self.record, self.goal, limits)
 
     def expire(self, limits: Limits, seconds: float) -> None:
-        """A wider separator than the method knows of, which was proved on a read whose answer it had no time to take,
-        stands.
-        """
+        """At a limit a separator stands that was proved on a read whose answer the method had no time to take."""
         super().expire(limits, seconds)
         certificate, check = self.inspected or (None, None)
-        bar = max(self.record.margin_lower, self.goal.feasible_above)
-        if (
-            self.decision is None
-            or self.decision.verdict == FEASIBLE
-            or not isinstance(check, Check)
-            or check.margin_lower <= bar
-        ):
+        reached = limit_reached(self.record, limits)
+        if self.decision is None or self.decision.verdict == FEASIBLE or not reached or not isinstance(check, Check):
             return
-        self.note("check", f"check: {check.message}", proof=check.proof)
-        self.certificate, self.check, self.over = certificate, check, True
-        self.decision = Decision(limit_reached(self.record, limits) or self.decision.stopped, FEASIBLE)
+        if check.margin_lower > max(self.record.margin_lower, self.goal.feasible_above):
+            self.note("check", f"check: {check.message}", proof=check.proof)
+            self.certificate, self.check, self.over = certificate, check, True
+            self.decision = Decision(reached, FEASIBLE)
 
     def question(self) -> Question:
         """With a look at its separator by the checker, where one is expected to be found."""
