@@ -692,6 +692,7 @@ def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based:
 @example(b'"1"5,2,u\n')
 @example(b"1,2,\n")
 @example(b"1,2,\0\n")
+@example(b"\xef\xbb\xbf0.5,-2e-3,u\n")
 def test_csv_at_once_and_line_by_line_are_the_same(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed.csv"
     path.write_bytes(CSV)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.tables import place_of, rows_of
-from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource
+from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextSource
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import kept
 from dfeas.data.storage.places import Place, require_columns
@@ -87,6 +87,8 @@ class CsvFile(TextSource):
     def _parse_run(self, text: bytes) -> Batch | None:
         """The points of whole lines; None where ``_parse_lines`` has to look."""
         if len(self._columns) > WIDE or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
+            return None
+        if text.startswith(MARK):  # that of the file is gone here; pyarrow would skip another one
             return None
         names = [str(i) for i in range(len(self._columns))]
         types = {name: pyarrow.string() if i == self._label else pyarrow.float64() for i, name in enumerate(names)}

@@ -67,7 +67,7 @@ PEEK_BYTES = 1 << 16
 PACKED = (".gz", ".bz2")
 """Names of compressed text end so."""
 
-_MARK = b"\xef\xbb\xbf"
+MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class TextFile:
                 self.length += len(content)
                 begins, at = at == 0, at + len(content)
                 if begins:
-                    content = content.removeprefix(_MARK)
+                    content = content.removeprefix(MARK)
                 cut = content.rfind(b"\n") + 1
                 if content and not cut:
                     begun.append(content)
