@@ -35,8 +35,8 @@ SDPA = (".dat-s", ".dat-s.gz")
 _BETWEEN = re.compile(r"[\s,(){}]+")
 _SEPARATORS = bytes.maketrans(b"\t\r,(){}", b"       ")
 _COMMENTS = ('"', "*")
-_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
-_HEADING = re.compile(r"\s*\+?([0-9]{1,400})(?![0-9])")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
+_HEADING = re.compile(r"\s*\+?([0-9]{1,300})(?![0-9])")
 
 MOST_ROWS = 1 << 27
 """Rows of all blocks, each of which has its place in memory: 1 GiB of row ends."""
@@ -119,6 +119,7 @@ def read_sdpa(path: Path) -> tuple[Any, dict[str, Any]]:
 def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
     """What stands before the entries; the number of the first line of these, and where it begins."""
     found: list[tuple[int, str]] = []
+    sizes: list[int] = []
     at = number = numbers = m = 0
     while len(found) < 4 or numbers < m:
         if at >= len(text):
@@ -130,27 +131,28 @@ def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
         if line.strip() and not line.lstrip().startswith(_COMMENTS):
             found.append((number, line))
             m = _first(path, *found[0])
+            if len(found) == 3:
+                sizes = _sizes(path, *found[2], m, _first(path, *found[1]))
             if len(found) > 3:  # the cost may take several lines
                 begun, numbers = numbers, numbers + len(_words(line))
                 if begun and numbers > m:
                     words = f"the cost has {begun} numbers before this line and {numbers} with it, expected {m}"
                     raise BadInputError(f"{path}: line {number}: {words}")
-    blocks = _first(path, *found[1])
-    sizes = [_whole(path, found[2][0], word) for word in _words(found[2][1])[:blocks]]
-    if len(sizes) != blocks or 0 in sizes or m < 1:
-        words = f"expected the sizes of {blocks} blocks, none of them 0, and m of at least 1"
-        raise BadInputError(f"{path}: line {found[2][0]}: {words}")
-    _require_sizes(path, found[2][0], sizes)
     return Layout(m, sizes), number + 1, at
 
 
-def _require_sizes(path: Path, number: int, sizes: list[int]) -> None:
-    """Raise BadInputError for blocks that are too large, before there is room for their rows."""
+def _sizes(path: Path, number: int, line: str, m: int, blocks: int) -> list[int]:
+    """Sizes of blocks. Raises BadInputError for others than are declared, or too large, before there is room for their rows."""
+    sizes = [_whole(path, number, word) for word in _words(line)[:blocks]]
+    if len(sizes) != blocks or not sizes or 0 in sizes or m < 1:
+        words = f"expected the sizes of {max(1, blocks)} blocks, none of them 0, and m of at least 1"
+        raise BadInputError(f"{path}: line {number}: {words}")
     if max(sizes) > MOST_ORDER:
         raise BadInputError(f"{path}: line {number}: a matrix of order {max(sizes):.6g}; at most {MOST_ORDER} is supported")
     rows = sum(-size if size < 0 else rows_of("s", size) for size in sizes)
     if rows > MOST_ROWS:
         raise BadInputError(f"{path}: line {number}: blocks of {rows:.6g} rows together; at most {MOST_ROWS} are read")
+    return sizes
 
 
 def _words(line: str) -> list[str]:
