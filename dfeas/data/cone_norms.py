@@ -57,7 +57,9 @@ def norms_of(kind: str, X: Floats) -> Floats:
 def _sigma(X: Floats) -> Floats:
     """Largest singular values (c,) of matrices (c, d, m)."""
     size = np.abs(X).max(axis=(1, 2), initial=0.0)
-    scale = np.where((size > 0) & np.isfinite(1 / np.where(size > 0, size, 1.0)), size, 1.0)[:, None, None]
+    with np.errstate(over="ignore"):
+        usable = (size > 0) & np.isfinite(1 / np.where(size > 0, size, 1.0))
+    scale = np.where(usable, size, 1.0)[:, None, None]
     X = X / scale  # squares neither overflow nor underflow
     across = np.swapaxes(X, 1, 2)
     gram = X @ across if X.shape[1] <= X.shape[2] else across @ X

@@ -74,7 +74,8 @@ class LabelEncoder:
 
     ``positive`` names the class that is +1, against all others. Of ``known`` classes, (negative, positive) or all in order,
     labels are what they are there. Labels of a ``column``, or beside one, may be text that reads as a number, and are that
-    number then: 1, 1.0 and +1 are one class. Text with zeros before a number is a code, and as it is: 01 is not 1.
+    number then: 1, 1.0 and +1 are one class. Text with zeros before a number, or with a _ as Python's numbers may
+    have, is a code, and as it is: 01 is not 1, and 1_0 is not 10.
     """
 
     def __init__(
@@ -245,6 +246,8 @@ def place_of(positive: str, names: Sequence[str], where: str) -> int:
 
 
 def _is_number(text: str) -> bool:
+    if _CODE.match(text):
+        return False
     try:
         float(text)
     except ValueError:
@@ -253,7 +256,7 @@ def _is_number(text: str) -> bool:
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
-_CODE = re.compile(r"[+-]?0[0-9]")
+_CODE = re.compile(r"[+-]?0[0-9]|.*_")
 
 
 def _number_of(value: Any) -> Any:

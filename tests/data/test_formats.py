@@ -386,6 +386,17 @@ def test_a_label_with_zeros_before_its_number_is_a_code(name: str, tmp_path: Pat
     assert header.counts == (1, 1, 2, 2, 2)
 
 
+@pytest.mark.parametrize(("labels", "classes"), [(["1_0", "10"], ("10", "1_0")), (["01", "2"], ("01", "2"))])
+def test_text_that_only_python_reads_as_a_number_is_a_class_of_its_own(
+    labels: list[str], classes: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(3 * labels)))
+    assert dfeas.ingest(tmp_path / "a.csv", tmp_path / "out", label_column="y").classes == classes
+    (tmp_path / "b.csv").write_text("a,y\n1,1\n2,10\n")
+    with pytest.raises(BadInputError, match=f"no point has the label {labels[0]}"):
+        dfeas.ingest(tmp_path / "b.csv", tmp_path / "other", label_column="y", positive=labels[0])
+
+
 def test_keys_in_names_of_folders_are_said_not_to_be_read(tmp_path: Path) -> None:
     for year in (2020, 2021):
         (tmp_path / "sales" / f"year={year}" / "month=1").mkdir(parents=True)

@@ -175,3 +175,14 @@ def test_labels_of_pandas_beside_a_dask_frame_are_of_its_rows(verb: str, tmp_pat
     assert not (tmp_path / "data").exists()
     expected = {"solve": "infeasible", "ingest": int(label.sum()), "mask": "feasible"}  # the mask leaves one class
     assert ask(label) == expected[verb]
+
+
+@pytest.mark.parametrize("shard", [None, 1000])
+def test_a_frame_of_dask_is_stored_as_the_same_frame_of_pandas(shard: int | None, tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"a": np.arange(90.0), "b": np.arange(90.0) ** 2, "y": np.resize([1, -1, 1], 90)})
+    lazy = dask.dataframe.from_pandas(frame, npartitions=3)
+    shards: dict[str, Any] = {} if shard is None else {"shard": shard}
+    told: list[tuple[int, int]] = []
+    header = dfeas.ingest(lazy, tmp_path / "lazy", label_column="y", progress=lambda *done: told.append(done), **shards)
+    assert header == dfeas.ingest(frame, tmp_path / "here", label_column="y", **shards)
+    assert told[-1] == (90, 90)

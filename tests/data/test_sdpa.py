@@ -67,6 +67,16 @@ def test_a_file_is_read_with_its_head(ends: str, tmp_path: Path) -> None:
         (HEAD + "0 1 1 2 1\n0 1 1 2 2\n", "line 8: .* given twice"),
         (HEAD + "0 2 1 2 1\n", "line 7: .* off the diagonal"),
         (HEAD + "0 2 1 2\n", "line 7: expected matrix"),
+        (HEAD + "0 1 1 1 1_0\n", "line 7: '1_0' is no number"),
+        (HEAD + "0 1 1_0 1 1\n", "line 7: '1_0' is no whole number"),
+        ("3\n1\n2\n1.0 2.0\n1 1 1 1 1\n2 1 1 1 1\n", "line 5: the cost has 2 numbers .* 7 with it, expected 3"),
+        ("2\n2\n2\n-2\n1 1\n1 1 1 1 1\n", "line 3: expected the sizes of 2 blocks"),
+        ("2\n0\n\n1 1\n1 1 1 1 1\n", "line 4: expected the sizes of 1 blocks"),
+        ("1\n1\n2000000000\n1\n1 1 1 1 1\n", "line 3: a matrix of order 2e"),
+        ("1\n1\n-20000000000000\n1\n1 1 1 1 1\n", "line 3: blocks of 2e.13 rows"),
+        (f"1\n1\n-{'9' * 300}\n1\n1 1 1 1 1\n", "line 3: blocks of 1e.300 rows"),
+        (f"1\n1\n-{'9' * 5000}\n1\n1 1 1 1 1\n", "line 3: .* is no whole number"),
+        (f"{'9' * 5000}\n1\n1\n1\n", "line 1: expected a whole number"),
     ],
 )
 def test_what_is_no_such_file_is_refused_with_its_line(text: str, said: str | None, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dfeas.data.storage.layout import MOST_ORDER, rows_of
 from dfeas.errors import BadInputError
 
 try:
@@ -34,6 +35,11 @@ SDPA = (".dat-s", ".dat-s.gz")
 _BETWEEN = re.compile(r"[\s,(){}]+")
 _SEPARATORS = bytes.maketrans(b"\t\r,(){}", b"       ")
 _COMMENTS = ('"', "*")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
+_HEADING = re.compile(r"\s*\+?([0-9]{1,300})(?![0-9])")
+
+MOST_ROWS = 1 << 27
+"""Rows of all blocks, each of which has its place in memory: 1 GiB of row ends."""
 
 Numbers = NDArray[np.int64]
 
@@ -113,6 +119,7 @@ def read_sdpa(path: Path) -> tuple[Any, dict[str, Any]]:
 def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
     """What stands before the entries; the number of the first line of these, and where it begins."""
     found: list[tuple[int, str]] = []
+    sizes: list[int] = []
     at = number = numbers = m = 0
     while len(found) < 4 or numbers < m:
         if at >= len(text):
@@ -124,13 +131,28 @@ def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
         if line.strip() and not line.lstrip().startswith(_COMMENTS):
             found.append((number, line))
             m = _first(path, *found[0])
-            numbers += len(_words(line)) if len(found) > 3 else 0  # the cost may take several lines
-    blocks = _first(path, *found[1])
-    sizes = [_whole(path, found[2][0], word) for word in _words(found[2][1])[:blocks]]
-    if len(sizes) != blocks or 0 in sizes or m < 1:
-        words = f"expected the sizes of {blocks} blocks, none of them 0, and m of at least 1"
-        raise BadInputError(f"{path}: line {found[2][0]}: {words}")
+            if len(found) == 3:
+                sizes = _sizes(path, *found[2], m, _first(path, *found[1]))
+            if len(found) > 3:  # the cost may take several lines
+                begun, numbers = numbers, numbers + len(_words(line))
+                if begun and numbers > m:
+                    words = f"the cost has {begun} numbers before this line and {numbers} with it, expected {m}"
+                    raise BadInputError(f"{path}: line {number}: {words}")
     return Layout(m, sizes), number + 1, at
+
+
+def _sizes(path: Path, number: int, line: str, m: int, blocks: int) -> list[int]:
+    """Sizes of blocks. Raises BadInputError for others than are declared, or too large, before there is room for their rows."""
+    sizes = [_whole(path, number, word) for word in _words(line)[:blocks]]
+    if len(sizes) != blocks or not sizes or 0 in sizes or m < 1:
+        words = f"expected the sizes of {max(1, blocks)} blocks, none of them 0, and m of at least 1"
+        raise BadInputError(f"{path}: line {number}: {words}")
+    if max(sizes) > MOST_ORDER:
+        raise BadInputError(f"{path}: line {number}: a matrix of order {max(sizes):.6g}; at most {MOST_ORDER} is supported")
+    rows = sum(-size if size < 0 else rows_of("s", size) for size in sizes)
+    if rows > MOST_ROWS:
+        raise BadInputError(f"{path}: line {number}: blocks of {rows:.6g} rows together; at most {MOST_ROWS} are read")
+    return sizes
 
 
 def _words(line: str) -> list[str]:
@@ -138,15 +160,14 @@ def _words(line: str) -> list[str]:
 
 
 def _whole(path: Path, number: int, word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
-        raise BadInputError(f"{path}: line {number}: {word!r} is no whole number") from None
+    if not _WHOLE.fullmatch(word):
+        raise BadInputError(f"{path}: line {number}: {word[:40]!r} is no whole number")
+    return int(word)
 
 
 def _first(path: Path, number: int, line: str) -> int:
     """The number that begins a line; a comment may follow it."""
-    match = re.match(r"\s*\+?(\d+)", line)
+    match = _HEADING.match(line)
     if match is None:
         raise BadInputError(f"{path}: line {number}: expected a whole number, got {line.strip()[:40]!r}")
     return int(match[1])
@@ -195,7 +216,7 @@ def _by_lines(path: Path, text: str, first: int, layout: Layout) -> Entries:
             raise BadInputError(f"{path}: line {number}: expected matrix, block, row, column, value; got {line.strip()[:60]!r}")
         matrix, block, i, j = (_whole(path, number, word) for word in words[:4])
         try:
-            value = float(words[4])
+            value = float(words[4].replace("_", "x"))  # Python's numbers may have them, the format's have not
         except ValueError:
             raise BadInputError(f"{path}: line {number}: {words[4]!r} is no number") from None
         if not (0 <= matrix <= layout.m and 1 <= block <= len(sizes) and min(i, j) >= 1 and max(i, j) <= abs(sizes[block - 1])):

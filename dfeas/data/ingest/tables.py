@@ -221,7 +221,7 @@ class LazyFrame(Table):
     """A Dask data frame: one partition after the other is computed."""
 
     def __init__(self, frame: Any, options: IngestOptions) -> None:
-        self._partitions = list(frame.partitions)
+        self._frame = frame
         self._done = 0  # partitions
         try:
             schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
@@ -231,11 +231,11 @@ class LazyFrame(Table):
 
     def total(self, done: int) -> int:
         """Points in all, as far as the partitions that were computed tell."""
-        return done * len(self._partitions) // max(1, self._done)
+        return int(done * self._frame.npartitions / max(1, self._done))
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
         """All points. Raises BadInputError for a partition with columns of other types."""
-        for partition in self._partitions:
+        for partition in self._frame.partitions:
             table = pyarrow.Table.from_pandas(partition.compute(), preserve_index=False)
             self._done += 1
             for part in table.to_batches(self._batch_rows()):
