@@ -87,5 +87,5 @@ def _of_large(kind: str, rows: csr_array) -> float:
     if scale == 0 or not np.isfinite(1 / scale):
         scale = 1.0
     filled = picked(rows, np.flatnonzero(np.diff(rows.indptr) > 0)) if kind == "s" else rows_of(rows, slice(1, None))
-    sigma = largest_singular(with_data(filled, filled.data.astype(np.float64) / scale))[0] * scale
+    sigma = largest_singular(with_data(filled, filled.data.astype(np.float64) / scale)) * scale
     return sigma if kind == "s" else float(norms(rows_of(rows, slice(0, 1)))[0]) + sigma

@@ -1,6 +1,7 @@
 """The largest singular value of a matrix that is known by its products, by Lanczos steps with full reorthogonalisation.
 
-Golub and Van Loan, Matrix Computations (2013), chapter 10. The first vector is fixed, so that the value is the same each time.
+Golub and Van Loan, Matrix Computations (2013), chapter 10. The first vector is fixed, and nothing is drawn, so that the value
+is the same each time: ARPACK, as SciPy has it, draws anew where it breaks down.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ LOOKED = 8
 """Steps between two looks at the values of the tridiagonal matrix."""
 
 
-def largest_singular(X: Any) -> tuple[float, Floats]:
-    """The largest singular value of X (d, m), an array or a sparse matrix, and a right singular vector (m,)."""
+def largest_singular(X: Any) -> float:
+    """The largest singular value of X (d, m), an array or a sparse matrix."""
     m = X.shape[1]
     across = X.T
     steps = min(m, STEPS)
@@ -30,7 +31,7 @@ def largest_singular(X: Any) -> tuple[float, Floats]:
     diagonal, beside = np.zeros(steps), np.zeros(steps)
     v: Floats = np.cos(np.arange(m) * 0.7) + 1.5  # no structure of the data is across to it
     v /= np.linalg.norm(v)
-    value, weights, done = 0.0, v[:1], 0
+    value, done = 0.0, 0
     for i in range(steps):
         basis[i], done = v, i + 1
         w: Floats = np.asarray(across @ (X @ v))
@@ -41,9 +42,8 @@ def largest_singular(X: Any) -> tuple[float, Floats]:
         last = done == steps or beside[i] <= ACCURATE * diagonal[:done].max()
         if last or done % LOOKED == 0:
             found, vectors = scipy.linalg.eigh_tridiagonal(diagonal[:done], beside[:i], select="i", select_range=(i, i))
-            value, weights = float(found[0]), np.asarray(vectors[:, 0], np.float64)
-            if last or beside[i] * abs(weights[-1]) <= ACCURATE * value:
+            value = float(found[0])
+            if last or beside[i] * abs(vectors[-1, 0]) <= ACCURATE * value:
                 break
         v = w / beside[i]
-    vector = basis[:done].T @ weights
-    return float(np.sqrt(max(0.0, value))), vector / np.linalg.norm(vector)
+    return float(np.sqrt(max(0.0, value)))

@@ -74,9 +74,7 @@ def test_norms_are_the_largest_singular_values_whatever_way_they_are_found(monke
 def test_lanczos_finds_the_largest_singular_value(seed: int, shape: tuple[int, int], share: float) -> None:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal(shape) * (rng.random(shape) < share)
-    value, vector = largest_singular(sp.csr_array(X))
-    assert value == pytest.approx(np.linalg.norm(X, 2), rel=1e-11, abs=1e-300)
-    assert np.linalg.norm(X @ vector) == pytest.approx(value, rel=1e-9, abs=1e-300)
+    assert largest_singular(sp.csr_array(X)) == pytest.approx(np.linalg.norm(X, 2), rel=1e-11, abs=1e-300)
 
 
 @settings(max_examples=60, deadline=None)
