@@ -140,13 +140,14 @@ def _written(
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     support, weights = decided.conflict
     certificate = certificate_of(session.checking.dataset, replace(face, support=support, weights=weights), empty)
-    (proved,) = session.checking([certificate])
+    checked = session.checking([certificate])
+    (proved,) = checked.answers
     check = proved if isinstance(proved, Check) else None
     if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
         check = None
     decision = Decision("stalled") if check is None else Decision("verdict", check.verdict)
     record = replace(blank(name, 1.0), passes=1.0, iterations=face.reads)
-    looks = int(face.kind != OVERLAP or bool(face.flat.shape[1])) + session.checking.last_reads
+    looks = int(face.kind != OVERLAP or bool(face.flat.shape[1])) + checked.reads
     outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
     result = result_of(session, job, outcome, why, surveyed.reads + outcome.reads, surveyed.positive)
     return result if folder is None else result.save(folder)

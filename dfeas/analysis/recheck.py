@@ -21,7 +21,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source, is_file, seen_as
 from dfeas.data.storage.layout import fingerprint, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, place, require_apart
-from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
+from dfeas.data.storage.readers import Buffers, Cost, Stop
 from dfeas.data.views import transformed
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import local_engine
@@ -263,9 +263,8 @@ def _later_range(
     dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
 ) -> list[Node[Tallies]]:
     """The checker's look at some blocks behind the first ``offset`` ones."""
-    look = checker_of(dataset, certificates[0]).look
-    here = ((index, offset + index) for index in unless_stopped(range(first, stop), stopped))
-    return nodes_of((index, look(dataset, block, block + 1, certificates)[0][2]) for index, block in here)
+    looked = checker_of(dataset, certificates[0]).look(dataset, range(offset + first, offset + stop), certificates, stopped)
+    return nodes_of((first + place, part) for place, part in looked)
 
 
 def _renewed(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats, Points
@@ -49,9 +48,11 @@ Inspections = tuple[SelectPartial, Shown | None]
 class Inspected(Scored):
     """A selection by a ``y`` that is looked at on the same read."""
 
-    y: Floats  # (dimension,) that of the selection
     pass_: Select
     look: Look
+
+    def scored_by(self) -> Floats:
+        return self.pass_.y
 
     def scan(self, block: Block) -> Inspections:
         """Select first: a look at points that are not separated is wasted."""
@@ -64,7 +65,7 @@ class Inspected(Scored):
         sides = block.sides
         if partial.low <= 0 or not block.size:
             return partial, None
-        return partial, self.look(block.start, block.points, np.asarray(sides.label if sides.codes is None else sides.codes))
+        return partial, self.look(block.start, block.points, sides.label if sides.codes is None else sides.codes)
 
     def merge(self, first: Inspections, second: Inspections) -> Inspections:
         """Both, and what is shown where all blocks were looked at."""
@@ -73,4 +74,4 @@ class Inspected(Scored):
 
     def finish(self, partial: Inspections) -> Seen:
         """The selection of all points, and what they showed."""
-        return Seen(self.y, self.pass_.finish(partial[0]), partial[1])
+        return Seen(self.pass_.y, self.pass_.finish(partial[0]), partial[1])

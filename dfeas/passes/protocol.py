@@ -60,7 +60,9 @@ class Scored(ABC):
 
     __slots__ = ()
 
-    y: Floats  # (dimension,)
+    @abstractmethod
+    def scored_by(self) -> Floats:
+        """The y (dimension,)."""
 
     @abstractmethod
     def scan_scored(self, block: Block, fast: Array) -> Any:
@@ -257,7 +259,7 @@ class OfClasses(Together):
 
     def scan(self, block: Block) -> tuple[Any, ...]:
         """All scores by one product, the rest class by class."""
-        ys = [part.y for each in self.passes for part in each.parts if isinstance(part, Scored)]
+        ys = [part.scored_by() for each in self.passes for part in each.parts if isinstance(part, Scored)]
         if len(ys) < 2 or not block.size:
             return tuple(each.scan(block) for each in self.passes)
         scores, partials = iter(block.unsigned_scores(ys)), []

@@ -56,6 +56,9 @@ class Select(Scored):
     quota: int
     raw: bool = False  # threshold, order and scores are those of the points as stored, l_j x_j'y, and not of unit columns
 
+    def scored_by(self) -> Floats:
+        return self.y
+
     def scan(self, block: Block) -> SelectPartial:
         """Select from one block: fast scores choose, scores in float64 by a fixed order of summation decide."""
         return self.scan_scored(block, block.fast_scores(in_precision(self.y, block.single)))

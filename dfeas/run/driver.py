@@ -16,7 +16,7 @@ from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Questi
 from dfeas.run.resources import Limits
 from dfeas.run.solver_thread import Abandoned
 from dfeas.run.task import BetweenReads, E, Task
-from dfeas.verify.certificate import Answer, Certificate
+from dfeas.verify.certificate import Certificate, Checked
 
 CHECKED_ENTRIES = 40_000_000
 """Entries of points that the checker may keep for certificates that are checked in one read."""
@@ -25,15 +25,11 @@ CHECKED_ENTRIES = 40_000_000
 class Verify(Protocol):
     """Checks certificates."""
 
-    def __call__(self, certificates: Sequence[Certificate]) -> list[Answer]:
-        """What is proved of each, or why it is refused; in one read for all of them where that can be."""
+    def __call__(self, certificates: Sequence[Certificate]) -> Checked:
+        """What is proved of each; in one read for all of them where that can be."""
 
     def reads(self, certificates: Sequence[Certificate]) -> float:
         """Reads that this takes, as a rule."""
-
-    @property
-    def last_reads(self) -> float:
-        """Reads that it took the last time."""
 
 
 Claim = tuple[Task[Any], str]
@@ -222,13 +218,12 @@ class _Loop:
     def _judge(self, batch: Sequence[tuple[Task[Any], Certificate]]) -> None:
         """Have some certificates checked in one read, which is counted for each."""
         certificates = [certificate for _, certificate in batch]
-        checks = self.verify(certificates)
-        taken = self.verify.last_reads
-        alone = [taken] if len(batch) == 1 else [self.verify.reads([certificate]) for certificate in certificates]
-        self.shared += sum(alone) - taken
+        checked = self.verify(certificates)
+        alone = [checked.reads] if len(batch) == 1 else [self.verify.reads([certificate]) for certificate in certificates]
+        self.shared += sum(alone) - checked.reads
         for (task, _), reads in zip(batch, alone, strict=True):
             task.reads += reads
-        for (task, certificate), check in zip(batch, checks, strict=True):
+        for (task, certificate), check in zip(batch, checked.answers, strict=True):
             task.judge(certificate, check, self.course.limits, self.now())
 
     def _entries(self, certificate: Certificate) -> int:

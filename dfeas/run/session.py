@@ -6,7 +6,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from dfeas.problem import ALL_POSITIVE, Problem, View, labels_by_path
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, engine_there, mark_of, with_transform
-from dfeas.verify.certificate import Answer, Certificate
+from dfeas.verify.certificate import Answer, Certificate, Checked
 from dfeas.verify.core import check_each, concluded, reads, sight
 from dfeas.verify.points import Sight
 
@@ -56,18 +56,10 @@ class Checking:
     function: Function | None = None  # of Python, that is the kernel
     shared: bool = False  # what passes read is what the checker would, so that it may look at the same bytes
     quick: bool = False  # of conflicts the blocks that they are in are read
-    taken: list[float] = field(default_factory=list)  # shares of the data, of each read of the last check
 
-    def __call__(self, certificates: Sequence[Certificate]) -> list[Answer]:
+    def __call__(self, certificates: Sequence[Certificate]) -> Checked:
         """Check certificates: one read for all of them, two with a kernel; of conflicts what they are in."""
-        self.taken.clear()
-        told = self.taken.append
-        return check_each(self.engine, self.dataset, certificates, self.function, quick=self.quick, told=told)
-
-    @property
-    def last_reads(self) -> float:
-        """Reads that the last check took."""
-        return sum(self.taken)
+        return check_each(self.engine, self.dataset, certificates, self.function, quick=self.quick)
 
     def reads(self, certificates: Sequence[Certificate]) -> float:
         """Reads that checking them takes, as a rule."""
@@ -242,8 +234,8 @@ def assemble_session(
         require_apart(out, source.path, *source.also)
     folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
-    same = plain is None or is_file(place(plain.path))
-    other = dataset.uncached() if same or plain is None else open_source(plain)
+    reread = None if plain is None or is_file(place(plain.path)) else plain
+    other = dataset.uncached() if reread is None else open_source(reread)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
@@ -268,7 +260,7 @@ def assemble_session(
     stack.callback(engine.close)
     stack.callback(second.close)
     # another reader has to give what the run's own gave of arrays that dfeas did not write
-    checking = Checking(second, other, function, same or dataset.header is not None, collection_of(dataset) is None)
+    checking = Checking(second, other, function, reread is None or dataset.header is not None, collection_of(dataset) is None)
     return Session(source, dataset, engine, checking, scratch, threads, workers, log, folder)
 
 

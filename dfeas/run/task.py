@@ -278,7 +278,7 @@ class VerdictTask(Task[Outcome]):
         if isinstance(question, Select) and self.inspector is not None and self.method.evidence(self.state).hopeful:
             certificate = self._separator(question.y)
             look = None if certificate is None else self.inspector.look(certificate)
-            question = question if look is None else Inspected(question.y, question, look)
+            question = question if look is None else Inspected(question, look)
         return self._of_labels(question)
 
     def tell(

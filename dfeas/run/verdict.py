@@ -77,12 +77,12 @@ class VerdictTarget:
             at, one = np.array([surveyed.zero]), np.ones(1)
             zero = Certificate("gordan", labelled.fingerprint, support=at, weights=one, kernel=job.kernel, view=labelled.view)
             certificates.append(zero)
-        outcomes = {}
-        for name, certificate, check in zip(job.names, certificates, session.checking(certificates), strict=True):
+        outcomes, checked = {}, session.checking(certificates)
+        for name, certificate, check in zip(job.names, certificates, checked.answers, strict=True):
             if isinstance(check, CheckFailedError):
                 raise check
-            method, taken = job.methods[0] if job.classes else name, session.checking.last_reads
-            outcomes[name] = without_a_pass(method, certificate, check, taken)
+            method = job.methods[0] if job.classes else name
+            outcomes[name] = without_a_pass(method, certificate, check, checked.reads)
         return outcomes
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[VerdictTask]:

@@ -200,7 +200,7 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
     """
     if chosen is not None:
         assert data.expected is not None, "blocks are chosen where it is known what all should be"
-        every = np.ascontiguousarray(data.expected[:, :2], "<u4")
+        every = np.array(data.expected[:, :2], "<u4")
         every[list(chosen)] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
         checksums = every.tobytes()
     dtype = (data.stored or data).dtype.name
@@ -314,6 +314,31 @@ def nodes_of(parts: Iterable[tuple[int, P]]) -> list[Node[P]]:
     for index, part in parts:
         joined(nodes, (0, index, part))
     return nodes
+
+
+Parts = Iterator[tuple[int, P]]
+"""What each of some blocks showed, with its place among these."""
+
+
+class Looks(Protocol):
+    """Looks at blocks for certificates. Picklable."""
+
+    def look(self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None) -> Parts[Any]:
+        """What each of some blocks shows of all of them."""
+
+
+def look_at(
+    data: Data,
+    first: int,
+    stop: int,
+    looker: Looks,
+    certificates: Sequence[Certificate],
+    chosen: Sequence[int] | None,
+    stopped: Stop | None = None,
+) -> list[Node[Any]]:
+    """What blocks first .. stop-1, of all or of the chosen ones, show of certificates."""
+    indices = range(first, stop) if chosen is None else chosen[first:stop]
+    return nodes_of((first + place, part) for place, part in looker.look(data, indices, certificates, stopped))
 
 
 def whole(ranges: Iterable[list[Node[P]]]) -> P:

@@ -234,6 +234,14 @@ Answer = Check | CheckFailedError
 """What was proved, or why nothing was."""
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was proved of some certificates."""
+
+    answers: list[Answer]  # of each, in their order
+    reads: float  # of the data that this took, in all
+
+
 def attempt(prove: Callable[..., T], *words: Any) -> T | CheckFailedError:
     """What it proves; what it raises for want of a proof is an answer, too."""
     try:

@@ -20,7 +20,7 @@ from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import NORMS, UP, U, gamma, longest
-from dfeas.verify.blocks import WRONG, Block, Data, Node, Tallies, Tally, blocks, nodes_of, require_support
+from dfeas.verify.blocks import WRONG, Block, Data, Parts, Tallies, Tally, blocks, look_at, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.cone_interior import DEEP, WIDEST, InteriorTally, is_balanced, looked_at
 from dfeas.verify.cone_rows import ConeRows, Dense, Stored, least_proved, unit
@@ -100,14 +100,8 @@ class Cones:
         return 0
 
     def look(
-        self,
-        data: Data,
-        first: int,
-        stop: int,
-        certificates: Sequence[Certificate],
-        chosen: Sequence[int] | None = None,
-        stopped: Stop | None = None,
-    ) -> list[Node[Tallies]]:
+        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
+    ) -> Parts[Tallies]:
         known = [np.inf] * len(certificates)  # the least margins so far
 
         def looked(block: Block) -> Tallies:
@@ -124,7 +118,7 @@ class Cones:
                     _look_at_weights(tally, cones, block, certificate)
             return shown
 
-        return nodes_of((first + place, looked(block)) for place, block in blocks(data, range(first, stop), stopped))
+        return ((place, looked(block)) for place, block in blocks(data, indices, stopped))
 
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
@@ -133,7 +127,7 @@ class Cones:
         for tally, each in zip(part.tallies, certificates, strict=True):
             answers.append(attempt(_separator if each.kind == "separator" else _weights, tally, data))
             if each.kind == "gordan" and _may_be_balanced(tally, data):
-                closer = read(Inside(DEEP * tally.inside).look, [each]).tallies[0]
+                closer = read(look_at, Inside(DEEP * tally.inside), [each], None).tallies[0]
                 if is_balanced(closer, _residual(tally, data)[0]):
                     answers[-1] = _balanced(tally, data)
         return answers
@@ -299,9 +293,9 @@ class Inside:
     level: float
 
     def look(
-        self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
-    ) -> list[Node[Tallies]]:
-        """What blocks first .. stop-1 show of each."""
+        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
+    ) -> Parts[Tallies]:
+        """What each block shows."""
 
         def looked(block: Block) -> Tallies:
             cones, shown = _cones(block.label, f"{data.where}: block {block.index}"), Tallies(block.checksums, [])
@@ -312,7 +306,7 @@ class Inside:
                 shown.tallies.append(tally)
             return shown
 
-        return nodes_of((first + place, looked(block)) for place, block in blocks(data, range(first, stop), stopped))
+        return ((place, looked(block)) for place, block in blocks(data, indices, stopped))
 
 
 def _weights(tally: ConeTally, data: Data) -> Check:

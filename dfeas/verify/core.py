@@ -14,17 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError
-from dfeas.verify.blocks import Data, Maps, Node, Tallies, Translated, compare, require_features, share, whole
-from dfeas.verify.certificate import Answer, Certificate, Check, attempt
+from dfeas.verify.blocks import Data, Looks, Maps, Tallies, Translated, compare, look_at, require_features, share, whole
+from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt
 from dfeas.verify.cones import Cones
 from dfeas.verify.kernel import Kernels
 from dfeas.verify.kernel_bounds import Function, Kernel
 from dfeas.verify.points import Points, Sight
 
 
-class Checker(Protocol):
+class Checker(Looks, Protocol):
     """How certificates of one kind are proved."""
 
     def require(self, certificate: Certificate, data: Data) -> None:
@@ -35,17 +34,6 @@ class Checker(Protocol):
 
     def more(self, certificates: Sequence[Certificate]) -> int:
         """Reads of all blocks after the first look."""
-
-    def look(
-        self,
-        data: Data,
-        first: int,
-        stop: int,
-        certificates: Sequence[Certificate],
-        chosen: Sequence[int] | None = None,
-        stopped: Stop | None = None,
-    ) -> list[Node[Any]]:
-        """What blocks first .. stop-1, of all or of the chosen ones, show of each."""
 
     def conclude(self, part: Any, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
         """What all blocks show of each, or why that proves nothing; ``read`` has them looked at again, in another way.
@@ -86,19 +74,19 @@ def check_each(
     function: Function | None = None,
     *,
     quick: bool = False,
-    told: Callable[[float], None] = lambda share: None,
-) -> list[Answer]:
+) -> Checked:
     """Prove certificates on all of the data: one read for all of them, two with a kernel; ``quick`` reads the blocks of
-    conflicts only, and takes it that all others are what they should be. Of each read its share of the data is ``told``.
+    conflicts only, and takes it that all others are what they should be.
 
     Where labels are codes of classes, each certificate says which class is meant. Raises CorruptDataError when the data is not
     what one was made for, BadInputError when its kernel is a ``function`` that is not given.
     """
     answers: dict[int, Answer] = {}
+    shares: list[float] = []
     for checker, places in _groups(data, certificates, function):
         some = [certificates[place] for place in places]
-        answers |= zip(places, _proved(engine, data, checker, some, quick, told), strict=True)
-    return [answers[place] for place in range(len(certificates))]
+        answers |= zip(places, _proved(engine, data, checker, some, quick, shares.append), strict=True)
+    return Checked([answers[place] for place in range(len(certificates))], sum(shares))
 
 
 def reads(data: Data, certificates: Sequence[Certificate], function: Function | None = None, *, quick: bool = False) -> float:
@@ -111,6 +99,7 @@ def reads(data: Data, certificates: Sequence[Certificate], function: Function | 
 
 
 Told = Callable[[float], None]
+"""Takes the share of the data that a read reads."""
 
 
 def _proved(
@@ -143,7 +132,8 @@ def _together(
         return part
 
     chosen = checker.chosen(certificates, data) if quick else None
-    answers = checker.conclude(read(checker.look, certificates, chosen, chosen=chosen), certificates, data, read)
+    first = read(look_at, checker, certificates, chosen, chosen=chosen)
+    answers = checker.conclude(first, certificates, data, read)
     looked = round(share(data, None if checker.more(certificates) else chosen) * data.n)
     return [replace(answer, points_read=looked) if isinstance(answer, Check) else answer for answer in answers]
 
@@ -152,7 +142,7 @@ def check(
     engine: Maps, data: Data, certificate: Certificate, function: Function | None = None, *, quick: bool = False
 ) -> Check:
     """One certificate. Raises CheckFailedError when it does not prove what it claims, and what ``check_each`` does."""
-    (answer,) = check_each(engine, data, [certificate], function, quick=quick)
+    (answer,) = check_each(engine, data, [certificate], function, quick=quick).answers
     if isinstance(answer, CheckFailedError):
         raise answer
     return answer

@@ -30,11 +30,11 @@ from dfeas.verify.blocks import (
     WRONG,
     Block,
     Data,
-    Node,
+    Parts,
     blocks,
     blocks_of,
     code_of,
-    nodes_of,
+    look_at,
     require_signs,
     require_support,
     signs_of,
@@ -68,6 +68,28 @@ class Expansions:
         rows = np.flatnonzero(self.amounts[:, columns].any(axis=1))
         codes = tuple(self.codes[column] for column in columns)
         return Expansions(self.kernel, self.index[rows], self.points[rows], self.amounts[rows][:, columns], codes)
+
+    def look(
+        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
+    ) -> Parts[Scored]:
+        """Scores all points: the kernel is evaluated once for all sums."""
+        columns = self.amounts.shape[1]
+        size = max(1, TILE_BYTES // (8 * len(self.amounts)))
+
+        def scored(block: Block) -> Scored:
+            part = Scored(block.checksums, np.full(columns, math.inf), [[] for _ in range(columns)])
+            signs = np.column_stack([signs_of(block.label, code) for code in self.codes])
+            for begin in range(0, block.points.shape[0], size):
+                rows, start = slice(begin, begin + size), block.start + begin
+                shown, support = proved(self, block.points[rows].astype(np.float64, copy=False), signs[rows], start)
+                part.support.append(support)
+                np.minimum(part.least, shown.min(axis=0), out=part.least)
+                for row, column in np.argwhere(~(shown > 0)):
+                    if len(part.wrong[column]) < WRONG:
+                        part.wrong[column].append(start + int(row))
+            return part
+
+        return ((place, scored(block)) for place, block in blocks(data, indices, stopped))
 
 
 def lengths(expansions: Expansions, scores: Floats, errors: Floats, share: float) -> Floats:
@@ -196,14 +218,8 @@ class Kernels:
         return int(any(certificate.kind != "gordan" for certificate in certificates))
 
     def look(
-        self,
-        data: Data,
-        first: int,
-        stop: int,
-        certificates: Sequence[Certificate],
-        chosen: Sequence[int] | None = None,
-        stopped: Stop | None = None,
-    ) -> list[Node[Gathered]]:
+        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
+    ) -> Parts[Gathered]:
         """Gathers the points that are weighed."""
         width = data.m if data.entries is None else data.entries.count / data.n + 1
         if len(certificates) > 1 and sum(len(each.support) for each in certificates) * width > ENTRIES:
@@ -215,8 +231,7 @@ class Kernels:
             rows = support[low:high] - block.start
             return Gathered(block.checksums, [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
 
-        indices = range(first, stop) if chosen is None else chosen[first:stop]
-        return nodes_of((first + place, gathered(block)) for place, block in blocks(data, indices, stopped))
+        return ((place, gathered(block)) for place, block in blocks(data, indices, stopped))
 
     def conclude(
         self, part: Gathered, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
@@ -226,7 +241,7 @@ class Kernels:
         separators = [column for column, certificate in enumerate(certificates) if certificate.kind != "gordan"]
         if separators:
             some = sums.some(separators)
-            scored = read(score, some)
+            scored = read(look_at, some, certificates, None)
             scores, errors = (np.concatenate([each[i] for each in scored.support]) for i in (0, 1))
             sizes = lengths(some, scores, errors, SHARP)
             answers = {each: attempt(_separator, self.kernel, scored, i, sizes[i], data.n) for i, each in enumerate(separators)}
@@ -252,27 +267,6 @@ class Kernels:
 
 def _union(certificates: Sequence[Certificate]) -> Indices:
     return np.unique(np.concatenate([certificate.support for certificate in certificates]))
-
-
-def score(data: Data, first: int, stop: int, expansions: Expansions, stopped: Stop | None = None) -> list[Node[Scored]]:
-    """What some blocks show: the kernel is evaluated once for all sums."""
-    columns = expansions.amounts.shape[1]
-    size = max(1, TILE_BYTES // (8 * len(expansions.amounts)))
-
-    def scored(block: Block) -> Scored:
-        part = Scored(block.checksums, np.full(columns, math.inf), [[] for _ in range(columns)])
-        signs = np.column_stack([signs_of(block.label, code) for code in expansions.codes])
-        for begin in range(0, block.points.shape[0], size):
-            rows, start = slice(begin, begin + size), block.start + begin
-            shown, support = proved(expansions, block.points[rows].astype(np.float64, copy=False), signs[rows], start)
-            part.support.append(support)
-            np.minimum(part.least, shown.min(axis=0), out=part.least)
-            for row, column in np.argwhere(~(shown > 0)):
-                if len(part.wrong[column]) < WRONG:
-                    part.wrong[column].append(start + int(row))
-        return part
-
-    return nodes_of((first + place, scored(block)) for place, block in blocks(data, range(first, stop), stopped))
 
 
 def _separator(kernel: Kernel, scored: Scored, place: int, length: float, n: int) -> Check:

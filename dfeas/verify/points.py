@@ -34,14 +34,13 @@ from dfeas.verify.blocks import (
     WRONG,
     Block,
     Data,
-    Node,
+    Parts,
     Tallies,
     Tally,
     blocks,
     blocks_of,
     checksums_of,
     code_of,
-    nodes_of,
     point_of,
     require_signs,
     require_support,
@@ -170,18 +169,11 @@ class Points:
         return 0
 
     def look(
-        self,
-        data: Data,
-        first: int,
-        stop: int,
-        certificates: Sequence[Certificate],
-        chosen: Sequence[int] | None = None,
-        stopped: Stop | None = None,
-    ) -> list[Node[Tallies]]:
+        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
+    ) -> Parts[Tallies]:
         sight, known = Sight.of(data, certificates), [math.inf] * len(certificates)
-        indices = range(first, stop) if chosen is None else chosen[first:stop]
         read = blocks(data, indices, stopped, (data.stored or data).points)
-        return nodes_of((first + place, sight.look(block, known)) for place, block in read)
+        return ((place, sight.look(block, known)) for place, block in read)
 
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]

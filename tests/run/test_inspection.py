@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.sparse import csr_array
 
 import dfeas
+from dfeas.cli.main import commands
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers, Cost
@@ -53,7 +55,7 @@ def inspected(path: Path, y: Floats, **seen: Any) -> tuple[Any, Certificate, Any
     certificate = Certificate("separator", dataset.fingerprint, y, view=dataset.view)
     look = sight(dataset, certificate)
     assert look is not None
-    question = Inspected(y, Select(y, 0.5, 50, 10), look)
+    question = Inspected(Select(y, 0.5, 50, 10), look)
     engine = LocalEngine(dataset, 2)
     found = engine.run(question)
     engine.close()
@@ -86,7 +88,7 @@ def test_any_cut_of_the_blocks_shows_the_same(separable: Callable[..., tuple[Pat
     found, certificate, dataset = inspected(path, y)
     look = sight(dataset, certificate)
     assert look is not None
-    question = Inspected(y, Select(y, 0.5, 50, 10), look)
+    question = Inspected(Select(y, 0.5, 50, 10), look)
     for edges in ([0, 10], [0, 1, 10], [0, 3, 4, 7, 10]):
         ranges = pairwise(min(edge, dataset.blocks) for edge in edges)
         tree = Tree(question)
@@ -183,6 +185,20 @@ def test_a_conflict_is_checked_from_its_blocks(conflicting: Path, tmp_path: Path
     assert replace(quick, points_read=4000) == whole
     assert "all 4000 points" in str(whole)
     assert f"{ROWS * len(blocks)} of 4000 points" in str(quick)
+    for words, said in ((["--quick"], str(quick)), ([], str(whole))):
+        done = CliRunner().invoke(commands, ["verify", str(tmp_path / "run"), *words])
+        assert done.exit_code == 0, done.output
+        assert said.splitlines()[-1] in done.stdout
+
+
+def test_a_quick_check_leaves_what_is_expected_as_it_is(conflicting: Path) -> None:
+    dataset = open_source(Source(str(conflicting)))
+    certificate = Certificate("gordan", dataset.fingerprint, support=np.array([5, 205]), weights=np.full(2, 0.5))
+    wrong = np.zeros((dataset.blocks, 2), "<u4")  # two numbers a block, as of data without norms
+    foreign = replace(dataset, expected=wrong)
+    with pytest.raises(CorruptDataError):
+        check(LocalEngine(dataset, 1), foreign, certificate, quick=True)
+    assert not wrong.any()
 
 
 def test_only_a_whole_check_sees_damage_beside_a_conflict(conflicting: Path, tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_blocks_of_short_rows_are_small_and_their_scores_are_projected(tmp_path:
     scanned = tracemalloc.get_traced_memory()[1] - before
     certificate = Certificate("separator", dataset.fingerprint, np.ones(1))
     tracemalloc.reset_peak()
-    CheckedPoints().look(dataset, 0, 1, [certificate])
+    list(CheckedPoints().look(dataset, range(1), [certificate], None))
     looked = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     assert max(scanned, looked) <= thread_bytes(dataset) <= 40 << 20

@@ -21,7 +21,7 @@ from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Record
 from dfeas.run.verdict import bracket
-from dfeas.verify.certificate import Certificate, Check
+from dfeas.verify.certificate import Answer, Certificate, Check, Checked
 
 ENDS = [0.0, -0.0, 5e-324, 1e-310, 1e-18, 1e-9, 0.5, 1.0, 1e308, -1.0, math.inf, -math.inf, math.nan]
 END = st.sampled_from(ENDS) | st.floats()
@@ -65,13 +65,11 @@ class Checker:
     most: int
     seen: list[str] = field(default_factory=list)
 
-    last_reads = 1.0
-
     def reads(self, certificates: Sequence[Certificate]) -> float:
         return 1.0
 
-    def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        answers: list[Check | CheckFailedError] = []
+    def __call__(self, certificates: Sequence[Certificate]) -> Checked:
+        answers: list[Answer] = []
         for certificate in certificates:
             upper = self.answers[len(self.seen) % len(self.answers)]
             self.seen.append(certificate.kind)
@@ -82,7 +80,7 @@ class Checker:
                 answers.append(Check("feasible", "rigorous", 1e-3, 1.0, 2, 0, "fine"))
             else:
                 answers.append(Check("eps-infeasible", "rigorous", -1.0, upper, 2, 0, "fine"))
-        return answers
+        return Checked(answers, 1.0)
 
 
 LANE = st.tuples(st.lists(st.tuples(END, END), min_size=1, max_size=6), st.booleans(), st.booleans())

@@ -273,8 +273,9 @@ def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Ca
     if isinstance(face, str):
         return outcome
     better = certificate_of(dataset, face, near)
-    (proved,) = session.checking([better])
-    reads = outcome.reads + face.reads + session.checking.last_reads
+    checked = session.checking([better])
+    (proved,) = checked.answers
+    reads = outcome.reads + face.reads + checked.reads
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
         return replace(outcome, reads=reads)
     tolerance = request.margin_tolerance
