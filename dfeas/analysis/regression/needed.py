@@ -1,7 +1,8 @@
 """Which terms a separation needs: each is left out, in their order, that the others can do without. Guesses in float64.
 
 A direction of fewer features separates the same points when it is positive on those beyond the hyperplane, and zero on the
-others: among the directions across these, the point nearest to zero in the hull of those beyond is not zero.
+others: among the directions across these, the point nearest to zero in the hull of those beyond is not zero. Few points decide
+that, and mostly those that did so for the features before.
 """
 
 from __future__ import annotations
@@ -44,37 +45,68 @@ class Separable:
             return None
         return cls(even.points[beyond], span(even.points[~beyond]))
 
-    def by(self, places: Places) -> bool:
-        """Whether directions of these features do. Raises DoubtError where float64 cannot tell."""
+    def by(self, places: Places, few: Places) -> tuple[bool, Places]:
+        """Whether directions of these features do, and few of the points beyond that decide it; first tried are such ``few``.
+
+        Raises DoubtError where float64 cannot tell.
+        """
         across = _across(self.on[:, places])
         some = self.beyond[:, places] @ across
         length = np.linalg.norm(some, axis=1)
         if not across.shape[1] or (length < APART).any():
-            return False
-        x = nearest(some / length[:, None])
-        if x is None:
-            raise DoubtError
-        apart = float(np.linalg.norm((some / length[:, None]).T @ x))
-        if ROUNDING < apart < SURE:
-            raise DoubtError
-        return apart >= SURE
+            return False, few
+        return _parted(some / length[:, None], few)
 
     def needed(self, terms: Sequence[Places], stop: Callable[[], bool]) -> list[int] | None:
         """Which terms, by their places, are left when each is left out that need not be; None where float64 cannot tell, or
         ``stop`` said so.
         """
         kept, left = np.arange(self.on.shape[1]), list(range(len(terms)))
+        few = np.arange(0)
         try:
             for number, term in enumerate(terms):
                 if stop():
                     return None
                 fewer = np.setdiff1d(kept, term)
-                if len(left) > 1 and self.by(fewer):
-                    kept = fewer
-                    left.remove(number)
+                if len(left) > 1:
+                    spare, few = self.by(fewer, few)
+                    if spare:
+                        kept = fewer
+                        left.remove(number)
         except DoubtError:
             return None
         return left
+
+
+def _parted(points: Floats, few: Places) -> tuple[bool, Places]:
+    """Whether all points (s, d) of length one are on one side of a hyperplane, and few of them that decide it: of those that
+    are looked at, the point nearest to zero in their hull is zero, or has all points on its side.
+
+    The lowest of the others are looked at next, those first that a first guess has lowest. Raises DoubtError.
+    """
+    most = 2 * (points.shape[1] + 1)
+    if not len(few):
+        few = _lowest(points @ points.mean(axis=0), most)
+    while True:
+        x = nearest(points[few])
+        if x is None:
+            raise DoubtError
+        near = points[few].T @ x / x.sum()
+        apart = float(np.linalg.norm(near))
+        if apart <= ROUNDING:
+            return False, few
+        score = points @ near / apart
+        if score.min() >= SURE:
+            return True, few
+        others = np.setdiff1d(np.flatnonzero(score < apart * (1 - ROUNDING)), few)
+        if apart < SURE or not len(others):
+            raise DoubtError
+        few = np.concatenate([few[x > 0], others[_lowest(score[others], most)]])
+
+
+def _lowest(score: Floats, most: int) -> Places:
+    """Places of at most so many of the lowest scores."""
+    return np.argpartition(score, most)[:most] if len(score) > most else np.arange(len(score))
 
 
 def _across(rows: Floats) -> Floats:
