@@ -18,6 +18,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import DirectReader
+from dfeas.data.storage.shards import Files, ShardReader
 from dfeas.data.views import transformed
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.s3 import serving
@@ -117,6 +118,14 @@ class TestShards(ReaderTests):
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         return open_source(Source(stored(folder, dense(), folder, SHARD), direct=self.direct)), dense()
+
+
+class TestShardsPastThePageCache(TestShards):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        dataset, written = super().opened(folder)
+        assert isinstance(dataset.points, ShardReader)
+        past = replace(dataset.points, folder=Files(folder / "data" / "X", past_cache=True))
+        return replace(dataset, points=past), written
 
 
 class TestShardsThroughZarr(TestShards):

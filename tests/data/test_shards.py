@@ -29,8 +29,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
-from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.storage.shards import ShardReader
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
+from dfeas.data.storage.shards import Files, Form, ShardReader, read_index
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.shards import SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -320,6 +320,29 @@ def test_users_shards_are_read_as_they_are(tmp_path: Path, location: Any, index:
     file.write_bytes(whole)
     with pytest.raises(CorruptDataError, match="chunk 2 of X is damaged"):
         read_all(open_source(Source(str(tmp_path / "x"), str(tmp_path / "y.npy"))))
+
+
+@pytest.mark.parametrize("n", [20_000, 23_456])
+def test_large_chunks_begin_with_a_page_and_are_read_past_the_page_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    X, label = points(n, 20)
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=5000, shard="1MB")
+    folder = tmp_path / "data" / "X"
+    for shard, chunks in enumerate([2] * (n // 10_000) + [1] * (n > 20_000)):
+        form = Form.of(zarr.open_array(folder, mode="r"), folder)
+        assert form is not None
+        offsets = read_index(Files(folder), f"c.{shard}.0", form, (shard, 0), "chunks").offsets[:chunks]
+        assert (offsets % PAGE_BYTES == 0).all()
+    assert np.array_equal(zarr.open_array(folder, mode="r")[:], X)
+    monkeypatch.setattr("dfeas.data.storage.zarr_arrays.cacheable_bytes", lambda: 1000)
+    dataset = open_source(Source(str(tmp_path / "data")))
+    assert isinstance(dataset.points, ShardReader)
+    assert not dataset.points.overlaps
+    assert np.array_equal(read_all(dataset), X)
+    (folder / "c.1.0").write_bytes((folder / "c.1.0").read_bytes()[:-5000])
+    with pytest.raises(CorruptDataError, match="index of the shard is damaged"):
+        read_all(open_source(Source(str(tmp_path / "data"))))
 
 
 def test_chunks_that_cut_rows_go_through_zarr(tmp_path: Path) -> None:

@@ -270,6 +270,7 @@ class Objects:
     kept: KeptBlocks | None = None
 
     distant = True
+    overlaps = False
 
     def where(self, name: str) -> str:
         return f"{self.tags.folder}/{name}"

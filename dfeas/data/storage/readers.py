@@ -116,6 +116,11 @@ def fill(descriptor: int, buffer: NDArray[np.uint8], offset: int = 0) -> int:
     return done
 
 
+def in_pages(size: int) -> int:
+    """Bytes of the whole pages that so many take."""
+    return -(-size // PAGE_BYTES) * PAGE_BYTES
+
+
 def cacheable_bytes() -> int:
     """What the page cache can hold: memory that is free or may be freed, within what this container may have."""
     limits = [int(psutil.virtual_memory().available)]
@@ -125,8 +130,8 @@ def cacheable_bytes() -> int:
     return min(limits)
 
 
-def past_page_cache(path: str, buffer: NDArray[np.uint8]) -> int:
-    """Read a file from its beginning on into whole pages, past the page cache; returns the bytes that came, maybe none.
+def past_page_cache(path: str, buffer: NDArray[np.uint8], offset: int = 0) -> int:
+    """Read a file from a page on into whole pages, past the page cache; returns the bytes that came, maybe none.
 
     The kernel neither looks for room in memory nor copies: of data that memory cannot hold that is most of its work.
     """
@@ -135,7 +140,7 @@ def past_page_cache(path: str, buffer: NDArray[np.uint8]) -> int:
         with suppress(OSError):  # not on this storage; or the read through the page cache will say what is wrong
             descriptor = os.open(path, os.O_RDONLY | direct)
             try:
-                got: int = os.preadv(descriptor, [buffer.data], 0)
+                got: int = os.preadv(descriptor, [buffer.data], offset)
                 return got
             finally:
                 os.close(descriptor)
@@ -206,8 +211,7 @@ class DirectReader:
         rows = min(self.block_rows, self.n - index * self.block_rows)
         wanted, path, done = rows * (size // self.block_rows), self._path(index), 0
         if self.past_cache:
-            pages = -(-(size + self.trailer) // PAGE_BYTES)
-            done = min(wanted, past_page_cache(path, buffers.take(self.name, pages * PAGE_BYTES)))
+            done = min(wanted, past_page_cache(path, buffers.take(self.name, in_pages(size + self.trailer))))
         buffer = buffers.take(self.name, wanted)
         read_chunk(path, done, buffer[done:], size + self.trailer, f"chunk {index} of {self.name}")
         return buffer.view(self.dtype).reshape(rows, *self.row)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import BINARY, COUNT, conform
-from dfeas.data.storage.readers import AnyArray, Buffers, advise_chunk, fill, stamp_of
+from dfeas.data.storage.readers import PAGE_BYTES, AnyArray, Buffers, advise_chunk, fill, in_pages, past_page_cache, stamp_of
 from dfeas.errors import BadInputError, CorruptDataError
 
 CODEC = "sharding_indexed"
@@ -126,6 +126,10 @@ class Folder(Protocol):
 
     distant: bool
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether ``advise`` alone makes reading overlap with work."""
+
     def where(self, name: str) -> str:
         """How messages call one."""
 
@@ -148,7 +152,13 @@ class Files:
     """Those of a folder of this machine."""
 
     folder: Path
+    past_cache: bool = False  # whether chunks are read past the page cache, which cannot hold all of them
+
     distant = False
+
+    @property
+    def overlaps(self) -> bool:
+        return not self.past_cache
 
     def where(self, name: str) -> str:
         return f"{self.folder}/{name}"
@@ -157,12 +167,15 @@ class Files:
         return stamp_of(self.where(name))
 
     def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
-        path, buffer = self.where(name), take(size)
+        path, direct = self.where(name), self.past_cache and first >= 0 and first % PAGE_BYTES == 0
+        pages = take(in_pages(size) if direct else size)
+        buffer, done = pages[:size], min(size, past_page_cache(path, pages, first)) if direct else 0
         try:
             descriptor = os.open(path, os.O_RDONLY | BINARY)
             try:
                 status = os.fstat(descriptor)
-                done = fill(descriptor, buffer, first if first >= 0 else max(0, status.st_size + first))
+                first = first if first >= 0 else max(0, status.st_size + first)
+                done += fill(descriptor, buffer[done:], first + done)
             finally:
                 os.close(descriptor)
         except FileNotFoundError:
@@ -173,7 +186,8 @@ class Files:
         return Got(buffer[:done], status.st_size, mark)
 
     def advise(self, name: str, first: int, size: int) -> None:
-        advise_chunk(self.where(name), first, size)
+        if not self.past_cache:
+            advise_chunk(self.where(name), first, size)
 
 
 class Index(NamedTuple):
@@ -265,7 +279,7 @@ class ShardReader:
 
     @property
     def overlaps(self) -> bool:
-        return not self.folder.distant
+        return self.folder.overlaps
 
     @property
     def distant(self) -> bool:
@@ -338,7 +352,7 @@ class ShardReader:
             raise CorruptDataError(f"{where}: {text}; restore or write it again")
 
     def advise(self, index: int) -> None:
-        if self.folder.distant or index * self.form.chunk[0] >= self.form.shape[0]:
+        if not self.overlaps or index * self.form.chunk[0] >= self.form.shape[0]:
             return
         shard, place = divmod(index, self.form.chunks)
         with contextlib.suppress(CorruptDataError):  # the read itself will say what is wrong

@@ -166,10 +166,10 @@ def require_whole(array: Any, path: Place | str) -> None:
     require_chunks_in(_folder(folder), array, form)
 
 
-def _folder(path: Place, cache_dir: str = "") -> Folder:
-    """What shards lie in; those of an object store may be kept in ``cache_dir``."""
+def _folder(path: Place, cache_dir: str = "", past_cache: bool = False) -> Folder:
+    """What shards lie in; those of an object store may be kept in ``cache_dir``, files read ``past_cache`` of pages."""
     if isinstance(path, Path):
-        return Files(path)
+        return Files(path, past_cache)
     from dfeas.data.storage.object_readers import KeptBlocks, Objects, Tags
 
     return Objects(Tags(path), KeptBlocks.at(cache_dir) if cache_dir else None)
@@ -203,14 +203,14 @@ def direct_reader(
 
     It ``checks`` what lies in shards where that has no checksums but those of zarr.
     """
-    form = Form.of(array, path)
+    form, past_cache = Form.of(array, path), array.nbytes > cacheable_bytes()
     if form is not None:
-        return _shard_reader(name, _folder(path, cache_dir), array, form, block_rows, checks)
+        return _shard_reader(name, _folder(path, cache_dir, past_cache), array, form, block_rows, checks)
     chunks = plain_chunks(array, block_rows)
     if chunks is None:
         return None
     if isinstance(path, Path):
-        return DirectReader(name, path, *chunks, past_cache=array.nbytes > cacheable_bytes())
+        return DirectReader(name, path, *chunks, past_cache=past_cache)
     from dfeas.data.storage.object_readers import Ahead, KeptBlocks, ObjectReader, Tags
 
     kept = KeptBlocks.at(cache_dir) if cache_dir else None

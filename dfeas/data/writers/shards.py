@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import naming
 from dfeas.data.storage.places import Place, speaking
+from dfeas.data.storage.readers import PAGE_BYTES, in_pages
 from dfeas.data.storage.shards import ABSENT, CRC, ENTRY
 from dfeas.errors import UsageError
 from dfeas.settings import parse_bytes
@@ -32,6 +33,9 @@ SHARD_BYTES = 10**9
 
 SHARDED_ABOVE = 10 * 10**9
 """Bytes of points from which on they are stored in shards, unless something else is asked for."""
+
+PAGED = 64
+"""Pages of a chunk from which on it begins with a page of its file: so it can be read past the page cache, into place."""
 
 PART_BYTES = 8 << 20
 PARTS = 4
@@ -115,10 +119,11 @@ def sealed(table: NDArray[np.uint64]) -> bytes:
 
 
 class _BegunFile:
-    """Chunk i of the shard lies behind i others."""
+    """Chunk i of the shard lies behind i others; larger ones begin with a page."""
 
     def __init__(self, where: Path, folder: Path, chunks: int, size: int) -> None:
         self._where, self._size = where, size
+        self._apart = in_pages(size) if size >= PAGED * PAGE_BYTES else size
         self._part = folder / f".{uuid.uuid4().hex}.part"
         self._written = np.zeros(chunks, np.bool_)
         self._lock = Lock()
@@ -127,7 +132,7 @@ class _BegunFile:
 
     def put(self, place: int, parts: Iterable[Any]) -> bool:
         with naming(self._where), self._part.open("r+b") as file:
-            file.seek(place * self._size)
+            file.seek(place * self._apart)
             for part in parts:
                 file.write(part)
         with self._lock:
@@ -135,7 +140,7 @@ class _BegunFile:
             return bool(self._written.all())
 
     def finish(self) -> None:
-        places = np.arange(len(self._written), dtype=np.uint64) * np.uint64(self._size)
+        places = np.arange(len(self._written), dtype=np.uint64) * np.uint64(self._apart)
         table = np.stack([places, np.full(len(places), self._size, np.uint64)], axis=1)
         table[~self._written] = ABSENT
         with naming(self._where), self._part.open("r+b") as file:
