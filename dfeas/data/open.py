@@ -18,11 +18,12 @@ from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import ATTRIBUTE, Header, fingerprint, looks_like_dataset, require_complete, seal
 from dfeas.data.storage.places import Place, place, speaking
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
-from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader
+from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader, EntryShards
 from dfeas.data.storage.zarr_arrays import (
     check_codecs,
     check_shape,
     direct_reader,
+    entry_shards,
     open_array,
     open_labels,
     open_node,
@@ -65,8 +66,13 @@ def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.
 def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[str, ...]) -> EntryReader:
     """A reader of one array of entries. Raises CorruptDataError when it has another type, or chunks that are not plain."""
     array = arrays[name]
+    if array.dtype.name not in dtypes or array.chunks[0] < 1:
+        raise _broken(path)
+    shards = entry_shards(name, path / name, array)
+    if shards is not None:
+        return EntryShards(shards)
     plain = plain_chunks(array, array.chunks[0])
-    if plain is None or array.dtype.name not in dtypes or array.chunks[0] < 1:
+    if plain is None:
         raise _broken(path)
     if isinstance(path, Path):
         return EntryFiles(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)

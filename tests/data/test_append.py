@@ -54,7 +54,10 @@ def test_an_appended_dataset_is_one_ingest_of_all(
     assert dfeas.append(tmp_path / "data") == whole
 
 
-@pytest.mark.parametrize("stored", [{}, {"sparse": True}, {"shard": 3 * (128 * 5 * 4 + 4)}], ids=["dense", "sparse", "shards"])
+STORED: list[dict[str, Any]] = [{}, {"sparse": True}, {"shard": 3 * (128 * 5 * 4 + 4)}, {"sparse": True, "shard": 10**8}]
+
+
+@pytest.mark.parametrize("stored", STORED, ids=["dense", "sparse", "shards", "sparse shards"])
 def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
     tmp_path: Path, stored: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,23 @@ class TestSparseChunks(ReaderTests):
         return open_source(Source(stored(folder, sparse(), folder), direct=self.direct)), sparse()
 
 
+class TestSparseShards(ReaderTests):
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "an entry": flipped("X/data/c.0"),
+        "an index": flipped("X/indices/c.0"),
+        "an offset": flipped("X/indptr/c.0", 8),
+        "the index of the entries": flipped("X/data/c.0", -30),
+        "the index of the indices": flipped("X/indices/c.0", -2),
+        "the index of the offsets": flipped("X/indptr/c.0", -2),
+        "too short": cut("X/data/c.0"),
+        "gone": gone("X/indices/c.0"),
+    }
+    direct = True
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        return open_source(Source(stored(folder, sparse(), folder, 10**8), direct=self.direct)), sparse()
+
+
 class TestSparseChunksThroughZarr(TestSparseChunks):
     direct = False
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.object_readers import KeptBlocks
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.storage.sparse_readers import pieces
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.engine.distributed import DaskEngine
@@ -105,6 +107,25 @@ def test_the_same_bits_as_from_disk_on_threads_and_workers(
     engine.close()
     assert len(set(found.values())) == 1, found
     assert door.count("GET", "/X/c.") > 7
+
+
+def test_sparse_points_in_shards_are_read_by_ranges(door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparseWriter, "chunk_entries", 500)
+    X, y = SparseInstance("one-flip", 30, 700, 0.1, 0.001).block(0)
+    for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")):
+        ingest(X, where, labels=y, block_rows=100, shard=10**8)
+    door.reset()
+    there, here = (open_source(Source(where)) for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")))
+    for first, second in zip(*(each.read_blocks(range(7), Cost()) for each in (there, here)), strict=True):
+        assert (first.points != second.points).nnz == 0
+    assert there.entries is not None
+    chunks = sum(len(list(pieces(500, *span))) for span in pairwise(there.entries.offsets.tolist()))
+    assert door.count("GET", "/X/data/c.0") == 1 + chunks == door.count("GET", "/X/indices/c.0")
+    assert dfeas.solve(f"{URL}/sparse-shards/data").verdict == "infeasible"
+    path = ObjectPath.of(f"{URL}/sparse-shards/data/X/indices/c.0")
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(CorruptDataError, match="index of the shard is damaged"):
+        open_source(Source(f"{URL}/sparse-shards/data")).read(3, Buffers(), Cost())
 
 
 def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.layout import DTYPES, Header, default_block_rows, sparse_block_rows
+from dfeas.data.storage.layout import DTYPES, SPARSE_BLOCK_BYTES, Header, default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import Place
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, output_place
 from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
@@ -108,7 +108,7 @@ def generate(instance: Generated, out: str | Path, progress: Progress | None = N
     progress : callable, optional
         Called with the points done, and those in all.
     shard : str or int, optional
-        Bytes of a file of several blocks, as ``dfeas.ingest`` takes them; of dense points only.
+        Bytes of a file of several blocks, as ``dfeas.ingest`` takes them; not of cones.
 
     Returns
     -------
@@ -294,8 +294,6 @@ def _normal(random: np.random.Generator, shape: tuple[int, int], dtype: str) -> 
 class SparseInstance(GeneratedPoints):
     """A generated sparse dataset: what, how large, from which seed."""
 
-    unsharded: ClassVar[str] = "sparse points"
-
     density: float  # share of entries that are not zero, on average
     margin: float = 0.01  # of planted and one-flip
     seed: int = 0
@@ -325,7 +323,9 @@ class SparseInstance(GeneratedPoints):
         return {**super().about, "density": self.density}
 
     def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
-        return SparseWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows)
+        row = self.density * self.m * (np.dtype(self.dtype).itemsize + 4) + 8
+        chunks = chunks_of_shard(shard, int(self.n * row), SPARSE_BLOCK_BYTES)
+        return SparseWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows, shard=chunks)
 
     @cached_property
     def _words(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:

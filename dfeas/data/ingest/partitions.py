@@ -287,10 +287,10 @@ class Ingest:
 
     def _shard(self, n: int, rows: int) -> int:
         """How many blocks a shard has, when it is known of n points that there are; 0 without shards."""
-        if self.source.sparse or not self.source.in_shards:
+        if not self.source.in_shards:
             return 0
-        row = self.source.m * self.dtype.itemsize
-        return chunks_of_shard(self.shard, self.source.total(n) * row, rows * row)
+        block = SPARSE_BLOCK_BYTES if self.source.sparse else rows * self.source.m * self.dtype.itemsize
+        return chunks_of_shard(self.shard, -(-self.source.total(n) // rows) * block, block)
 
     @property
     def _step(self) -> int:

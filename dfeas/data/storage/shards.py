@@ -329,15 +329,25 @@ class ShardReader:
         """All bytes of a chunk, with its checksum."""
         return self._get(index, self.size, buffers)[0]
 
+    def fill(self, index: int, first: int, buffer: NDArray[np.uint8]) -> int:
+        """Fill a buffer with the bytes of a chunk from one on; returns how many these are."""
+        content, _ = self._part(index, first, buffer.size, lambda size: buffer)
+        if content.ctypes.data != buffer.ctypes.data:
+            buffer[:] = content
+        return buffer.size
+
     def _get(self, index: int, size: int, buffers: Buffers) -> tuple[NDArray[np.uint8], int]:
         """The first bytes of a chunk, and the mark of the shard that they are of."""
+        return self._part(index, 0, size, lambda size: buffers.take(self.name, size))
+
+    def _part(self, index: int, start: int, size: int, take: Take) -> tuple[NDArray[np.uint8], int]:
+        """Bytes of a chunk from one on, likewise."""
         shard, place = divmod(index, self.form.chunks)
         name, what = self.key(shard), f"chunk {index} of {self.name}"
         stale = None
         for _ in range(TRIES):
             known = self._index(shard, stale)
-            first = int(known.offsets[place])
-            got = self.folder.get(name, first, size, what, lambda size: buffers.take(self.name, size), keep=True)
+            got = self.folder.get(name, int(known.offsets[place]) + start, size, what, take, keep=True)
             if got.mark == known.mark and got.content.size == size:
                 return got.content, got.mark
             stale = known

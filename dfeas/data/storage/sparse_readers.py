@@ -19,6 +19,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.data.storage.readers import Buffers, RowReader, advise_chunk, read_chunk, stamp_of
+from dfeas.data.storage.shards import ShardReader
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -112,6 +113,40 @@ class EntryFiles:
 
     def stamps(self, first: int, stop: int) -> tuple[int, ...]:
         return tuple(stamp_of(path) for path, _, _ in self._pieces(first, stop))
+
+
+@dataclass(frozen=True)
+class EntryShards:
+    """One array of entries in plain chunks that lie in shards."""
+
+    shards: ShardReader
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.shards.dtype
+
+    @property
+    def chunk(self) -> int:
+        """Entries of a chunk."""
+        return self.shards.form.chunk[0]
+
+    def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
+        """Entries first .. stop-1. Raises CorruptDataError when a chunk or its shard is missing or damaged."""
+        size = self.dtype.itemsize
+        buffer = buffers.take(self.shards.name, (stop - first) * size)
+        done = 0
+        for index, within, count in pieces(self.chunk, first, stop):
+            done += self.shards.fill(index, within * size, buffer[done : done + count * size])
+        return buffer.view(self.dtype)
+
+    def advise(self, first: int, stop: int) -> None:
+        for index, _, _ in pieces(self.chunk, first, stop):
+            self.shards.advise(index)
+
+    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+        """Of the shards with these entries."""
+        per = self.shards.form.chunks * self.chunk
+        return tuple(self.shards.stamp(shard * self.shards.form.chunks) for shard, _, _ in pieces(per, first, stop))
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,14 @@ def _shard_reader(name: str, folder: Folder, array: Any, form: Form, block_rows:
     return Ahead(reader)
 
 
+def entry_shards(name: str, path: Place, array: Any) -> ShardReader | None:
+    """Of an array (entries,) of plain chunks in shards, each read in parts; None for others."""
+    form = Form.of(array, path)
+    if form is None or not _are_plain(array, form, array.chunks[0]):
+        return None
+    return ShardReader(name, _folder(path), _key(array), form, array.dtype, CRC if len(form.codecs) == 2 else 0)
+
+
 def _are_plain(array: Any, form: Form | None, block_rows: int) -> bool:
     """Whether chunks are their entries as they are, one a block, with or without a crc32c."""
     codecs = _codecs(array, form)

@@ -78,7 +78,7 @@ class Stage:
         (self.folder / name).mkdir(parents=True)
         array = zarr.open_array(zarr.storage.LocalStore(self.path / name, read_only=True), mode="r")
         if array.shards:
-            self._sharded(name, array, size, chunks)
+            self._sharded(name, array, size, range(self.kept, chunks), self.kept)
             return
         self._changed(f"{name}/zarr.json", lambda meta: meta["shape"].__setitem__(0, size))
         for index in range(self.kept, chunks):
@@ -86,19 +86,21 @@ class Stage:
             was, now = (array.metadata.encode_chunk_key((i, *rest)) for i in (index - self.kept, index))
             (self.out / name / was).rename(self.folder / name / now)
 
-    def _sharded(self, name: str, array: Any, size: int, chunks: int) -> None:
-        """The same of an array in shards: the last one that was not full is copied, and new chunks go behind its own."""
+    def _sharded(self, name: str, array: Any, size: int, new: range, numbered: int) -> None:
+        """Of an array in shards the last one that was not full is copied, and ``new`` chunks go behind its own: the first has a
+        file with the number ``new.start - numbered``.
+        """
         old = direct_reader(name, self.path / name, array, array.chunks[0])
         assert isinstance(old, ShardReader), "dfeas wrote it"
-        first, count, buffers = self.kept // old.form.chunks, old.form.chunks, Buffers()
-        writer = ShardWriter(self.folder / name, array, count, old.size)
-        for index in range(first * count, chunks):
-            if index < self.kept:
+        first, count, buffers = new.start // old.form.chunks, old.form.chunks, Buffers()
+        writer = ShardWriter(self.folder / name, array.ndim, count, old.size)
+        for index in range(first * count, new.stop):
+            if index < new.start:
                 writer.put(index, old.stored(index, buffers).data)
                 continue
-            new = self.out / name / array.metadata.encode_chunk_key((index - self.kept, *(0,) * (array.ndim - 1)))
-            writer.put(index, new.read_bytes())
-            new.unlink()
+            file = self.out / name / array.metadata.encode_chunk_key((index - numbered, *(0,) * (array.ndim - 1)))
+            writer.put(index, file.read_bytes())
+            file.unlink()
         writer.finish()
         self._changed(f"{name}/zarr.json", lambda meta: meta["shape"].__setitem__(0, size), self.path)
 
@@ -106,8 +108,16 @@ class Stage:
         """Arrays of entries have their numbers already, and their sizes."""
         (self.folder / "X").mkdir()
         self._changed("X/zarr.json", lambda meta: meta["attributes"].__setitem__("shape", [self.header.n, self.header.m]))
-        for name in ("data", "indices"):
-            (self.out / "X" / name).rename(self.folder / "X" / name)
+        assert self.offsets is not None, "a sparse dataset has entries"
+        for name in ("X/data", "X/indices"):
+            array = zarr.open_array(zarr.storage.LocalStore(self.path / name, read_only=True), mode="r")
+            if not array.shards:
+                (self.out / name).rename(self.folder / name)
+                continue
+            (self.folder / name).mkdir()
+            first, entries = int(self.offsets[self.kept]), int(self.offsets[-1])
+            new = range(first // array.chunks[0], -(-entries // array.chunks[0]))
+            self._sharded(name, array, entries, new, 0)
 
     def _changed(self, name: str, change: Callable[[dict[str, Any]], None], of: Path | None = None) -> None:
         """Metadata of the new chunks, or of another dataset, with other sizes."""

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import crc32c
 import numpy as np
@@ -155,7 +155,7 @@ class DatasetWriter:
         array = created(self._group, name, shape, self.block_rows, dtype, fill, self._shard)
         if self._shard:
             size = self.block_rows * int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize + CRC
-            self._shards[name] = ShardWriter(self.path / name, array, self._shard, size)
+            self._shards[name] = ShardWriter(self.path / name, len(shape), self._shard, size)
         return array
 
     @property
@@ -190,7 +190,7 @@ class DatasetWriter:
         norm = norms(points)
         return norm, _SURVEY.scan(Block.of(start, points, label, norm))
 
-    def for_worker(self) -> DatasetWriter:
+    def for_worker(self) -> Self:
         """The same, to write some of the blocks in another process. It puts files in their places whole: one that was taken for
         dead, or whose result was lost, may be stopped while it writes what somebody else has written already.
         """
@@ -233,8 +233,9 @@ class DatasetWriter:
 
     def relabel(self, table: Callable[[int], NDArray[Any]]) -> None:
         """Write the labels ``table(block)[code]`` of all provisional codes: at the end it is known which classes there are."""
-        self.end_shards()
         codes = self._arrays["label"]
+        if CODES in self._shards:
+            self._shards.pop(CODES).finish()
         self._arrays["label"] = self._created("label", (self.n,), table(0).dtype, 0)
         summaries, checksums = self.written.summaries, self.written.checksums
         for index in range(self.blocks):
@@ -263,13 +264,13 @@ class DatasetWriter:
         summaries, coded = self.written.summaries, len(classes) > 2
         if len(summaries) != self.blocks:
             raise CorruptDataError(f"{self.path}: {self.blocks - len(summaries)} blocks were never written")
+        more = self._finish_points()
         self.end_shards()
         summary = reduce(_SURVEY.merge, (summaries[index] for index in range(self.blocks)), EMPTY)
         if classes:
             self._require_classes(classes, summary.positive, known)
         checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
-        more = self._finish_points()
         store_whole(self._group, "checksum", checksums)
         header = Header(
             format=self.format,

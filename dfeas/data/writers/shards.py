@@ -72,21 +72,21 @@ class Begun(Protocol):
 class ShardWriter:
     """Takes the chunks of one array, each once, in any order and from several threads. Travels while no shard is begun.
 
-    ``chunks`` of ``size`` bytes make a shard. Files are begun in the folder ``aside``, where there is one.
+    The array has so many ``axes``; ``chunks`` of ``size`` bytes make a shard. Files are begun in the folder ``aside``, if any.
     """
 
-    def __init__(self, folder: Place, array: Any, chunks: int, size: int, aside: Path | None = None) -> None:
-        self._folder, self._array, self._chunks, self._size, self._aside = folder, array, chunks, size, aside
+    def __init__(self, folder: Place, axes: int, chunks: int, size: int, aside: Path | None = None) -> None:
+        self._folder, self._axes, self._chunks, self._size, self._aside = folder, axes, chunks, size, aside
         self._begun: dict[int, Begun] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         assert not self._begun, "its shards are whole"
-        return ShardWriter, (self._folder, self._array, self._chunks, self._size, self._aside)
+        return ShardWriter, (self._folder, self._axes, self._chunks, self._size, self._aside)
 
     def beginning_in(self, aside: Path) -> ShardWriter:
         """The same, for another process."""
-        return ShardWriter(self._folder, self._array, self._chunks, self._size, aside)
+        return ShardWriter(self._folder, self._axes, self._chunks, self._size, aside)
 
     def put(self, index: int, *parts: Any) -> None:
         """Write a chunk, whose bytes are the parts one after the other."""
@@ -101,7 +101,7 @@ class ShardWriter:
             begun.finish()
 
     def _begin(self, shard: int) -> Begun:
-        where = self._folder / self._array.metadata.encode_chunk_key((shard, *(0,) * (self._array.ndim - 1)))
+        where = self._folder / ".".join(("c", str(shard), *("0",) * (self._axes - 1)))
         if not isinstance(where, Path):
             return _BegunObject(where, self._chunks)
         return _BegunFile(where, self._aside or where.parent, self._chunks, self._size)

@@ -6,6 +6,8 @@ OUT/X/indices      (entries,)  int32, or int64 for 2**31 features or more; ascen
 OUT/X/indptr       (n + 1,)    int64, a chunk for each block
 OUT/offset         (blocks + 1,) int64: where the entries of each block begin
 
+With shards many of these chunks lie in a file, for data and indices the same number.
+
 Where many processes write, each block first lies in a file OUT/pieces/INDEX: data, indices, and where its rows begin, from 0
 on. ``join`` makes the chunks of X of them, again in pieces of work.
 """
@@ -23,10 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES
 from dfeas.data.storage.places import Place, put, remove
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks
+from dfeas.data.storage.shards import CRC
+from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryShards
 from dfeas.data.writers.dataset import DatasetWriter, Pool, created, store_whole
+from dfeas.data.writers.shards import ShardWriter
 from dfeas.errors import BadInputError, CorruptDataError
 
 if TYPE_CHECKING:
@@ -43,10 +48,17 @@ def rows_ascend(indices: NDArray[Any], ends: NDArray[Any]) -> bool:
 
 
 class Appended:
-    """An array that is written chunk by chunk from its first entry on, with running checksums; one chunk is in memory."""
+    """An array that is written chunk by chunk from its first entry on, with running checksums; one chunk is in memory.
 
-    def __init__(self, folder: Place, dtype: np.dtype[Any], chunk: int, count: int = 0, aside: Path | None = None) -> None:
-        self.folder, self.dtype, self.chunk, self._aside = folder, dtype, chunk, aside
+    With ``shard`` so many chunks lie in a file.
+    """
+
+    def __init__(
+        self, folder: Place, dtype: np.dtype[Any], chunk: int, count: int = 0, aside: Path | None = None, shard: int = 0
+    ) -> None:
+        self.folder, self.dtype, self.chunk, self.shard, self._aside = folder, dtype, chunk, shard, aside
+        self._shards = ShardWriter(folder, 1, shard, chunk * dtype.itemsize + CRC, aside) if shard else None
+        self.filled = bool(shard)  # whether the only chunk is filled up, too
         self.count = count  # of entries that are written, here or, of whole chunks, by others
         self._parts: list[NDArray[Any]] = []  # of the chunk that has begun
         self._crc = 0
@@ -62,18 +74,24 @@ class Appended:
                 self._put(self.count // self.chunk - 1)
 
     def _put(self, index: int) -> None:
-        crc = self._crc.to_bytes(4, "little")
-        put(self.folder / f"c.{index}", *(part.data for part in self._parts), crc, aside=self._aside)
+        parts = *(part.data for part in self._parts), self._crc.to_bytes(CRC, "little")
+        if self._shards is None:
+            put(self.folder / f"c.{index}", *parts, aside=self._aside)
+        else:
+            self._shards.put(index, *parts)
         self._parts, self._crc = [], 0
 
     def finish(self) -> int:
         """End the last chunk, which is filled up unless it is the only one; returns entries of a chunk."""
         index, within = divmod(self.count, self.chunk)
-        if within and index:
+        filled = bool(index) or self.filled
+        if within and filled:
             self.append(np.zeros(self.chunk - within, self.dtype))
         elif within:
             self._put(0)
-        return self.chunk if index else max(1, within)
+        if self._shards is not None:
+            self._shards.finish()
+        return self.chunk if filled else max(1, within)
 
 
 @dataclass(frozen=True)
@@ -82,6 +100,7 @@ class Before:
 
     count: int  # entries
     chunk: int  # entries of a chunk
+    filled: bool  # whether the only chunk is filled up, too
     data: NDArray[Any]  # those of the chunk that is not full
     indices: NDArray[Any]
 
@@ -91,20 +110,25 @@ class Before:
         points = old.points
         assert isinstance(points, CsrChunks), "the points of a sparse dataset on this machine"
         count, stored, chunk = int(points.offsets[kept]), int(points.offsets[-1]), points.data.chunk
-        if stored <= chunk:  # the only chunk was not filled up
+        filled = isinstance(points.data, EntryShards)
+        if stored <= chunk and not filled:
             chunk = max(chunk, SparseWriter.chunk_entries)
         first = count // chunk * chunk
-        return cls(count, chunk, *(each.read(first, count, Buffers()) for each in (points.data, points.indices)))
+        return cls(count, chunk, filled, *(each.read(first, count, Buffers()) for each in (points.data, points.indices)))
 
 
 class SparseWriter(DatasetWriter):
-    """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others."""
+    """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others.
+
+    ``shard`` blocks of labels and norms lie in a file, and as many chunks of entries as have about the bytes of so many blocks.
+    """
 
     chunk_entries: ClassVar[int] = CHUNK_ENTRIES
 
     def _create_points(self) -> None:
         """Chunks are written as they fill; the metadata of X is made at the end, when lengths are known."""
         self._data, self._indices = self._appended(0)
+        self._shard_indptr()
         if isinstance(self.path, Path):
             for name in ("data", "indices", "indptr"):
                 (self.path / "X" / name).mkdir(parents=True)
@@ -113,19 +137,27 @@ class SparseWriter(DatasetWriter):
         self._waiting: dict[int, csr_array] = {}
         self._lock = Lock()
 
+    def _shard_indptr(self) -> None:
+        if self._shard:
+            size = self.block_rows * START.itemsize + CRC
+            self._shards["X/indptr"] = ShardWriter(self.path / "X" / "indptr", 1, self._shard, size)
+
     def _appended(self, count: int) -> tuple[Appended, Appended]:
         """Data and indices behind the first ``count`` entries."""
         index = np.dtype(np.int32 if self.m < 2**31 else np.int64)
-        folder = self.path / "X"
+        folder, chunk = self.path / "X", self.chunk_entries
+        size = chunk * max(self.dtype.itemsize, index.itemsize)
+        shard = max(1, self._shard * SPARSE_BLOCK_BYTES // size) if self._shard else 0
         kinds = (("data", self.dtype), ("indices", index))
-        data, indices = (Appended(folder / name, dtype, self.chunk_entries, count, self._aside) for name, dtype in kinds)
+        data, indices = (Appended(folder / name, dtype, chunk, count, self._aside, shard) for name, dtype in kinds)
         return data, indices
 
     def follow(self, before: Before) -> None:
         """Go on behind other entries: chunks are numbered as if these had been written, too."""
         self._offsets = [before.count]
         for appended, values in ((self._data, before.data), (self._indices, before.indices)):
-            appended.chunk, appended.count = before.chunk, before.count - len(values)
+            appended.chunk, appended.filled = before.chunk, before.filled
+            appended.count = before.count - len(values)
             appended.append(values)
 
     def write(self, index: int, points: Any, label: NDArray[Any]) -> None:
@@ -160,8 +192,11 @@ class SparseWriter(DatasetWriter):
         """A chunk of indptr; the last one has the end, too, and is filled up."""
         filled = np.zeros(self.block_rows, "<i8")
         filled[: len(values)] = values
-        crc = crc32c.crc32c(filled.view(np.uint8)).to_bytes(4, "little")
-        put(self.path / "X" / "indptr" / f"c.{index}", filled.data, crc, aside=self._aside)
+        crc = crc32c.crc32c(filled.view(np.uint8)).to_bytes(CRC, "little")
+        if self._shard:
+            self._shards["X/indptr"].put(index, filled.data, crc)
+        else:
+            put(self.path / "X" / "indptr" / f"c.{index}", filled.data, crc, aside=self._aside)
 
     def _finish_points(self) -> dict[str, Any]:
         """End the chunks, and make the metadata beside them; what the header says of them."""
@@ -174,8 +209,8 @@ class SparseWriter(DatasetWriter):
         group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
         offsets = self.offsets
         for appended in self._appended(0):
-            created(group, appended.folder.name, (int(offsets[-1]),), chunk, appended.dtype, 0)
-        created(group, "indptr", (self.n + 1,), self.block_rows, np.dtype(np.int64), 0)
+            created(group, appended.folder.name, (int(offsets[-1]),), chunk, appended.dtype, 0, appended.shard)
+        created(group, "indptr", (self.n + 1,), self.block_rows, np.dtype(np.int64), 0, self._shard)
         store_whole(self._group, "offset", offsets)
         return {"entries": int(offsets[-1]), "block_entries": int(np.diff(offsets).max())}
 
@@ -187,7 +222,9 @@ class SparseWriter(DatasetWriter):
 
 PIECES = "pieces"
 JOINED_CHUNKS = 8
-"""Chunks of data, and of indices, that are made in one piece of work."""
+"""Chunks of data, and of indices, that are made in one piece of work, where they are not in shards."""
+JOINED_BLOCKS = 64
+"""Blocks of which it is written in one piece of work where their rows begin, likewise."""
 
 START = np.dtype("<i8")
 
@@ -199,6 +236,7 @@ class SparsePieces(SparseWriter):
         """Folders for chunks, and for the blocks that they are made of."""
         assert isinstance(self.path, Path), "many processes write to a folder"
         self._chunks = self._appended(0)
+        self._shard_indptr()
         self._short = np.empty(0, np.int64)
         for folder in (PIECES, "X/data", "X/indices", "X/indptr"):
             (self.path / folder).mkdir(parents=True)
@@ -213,23 +251,24 @@ class SparsePieces(SparseWriter):
         """Make the chunks of X, when all blocks are there."""
         offsets = np.concatenate([[0], np.cumsum([self.written.entries[index] for index in range(self.blocks)])])
         self._offsets = offsets.tolist()
-        total, step = self._offsets[-1], JOINED_CHUNKS * self._chunks[0].chunk
+        total, step = self._offsets[-1], (self._chunks[0].shard or JOINED_CHUNKS) * self._chunks[0].chunk
         pieces = []
         for first in range(0, max(1, total), step):
             stop = min(total, first + step)
-            begin, end = (int(np.searchsorted(offsets[:-1], at)) for at in (first, stop))
-            own = range(begin, self.blocks if stop == total else end)
-            low = max(0, begin - 1)
-            pieces.append(Joined(self.for_worker(), offsets[low : own.stop + 1], low, own, first, stop, stop == total))
+            low, high = int(np.searchsorted(offsets, first, "right")) - 1, int(np.searchsorted(offsets, stop))
+            pieces.append(Joined(self.for_worker(), offsets[low : high + 1], low, first, stop, stop == total))
         for _ in pool(Joined.write, pieces):
             pass
-        if self.n % self.block_rows:
-            self._short = self.starts(self.blocks - 1, self.written.entries[self.blocks - 1]) + self._offsets[-2]
+        step, full = self._shard or JOINED_BLOCKS, self.n // self.block_rows
+        rest = full - full % step  # these go with the end of all, which is in their shard
+        for _ in pool(Starts.write, (Starts(self.for_worker(), b, offsets[b : b + step + 1]) for b in range(0, rest, step))):
+            pass
+        Starts(self, rest, offsets[rest:]).write()
         remove(self.path / PIECES)
 
     def _finish_points(self) -> dict[str, Any]:
         chunk, total = self._chunks[0].chunk, self._offsets[-1]
-        return self._described(chunk if total >= chunk else max(1, total))
+        return self._described(chunk if self._shard or total >= chunk else max(1, total))
 
     @property
     def _types(self) -> tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]]:
@@ -254,12 +293,6 @@ class SparsePieces(SparseWriter):
         behind = size * data.itemsize + here.start * indices.itemsize
         return self._read(index, data, here.start * data.itemsize, count), self._read(index, indices, behind, count)
 
-    def starts(self, index: int, size: int) -> NDArray[np.int64]:
-        """Where the rows of a block of ``size`` entries begin in it."""
-        data, indices, _ = self._types
-        rows = min(self.block_rows, self.n - index * self.block_rows)
-        return self._read(index, START, size * (data.itemsize + indices.itemsize), rows).astype(np.int64)
-
     def chunks_from(self, count: int) -> tuple[Appended, Appended]:
         """Data and indices behind the first ``count`` entries, which are whole chunks."""
         arrays = self._appended(count)
@@ -268,34 +301,46 @@ class SparsePieces(SparseWriter):
         return arrays
 
     def put_starts(self, index: int, first: int, size: int) -> None:
-        """Where the rows of a block begin in X, of which ``first`` is its first entry."""
-        self._put_starts(index, self.starts(index, size) + first)
+        """Where the rows of a block of ``size`` entries begin in X, of which ``first`` is its first entry."""
+        data, indices, _ = self._types
+        rows = min(self.block_rows, self.n - index * self.block_rows)
+        starts = self._read(index, START, size * (data.itemsize + indices.itemsize), rows).astype(np.int64)
+        self._put_starts(index, starts + first)
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Consecutive chunks of X, and the rows of the blocks that begin in them."""
+    """Consecutive chunks of X."""
 
-    target: DatasetWriter
+    target: SparsePieces
     offsets: NDArray[np.int64]  # (b + 1,) where the entries of blocks begin
     low: int  # the first of these blocks
-    own: range  # blocks that begin in the chunks
     first: int  # entry
     stop: int
     last: bool
 
     def write(self) -> None:
         """Make them of the files of the blocks."""
-        target = self.target
-        assert isinstance(target, SparsePieces), "it has the pieces"
-        arrays = target.chunks_from(self.first)
+        arrays = self.target.chunks_from(self.first)
         for index, (begin, end) in enumerate(pairwise(self.offsets.tolist()), self.low):
             here = slice(max(self.first - begin, 0), min(self.stop, end) - begin)
             if here.start < here.stop:
-                for array, values in zip(arrays, target.entries(index, end - begin, here), strict=True):
+                for array, values in zip(arrays, self.target.entries(index, end - begin, here), strict=True):
                     array.append(values)
-            if index in self.own:
-                target.put_starts(index, begin, end - begin)
         if self.last:
             for array in arrays:
                 array.finish()
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Where the rows of consecutive blocks begin in X."""
+
+    target: SparsePieces
+    first: int  # block
+    offsets: NDArray[np.int64]  # (b + 1,) where the entries of the blocks begin
+
+    def write(self) -> None:
+        """Read it from the files of the blocks."""
+        for index, (begin, end) in enumerate(pairwise(self.offsets.tolist()), self.first):
+            self.target.put_starts(index, begin, end - begin)
