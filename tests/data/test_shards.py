@@ -30,9 +30,9 @@ from dfeas.data.source import Source
 from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.storage.shards import ShardReader
+from dfeas.data.storage.shards import MOST_CHUNKS, ShardReader
 from dfeas.data.writers.dataset import DatasetWriter
-from dfeas.data.writers.shards import SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
+from dfeas.data.writers.shards import CHUNKS, SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 ROWS, PER = 64, 3
@@ -403,6 +403,7 @@ def test_shards_are_the_default_of_much_data_only() -> None:
     assert chunks_of_shard(None, SHARDED_ABOVE + 1, block) == SHARD_BYTES // (block + 4) > 100
     assert chunks_of_shard(0, 100 * SHARDED_ABOVE, block) == 0
     assert chunks_of_shard(1, 100, block) == 1
+    assert chunks_of_shard(SHARD_BYTES, 100, 64) == CHUNKS < MOST_CHUNKS
 
 
 def test_much_data_is_stored_in_shards_unless_you_say_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
