@@ -18,7 +18,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.readers import Buffers, RowReader, advise_chunk, read_chunk, stamp_of
+from dfeas.data.storage.readers import Buffers, Looks, RowReader, advise_chunk, read_chunk, stamp_of
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -156,10 +156,10 @@ class CsrChunks:
             for files in (self.data, self.indices):
                 files.advise(*self._range(index))
 
-    def stamp(self, index: int) -> int:
+    def stamp(self, index: int, looks: Looks | None = None) -> int:
         """Of all files of the block."""
         span = self._range(index)
-        return hash((self.data.stamps(*span), self.indices.stamps(*span), self.indptr.stamp(index)))
+        return hash((self.data.stamps(*span), self.indices.stamps(*span), self.indptr.stamp(index, looks)))
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class CsrRows:
     def advise(self, index: int) -> None:
         """Nothing to do: it is there."""
 
-    def stamp(self, index: int) -> int | None:
+    def stamp(self, index: int, looks: Looks | None = None) -> int | None:
         """Of all files of the block."""
         return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
 
