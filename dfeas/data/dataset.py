@@ -240,7 +240,7 @@ class Dataset(Storage, View, Provenance):
         if block is not None:
             cost.cached_bytes += block.nbytes
         else:
-            block = self._fetch(index, buffers, None if verified else stamp, keep)
+            block = self._fetch(index, buffers, None if verified else stamp, keep, looks)
             cost.bytes_read += block.nbytes
             if self.stored is not None:
                 cost.bytes_read -= block.points.size * (self.dtype.itemsize - self.stored.dtype.itemsize)
@@ -250,7 +250,7 @@ class Dataset(Storage, View, Provenance):
             cost.digest = (cost.digest + digest(index, *checksums)) % 2**64
         return block
 
-    def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool) -> Block:
+    def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool, looks: Looks | None = None) -> Block:
         """Read a block; ``unverified`` is its stamp when its contents must be verified."""
         if unverified is not None:
             self.kept.forget(index)
@@ -277,8 +277,8 @@ class Dataset(Storage, View, Provenance):
                 sides = sides.copy()
             if stays:
                 self.kept.add(index, sides)
-        if unverified is None and self.points.distant and not self.kept.is_verified(index, self.stamp(index)):
-            return self._fetch(index, buffers, self.stamp(index), keep)  # what came is not what was listed
+        if unverified is None and (looks or self.points.distant) and not self.kept.is_verified(index, self.stamp(index, looks)):
+            return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at, or listed
         block = Block(start, points, sides, self.in_memory)
         if memory is not None and self.cache is not None:
             block = Block(start, placed_in(memory, points), sides, resident=True)

@@ -29,7 +29,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
-from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.storage.readers import Buffers, Cost, stamp_of
 from dfeas.data.storage.shards import MOST_CHUNKS, ShardReader
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.shards import CHUNKS, SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
@@ -320,6 +320,33 @@ def test_users_shards_are_read_as_they_are(tmp_path: Path, location: Any, index:
     file.write_bytes(whole)
     with pytest.raises(CorruptDataError, match="chunk 2 of X is damaged"):
         read_all(open_source(Source(str(tmp_path / "x"), str(tmp_path / "y.npy"))))
+
+
+def test_a_shard_is_looked_at_once_a_way_and_what_changes_on_the_way_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, label = points()
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    looks: list[str] = []
+
+    def counted(path: str) -> int:
+        looks.append(path)
+        return stamp_of(path)
+
+    monkeypatch.setattr("dfeas.data.storage.shards.stamp_of", counted)
+    dataset = open_source(Source(str(tmp_path / "data")))
+    for _ in range(2):
+        looks.clear()
+        read_all(dataset)
+        assert len(looks) == len(set(looks)) == 3 * len(shards(tmp_path / "data" / "X"))
+    file, coming = shards(tmp_path / "data" / "X")[0], dataset.read_blocks(range(dataset.blocks), Cost())
+    next(coming)
+    whole = bytearray(file.read_bytes())
+    whole[(ROWS * 5 * 4 + 4) + 7] ^= 1  # of the block that comes next
+    (tmp_path / "other").write_bytes(whole)
+    (tmp_path / "other").replace(file)
+    with pytest.raises(CorruptDataError, match="chunk 1 of X is damaged"):
+        next(coming)
 
 
 def test_chunks_that_cut_rows_go_through_zarr(tmp_path: Path) -> None:

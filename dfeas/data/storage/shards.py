@@ -357,7 +357,7 @@ class ShardReader:
         shard = index // self.form.chunks
         if looks is None or self.folder.distant:
             return self.folder.stamp(self.key(shard))
-        known = looks.get((id(self), shard))
-        if known is None:
+        known, index_of = looks.get((id(self), shard)), self._known.get(shard)
+        if known is None or (index_of is not None and index_of.mark != known):  # a read has found another one since
             known = looks[id(self), shard] = self.folder.stamp(self.key(shard))
         return known
