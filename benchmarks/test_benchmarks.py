@@ -65,6 +65,7 @@ SMALL = {
     "small_problems": ["--points", "300", "--features", "4", "--rows", "200", "--turns", "1"],
     "separation_tables": ["--designs", "30", "--shaped", "1", "--seed", "1000", "--peers", "Konis"],
     "fixed_effects": ["--rows", "600", "--levels", "40", "--years", "5", "--no-peers"],
+    "blocks": ["--blocks", "50", "--files", "50", "--runs", "0"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 

@@ -28,6 +28,10 @@ SIDES_BYTES = 64 << 20
 computed again."""
 
 
+HELD_BYTES = 1024
+"""Of the objects that hold a block, or labels and norms of one: of small blocks more than what they hold."""
+
+
 class BlockCache:
     """Blocks of one dataset. Safe to use from several threads."""
 
@@ -94,18 +98,45 @@ class Kept:
     cache: BlockCache | None = None
     least: int = SIDES_BYTES  # bytes of labels and norms that are kept whatever the budget
     more: int = 0  # bytes of them under a budget
-    stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
-    checksums: dict[int, tuple[int, ...]] = field(default_factory=dict)  # at the first touch, where none are expected
     sides: dict[int, Sides] = field(default_factory=dict)
     bytes: int = 0  # of ``sides``
+    _lock: Lock = field(default_factory=Lock)
+    _stamps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # (blocks,) 0: not verified
+    _checksums: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), np.int64))  # (blocks, 2) -1: not known
+
+    def is_verified(self, index: int, stamp: int) -> bool:
+        """Whether a block was verified when it had this stamp."""
+        return index < len(self._stamps) and int(self._stamps[index]) == stamp
+
+    def verified(self, index: int, stamp: int, blocks: int) -> None:
+        """One of so many blocks was verified with this stamp, which is not 0."""
+        if blocks > len(self._stamps):
+            with self._lock:
+                if blocks > len(self._stamps):
+                    self._stamps = np.zeros(blocks, np.int64)
+        self._stamps[index] = stamp
+
+    def checksums(self, index: int) -> tuple[int, ...] | None:
+        """Of points and labels of a block at the first touch, where none are expected."""
+        known = self._checksums[index].tolist() if index < len(self._checksums) else (-1,)
+        return None if known[0] < 0 else tuple(known)
+
+    def first_checksums(self, index: int, checksums: tuple[int, ...], blocks: int) -> tuple[int, ...]:
+        """Those of one of so many blocks at the first touch, which is this one if there was none."""
+        with self._lock:
+            if blocks > len(self._checksums):
+                self._checksums = np.full((blocks, 2), -1, np.int64)
+            if self._checksums[index, 0] < 0:
+                self._checksums[index] = checksums
+            return tuple(self._checksums[index].tolist())
 
     def has_room(self, sides: Sides) -> bool:
         """Whether labels and norms fit in."""
-        return self.bytes + sides.nbytes <= self.least + self.more
+        return self.bytes + HELD_BYTES + sides.nbytes <= self.least + self.more
 
     def add(self, index: int, sides: Sides) -> None:
         """Keep labels and norms of a block."""
-        self.bytes += sides.nbytes
+        self.bytes += HELD_BYTES + sides.nbytes
         self.sides[index] = sides
 
     def forget(self, index: int) -> None:
@@ -113,7 +144,7 @@ class Kept:
         if self.cache is not None:
             self.cache.drop(index)
         sides = self.sides.pop(index, None)
-        self.bytes -= 0 if sides is None else sides.nbytes
+        self.bytes -= 0 if sides is None else HELD_BYTES + sides.nbytes
 
     def close(self) -> None:
         """Keep nothing from now on, but for the first labels and norms."""

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cache import BlockCache, Kept
+from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
-from dfeas.data.storage.readers import Buffers, Cost, DirectReader, PointReader, RowReader, SliceReader
+from dfeas.data.storage.readers import Buffers, Cost, DirectReader, Looks, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Points, dense, is_dense, nbytes, norms, placed_in, stacked
 from dfeas.passes.block import Block, Sides, against
-from dfeas.passes.survey import Summary, checksum
+from dfeas.passes.survey import Summary, checksum, digest
 
 AT_ONCE = 2
 """Blocks that are read at once past the page cache, while another is scanned."""
@@ -98,14 +96,19 @@ class Storage:
         return self.n * self.m * self.dtype.itemsize if self.entries is None else self.entries.bytes
 
     @property
+    def sides_bytes(self) -> int:
+        """Bytes of all labels and norms, and of what holds the blocks, as they are kept."""
+        return self.n * SIDES_WIDTH + self.blocks * HELD_BYTES
+
+    @property
     def in_memory(self) -> bool:
         """Whether the points are an array in memory, so that there is nothing to keep."""
         return isinstance(self.points, CsrRows) or (isinstance(self.points, SliceReader) and self.points.overlaps)
 
-    def stamp(self, index: int) -> int:
-        """A number that changes when the files of a block do."""
-        norm = None if self.stored_norms is None else self.stored_norms.stamp(index)
-        return hash((self.points.stamp(index), self.labels.stamp(index), norm))
+    def stamp(self, index: int, looks: Looks | None = None) -> int:
+        """A number but 0 that changes when the files of a block do."""
+        norm = None if self.stored_norms is None else self.stored_norms.stamp(index, looks)
+        return hash((self.points.stamp(index, looks), self.labels.stamp(index, looks), norm)) or 1
 
 
 @dataclass(kw_only=True)
@@ -221,33 +224,33 @@ class Dataset(Storage, View, Provenance):
 
     def divide(self, budget: int) -> tuple[int, int]:
         """Bytes of a budget for blocks, and for labels and norms of blocks that do not fit."""
-        sides = self.n * SIDES_WIDTH
+        sides = self.sides_bytes
         sides = 0 if budget >= self.bytes + sides else min(sides, budget // 4)
         return budget - sides, sides
 
-    def read(self, index: int, buffers: Buffers, cost: Cost, keep: bool = False) -> Block:
+    def read(self, index: int, buffers: Buffers, cost: Cost, keep: bool = False, looks: Looks | None = None) -> Block:
         """One block, which may be kept for later passes. Its points and bytes are added to ``cost``.
 
-        A block is verified on its first touch, and again when its files changed since. Raises CorruptDataError when it is
-        missing, damaged, or not what it was.
+        A block is verified on its first touch, and again when its files changed since; files that many blocks lie in are
+        looked at once for all that share ``looks``. Raises CorruptDataError when it is missing, damaged, or not what it was.
         """
-        stamp = self.stamp(index)
-        verified = self.kept.stamps.get(index) == stamp
+        stamp = self.stamp(index, looks)
+        verified = self.kept.is_verified(index, stamp)
         block = self.cache.get(index) if verified and self.cache is not None else None
         if block is not None:
             cost.cached_bytes += block.nbytes
         else:
-            block = self._fetch(index, buffers, None if verified else stamp, keep)
+            block = self._fetch(index, buffers, None if verified else stamp, keep, looks)
             cost.bytes_read += block.nbytes
             if self.stored is not None:
                 cost.bytes_read -= block.points.size * (self.dtype.itemsize - self.stored.dtype.itemsize)
         cost.points += block.size
-        checksums = (self.stored or self).kept.checksums.get(index)
+        checksums = (self.stored or self).kept.checksums(index)
         if checksums is not None:
-            cost.digest = (cost.digest + _digest(index, checksums)) % 2**64
+            cost.digest = (cost.digest + digest(index, *checksums)) % 2**64
         return block
 
-    def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool) -> Block:
+    def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool, looks: Looks | None = None) -> Block:
         """Read a block; ``unverified`` is its stamp when its contents must be verified."""
         if unverified is not None:
             self.kept.forget(index)
@@ -255,10 +258,10 @@ class Dataset(Storage, View, Provenance):
         rows = min(self.block_rows, self.n - start)
         memory = None
         if keep and self.cache is not None and self.entries is None:
-            memory = self.cache.take(rows * self.m * self.dtype.itemsize, rows * SIDES_WIDTH)
+            memory = self.cache.take(rows * self.m * self.dtype.itemsize, rows * SIDES_WIDTH + HELD_BYTES)
         points: Points = self.points.read(index, Buffers(X=memory) if memory is not None and self.points.overlaps else buffers)
         if keep and self.cache is not None and not is_dense(points):
-            memory = self.cache.take(nbytes(points), rows * SIDES_WIDTH)
+            memory = self.cache.take(nbytes(points), rows * SIDES_WIDTH + HELD_BYTES)
         sides = self.kept.sides.get(index)
         if sides is None:
             label = self.labels.read(index, buffers)
@@ -266,7 +269,7 @@ class Dataset(Storage, View, Provenance):
             norm = norms(points) if stored is None else stored.read(index, buffers)
             if unverified is not None:
                 self._verify(index, points, label, norm)
-                self.kept.stamps[index] = unverified
+                self.kept.verified(index, unverified, self.blocks)
             length = None if self.transform is None else self.transform.length
             sides = Sides(self.signs(label), norm, self.intercept, length)
             stays = memory is None and self.kept.has_room(sides)
@@ -274,8 +277,8 @@ class Dataset(Storage, View, Provenance):
                 sides = sides.copy()
             if stays:
                 self.kept.add(index, sides)
-        if unverified is None and self.points.distant and self.stamp(index) != self.kept.stamps.get(index):
-            return self._fetch(index, buffers, self.stamp(index), keep)  # what came is not what was listed
+        if unverified is None and (looks or self.points.distant) and not self.kept.is_verified(index, self.stamp(index, looks)):
+            return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at, or listed
         block = Block(start, points, sides, self.in_memory)
         if memory is not None and self.cache is not None:
             block = Block(start, placed_in(memory, points), sides, resident=True)
@@ -288,7 +291,10 @@ class Dataset(Storage, View, Provenance):
             return
         arrays = (points, label) if self.header is None else (points, label, norm)
         checksums = tuple(checksum(array) for array in arrays)
-        expected = self.kept.checksums.setdefault(index, checksums) if self.expected is None else self.expected[index]
+        if self.expected is None:
+            expected = self.kept.first_checksums(index, checksums, self.blocks)
+        else:
+            expected = tuple(self.expected[index].tolist())
         for name, was, now in zip(("X", "label", "norm"), expected, checksums, strict=False):
             if was == now:
                 continue
@@ -306,8 +312,9 @@ class Dataset(Storage, View, Provenance):
             return self.stored.read_digest(blocks)
         if self.header is not None or self.expected is None:
             return None
-        indices = range(self.blocks) if blocks is None else blocks
-        return sum(_digest(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in indices) % 2**64
+        indices = np.arange(self.blocks) if blocks is None else np.asarray(blocks)
+        points, labels = self.expected[indices, :2].astype(np.uint64).T
+        return int(digest(indices.astype(np.uint64), points, labels).sum(dtype=np.uint64))
 
     def read_blocks(
         self, indices: Sequence[int], cost: Cost, keep: bool = False, buffers: Buffers | None = None
@@ -335,9 +342,10 @@ class Dataset(Storage, View, Provenance):
             for coming in [index for index in indices if index not in kept][:AHEAD]:
                 self.advise(coming)
         advised = 0  # this many were asked for
+        looks: Looks = {}
         for done, index in enumerate(indices, 1):
             began = perf_counter()
-            block = self.read(index, buffers, cost, keep)
+            block = self.read(index, buffers, cost, keep, looks)
             if far or self.block_bytes < WARM * (perf_counter() - began):
                 for coming in indices[max(advised, done) : done + AHEAD]:
                     if not (far and coming in kept):
@@ -353,17 +361,18 @@ class Dataset(Storage, View, Provenance):
             if self.stored_norms is not None:
                 self.stored_norms.advise(index)
 
-    def _read_apart(self, index: int, buffers: Buffers, keep: bool) -> tuple[Block, Cost]:
+    def _read_apart(self, index: int, buffers: Buffers, keep: bool, looks: Looks) -> tuple[Block, Cost]:
         cost = Cost()
-        return self.read(index, buffers, cost, keep), cost
+        return self.read(index, buffers, cost, keep, looks), cost
 
     def _prefetched(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         # one block is scanned while the next ones are read, each into buffers of its own
         ahead = AT_ONCE if isinstance(self.points, DirectReader) else 1
         buffers, pool = [Buffers() for _ in range(ahead + 1)], ThreadPoolExecutor(ahead, "dfeas-read")
+        looks: Looks = {}
 
         def submit(place: int) -> Future[tuple[Block, Cost]]:
-            return pool.submit(self._read_apart, indices[place], buffers[place % len(buffers)], keep)
+            return pool.submit(self._read_apart, indices[place], buffers[place % len(buffers)], keep, looks)
 
         try:
             coming = deque(map(submit, range(min(ahead, len(indices)))))
@@ -382,12 +391,6 @@ class Dataset(Storage, View, Provenance):
 def array_reader(name: str, array: NDArray[Any], block_rows: int) -> SliceReader:
     """A reader of an array in memory."""
     return SliceReader(name, array, len(array), block_rows, array.dtype, overlaps=True)
-
-
-def _digest(index: int, checksums: tuple[int, ...]) -> int:
-    """64 bits for a block and the checksums of its points and labels. A sum of them stands for a set of blocks in any order."""
-    packed = struct.pack("<QII", index, *checksums[:2])
-    return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")
 
 
 def stored_rows(dataset: Dataset, points: NDArray[np.int64]) -> tuple[Points, NDArray[np.generic]]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
 from dfeas.data.source import Transform
 from dfeas.data.storage.features import difference
-from dfeas.data.storage.readers import AnyArray, Buffers, Cost
+from dfeas.data.storage.readers import AnyArray, Buffers, Cost, Looks
 from dfeas.data.storage.sparse_readers import Entries, index_size
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, CorruptDataError
@@ -51,8 +51,8 @@ class MappedReader:
     def advise(self, index: int) -> None:
         self.inner.points.advise(index)
 
-    def stamp(self, index: int) -> int | None:
-        return self.inner.points.stamp(index)
+    def stamp(self, index: int, looks: Looks | None = None) -> int | None:
+        return self.inner.points.stamp(index, looks)
 
 
 @dataclass(frozen=True)
@@ -212,9 +212,9 @@ class SubsetReader:
     def advise(self, index: int) -> None:
         """Nothing to do: a thread reads ahead."""
 
-    def stamp(self, index: int) -> int | None:
+    def stamp(self, index: int, looks: Looks | None = None) -> int | None:
         """Of all blocks that it is gathered from."""
-        stamps = [part.points.stamp(block) for part, block, _ in self._pieces(index)]
+        stamps = [part.points.stamp(block, looks) for part, block, _ in self._pieces(index)]
         return None if any(stamp is None for stamp in stamps) else hash(tuple(stamps))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dfeas.data.dataset import AHEAD, SIDES_WIDTH, Dataset
+from dfeas.data.dataset import AHEAD, Dataset
 from dfeas.errors import UsageError, enough, format_bytes
 from dfeas.passes.block import TILE_BYTES
 from dfeas.passes.vectors import POINT_BYTES
@@ -40,7 +40,7 @@ def cache_bytes(dataset: Dataset, memory: int, threads: int, *, worker: bool) ->
     if dataset.in_memory:
         return 0
     others = memory // 4 if worker else max(5 * memory // 8, POINT_BYTES * dataset.n)
-    return max(0, min(memory - others - threads * thread_bytes(dataset), dataset.bytes + dataset.n * SIDES_WIDTH))
+    return max(0, min(memory - others - threads * thread_bytes(dataset), dataset.bytes + dataset.sides_bytes))
 
 
 def require(dataset: Dataset, memory: int, threads: int) -> None:

@@ -153,6 +153,8 @@ def size(value: Any) -> int:
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if isinstance(value, tuple | list):
+        if all(isinstance(v, int) for v in value):
+            return 8 * len(value)
         return sum(size(v) for v in value)
     names = getattr(value, "__dataclass_fields__", ())
     return sum(size(getattr(value, name)) for name in names)

@@ -69,12 +69,16 @@ class Scored(ABC):
         """``scan`` from fast scores (b,), which are right up to the rounding of a product in their precision."""
 
 
+Blocks = tuple[int, ...] | range
+"""Numbers of some blocks; of consecutive ones a range, which is as small of a million of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Partial:
     """A pass that reads some blocks only. It counts as its share of a read."""
 
     pass_: AnyPass
-    blocks: tuple[int, ...]  # ascending, at least one
+    blocks: Blocks  # ascending, at least one
 
 
 class Fold(Protocol[C, A]):

@@ -12,7 +12,11 @@ import numpy as np
 
 from dfeas.linalg.points import Array, Floats, Indices
 from dfeas.passes.block import Block, Columns, in_precision, rounding
+from dfeas.passes.pieces import in_order
 from dfeas.passes.protocol import Partial, Scored
+
+Piece = tuple[Floats, Columns]
+"""Scores and columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class SelectPartial:
-    """The same for some blocks, in pieces, so that a merge copies no column unless it drops some."""
+    """The same for some blocks, in pieces, so that a merge copies few columns unless it drops some."""
 
     violated: int
     low: float  # inf when there is no point
     arg: int  # -1 when there is no point
-    pieces: tuple[tuple[Floats, Columns], ...]  # (score, columns); at most ``cap`` in all
+    pieces: tuple[Piece, ...]  # in the order of the points; at most ``cap`` columns in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> I
 def merged(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
     """Both, with the ``cap`` lowest columns."""
     best = min((s for s in (first, second) if s.arg >= 0), key=lambda s: (s.low, s.arg), default=first)
-    pieces = first.pieces + second.pieces
+    pieces = in_order(first.pieces + second.pieces, _index, _joined, _taken)
     count = sum(len(score) for score, _ in pieces)
     if count > cap:
         pieces = _lowest(pieces, cap)
@@ -129,12 +133,23 @@ def finished(partial: SelectPartial, cap: int, dimension: int) -> Selection:
         pieces = _lowest(pieces, cap)
     if not pieces:
         return Selection(partial.violated, partial.low, partial.arg, np.empty(0), (Columns.none(dimension),))
-    pieces = tuple(sorted(pieces, key=lambda piece: int(piece[1].index[0])))
     score = np.concatenate([piece[0] for piece in pieces])
     return Selection(partial.violated, partial.low, partial.arg, score, tuple(piece[1] for piece in pieces))
 
 
-def _lowest(pieces: tuple[tuple[Floats, Columns], ...], cap: int) -> tuple[tuple[Floats, Columns], ...]:
+def _index(piece: Piece) -> Indices:
+    return piece[1].index
+
+
+def _joined(pieces: list[Piece]) -> Piece:
+    return np.concatenate([score for score, _ in pieces]), Columns.joined([columns for _, columns in pieces])
+
+
+def _taken(piece: Piece, rows: Indices) -> Piece:
+    return piece[0][rows], piece[1].take(rows)
+
+
+def _lowest(pieces: tuple[Piece, ...], cap: int) -> tuple[Piece, ...]:
     """The ``cap`` lowest by (score, index), piece by piece."""
     score = np.concatenate([piece[0] for piece in pieces])
     index = np.concatenate([piece[1].index for piece in pieces])
@@ -167,7 +182,7 @@ class Sample:
 
     def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
         """Both, in the order of the points."""
-        return tuple(sorted(first + second, key=lambda part: int(part.index[0])))
+        return in_order(first + second, lambda part: part.index, Columns.joined, Columns.take)
 
     def finish(self, partial: tuple[Columns, ...]) -> Columns:
         """All columns that were drawn, in the order of the points."""
@@ -180,7 +195,7 @@ def sample(dimension: int, count: int, n: int, blocks: int, least: int, seed: in
     As few blocks are read as leave half of each unused, but at least ``least`` of them: neighbours are often alike.
     """
     if count >= n:
-        return Partial(Sample(dimension, n, seed, unit), tuple(range(blocks)))
+        return Partial(Sample(dimension, n, seed, unit), range(blocks))
     wanted = min(blocks, max(least, -(-2 * count * blocks // n)))
     drawn = np.sort(np.random.default_rng(seed).choice(blocks, wanted, replace=False))
-    return Partial(Sample(dimension, -(-count // wanted), seed, unit), tuple(int(b) for b in drawn))
+    return Partial(Sample(dimension, -(-count // wanted), seed, unit), tuple(drawn.tolist()))

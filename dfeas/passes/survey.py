@@ -11,8 +11,10 @@ blocks.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import crc32c
 import numpy as np
@@ -30,12 +32,33 @@ NORM_RANGE = (1e-130, 1e130)
 """Norms outside lose accuracy or overflow when they are squared, and the checker could prove nothing."""
 
 
+_OF_BLOCK = np.dtype([("start", "<u8"), ("points", "<u4"), ("label", "<u4")])
+"""What a survey keeps of each block: the number of its first point, crc32c of points and of labels."""
+
+
 def checksum(points: Points | NDArray[np.uint8]) -> int:
     """crc32c of the entries of an array in C order; of a CSR matrix indptr (as int64, from 0), indices and data follow."""
     value = 0
     for array in parts(points):
         value = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), value))
     return value
+
+
+_WORD = 2**64 - 1
+
+
+def digest(index: Any, points: Any, labels: Any) -> Any:
+    """64 bits for a block and the checksums of its points and labels, each a number or an array. A sum of them stands for a set
+    of blocks in any order.
+    """
+    return _mixed(_mixed(index + 1) ^ (points << 32 | labels))
+
+
+def _mixed(value: Any) -> Any:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014)."""
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _WORD
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & _WORD
+    return value ^ value >> 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +75,16 @@ class Summary:
     first_extreme: tuple[int, ...]  # the first five
     norm_min: float  # inf when there is no point
     norm_max: float
-    checksums: tuple[tuple[int, int, int], ...]  # (start, crc32c of points, crc32c of int8 labels) of each block
+    packed: bytes  # ``_OF_BLOCK`` of each block, in order
+
+    @property
+    def checksums(self) -> NDArray[np.uint32]:
+        """crc32c (blocks, 2) of points and labels of each block."""
+        each = np.frombuffer(self.packed, _OF_BLOCK)
+        return np.stack([each["points"], each["label"]], axis=1)
 
 
-EMPTY = Summary(0, 0, 0, (), 0, (), 0, (), np.inf, 0.0, ())
+EMPTY = Summary(0, 0, 0, (), 0, (), 0, (), np.inf, 0.0, b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +119,7 @@ class Survey(Plain[Summary]):
             tuple(int(block.start + j) for j in extreme[:SHOWN]),
             float(norm.min(initial=np.inf)),
             float(norm.max(initial=0.0)),
-            ((block.start, checksum(block.points), checksum(block.label)),),
+            struct.pack("<QII", block.start, checksum(block.points), checksum(block.label)),
         )
 
     def merge(self, first: Summary, second: Summary) -> Summary:
@@ -105,8 +134,18 @@ class Survey(Plain[Summary]):
             tuple(sorted(first.first_extreme + second.first_extreme)[:SHOWN]),
             min(first.norm_min, second.norm_min),
             max(first.norm_max, second.norm_max),
-            tuple(sorted(first.checksums + second.checksums)),
+            _in_order(first.packed, second.packed),
         )
+
+
+def _in_order(first: bytes, second: bytes) -> bytes:
+    """``_OF_BLOCK`` of all blocks; as a rule those of ``second`` follow."""
+    both = first + second
+    if not (first and second) or struct.unpack_from("<Q", first, len(first) - _OF_BLOCK.itemsize) < struct.unpack_from(
+        "<Q", second
+    ):
+        return both
+    return np.sort(np.frombuffer(both, _OF_BLOCK), order="start").tobytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,17 +19,34 @@ import numpy as np
 
 from dfeas.linalg.points import CONVERTED, Floats, Indices
 from dfeas.passes.block import Block, rounding
+from dfeas.passes.pieces import in_order
 from dfeas.passes.protocol import Plain, Sums
 
 POINT_BYTES = 40
 """Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""
 
 
+Piece = tuple[Indices, Floats]
+"""Numbers of points and their weights."""
+
+
+def _index(piece: Piece) -> Indices:
+    return piece[0]
+
+
+def _joined(pieces: list[Piece]) -> Piece:
+    return np.concatenate([index for index, _ in pieces]), np.concatenate([weight for _, weight in pieces])
+
+
+def _taken(piece: Piece, rows: Indices) -> Piece:
+    return piece[0][rows], piece[1][rows]
+
+
 @dataclass(frozen=True, slots=True)
 class SparseWeights:
     """Weights on points: entries that were kept (partial and answer alike)."""
 
-    pieces: tuple[tuple[Indices, Floats], ...]  # (index, weight) per run of points
+    pieces: tuple[Piece, ...]  # per run of points
 
     def index(self) -> Indices:
         return np.concatenate([piece[0] for piece in self.pieces])
@@ -44,8 +61,7 @@ class SparseWeights:
 
     def with_others(self, others: SparseWeights) -> SparseWeights:
         """Both, in the order of the points."""
-        pieces = [p for p in self.pieces + others.pieces if len(p[0])]
-        return SparseWeights(tuple(sorted(pieces, key=lambda p: int(p[0][0]))) or self.pieces[:1])
+        return SparseWeights(in_order(self.pieces + others.pieces, _index, _joined, _taken) or self.pieces[:1])
 
 
 class Gathers(Plain[SparseWeights]):

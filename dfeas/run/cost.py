@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from dfeas.data.cache import HELD_BYTES
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
@@ -108,7 +109,8 @@ def _projection(load: Load, needs_of: Callable[[int], Needs]) -> Projection:
 
 def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
     """Bytes that the first and a later read of everything take from storage, when each process keeps so many."""
-    whole, block = dataset.bytes + dataset.n * SIDES_WIDTH, dataset.block_bytes + dataset.block_rows * SIDES_WIDTH
+    whole = dataset.bytes + dataset.sides_bytes
+    block = dataset.block_bytes + dataset.block_rows * SIDES_WIDTH + HELD_BYTES
     blocks = dataset.blocks if kept >= whole else max(1, workers) * (dataset.divide(kept)[0] // block)
     first = 0 if dataset.in_memory else dataset.stored_bytes
     return first, max(0, first - blocks * dataset.block_bytes * first // dataset.bytes)
@@ -121,11 +123,11 @@ class Probe:
     bytes: int = 256 << 20  # that are read
     share: float = 0.02  # a solve measures when that takes no more than this of a pass; otherwise the first pass soon tells
 
-    def blocks(self, dataset: Dataset, parallel: int) -> tuple[int, ...]:
+    def blocks(self, dataset: Dataset, parallel: int) -> range:
         """Those that are read by so many threads."""
         count = max(1, min(dataset.blocks, max(2 * parallel, self.bytes // dataset.block_bytes)))
         first = (dataset.blocks - count) // 2
-        return tuple(range(first, first + count))
+        return range(first, first + count)
 
     def worth(self, engine: Engine, dataset: Dataset) -> bool:
         """Whether it takes little beside a pass."""

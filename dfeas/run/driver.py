@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
-from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question, together
+from dfeas.passes.protocol import AnyPass, Batchable, Blocks, Exclusive, Partial, Question, together
 from dfeas.run.resources import Limits
 from dfeas.run.solver_thread import Abandoned
 from dfeas.run.task import BetweenReads, E, Task
@@ -244,7 +244,7 @@ def _groups(tasks: Sequence[Task[E]]) -> list[tuple[list[Task[E]], Question]]:
     another way.
     """
     groups: list[tuple[list[Task[E]], Question]] = []
-    riders: dict[tuple[int, ...] | None, list[tuple[Task[E], AnyPass]]] = {}
+    riders: dict[Blocks | None, list[tuple[Task[E], AnyPass]]] = {}
     batches: dict[Hashable, list[tuple[Task[E], Any]]] = {}
     for task in tasks:
         question = task.question()

@@ -35,7 +35,7 @@ from dfeas.passes.survey import Survey
 from dfeas.problem import ALL_POSITIVE, Problem, View, labels_by_path
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
-from dfeas.run.transform import Data, checksums_of, engine_there, mark_of, with_transform
+from dfeas.run.transform import Data, engine_there, mark_of, with_transform
 from dfeas.verify.certificate import Answer, Certificate, Checked
 from dfeas.verify.core import check_each, concluded, reads, sight
 from dfeas.verify.points import Sight
@@ -287,7 +287,7 @@ def survey(session: Session) -> Surveyed:
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
     summary = replace(summary, zero=zero, positive=positive)
     refuse_unusable(summary, dataset.where, dataset.features)
-    checksums = checksums_of(summary)
+    checksums = summary.checksums
     if dataset.stored is None:  # otherwise what is stored has them, and compares
         dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
         dataset.expected = checksums  # what is read from now on is compared with what was surveyed

@@ -55,7 +55,7 @@ def with_transform(data: Data, transform: Transform, memory: int, client: Client
         if moments is not None:
             transform = _numbers(transform, moments)
     if summary is not None:
-        checksums = checksums_of(summary)
+        checksums = summary.checksums
         dataset = replace(dataset.uncached(), mark=mark_of(dataset, checksums), expected=checksums)
     if known:
         return _seen((source, dataset), transform)
@@ -159,11 +159,6 @@ def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:
         with np.errstate(divide="ignore", over="ignore"):
             factor = np.where(plain, 1.0, np.clip(1 / spread, *FACTORS))
     return replace(transform, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
-
-
-def checksums_of(summary: Summary) -> NDArray[np.uint32]:
-    """Checksums (blocks, 2) of points and labels."""
-    return np.array([c[1:] for c in summary.checksums], np.uint32)
 
 
 def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.data.arrays import from_arrays
-from dfeas.data.cache import BlockCache
+from dfeas.data.cache import HELD_BYTES, BlockCache
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import Source
@@ -30,7 +30,8 @@ from dfeas.passes.steps import Online
 from dfeas.passes.vectors import Recover
 
 QUESTION = Softmin(np.ones((5, 1)), np.ones(1))
-FULL = 64 * (5 * 4 + SIDES_WIDTH)  # bytes that a block of the dataset takes
+FULL = 64 * (5 * 4 + SIDES_WIDTH) + HELD_BYTES  # bytes that a block of the dataset takes
+WHOLE = 300 * (5 * 4 + SIDES_WIDTH) + 5 * HELD_BYTES
 
 
 def opened(dataset: Callable[..., Any], budget: int, **options: Any) -> Dataset:
@@ -143,7 +144,7 @@ def test_whole_passes_and_folds_fill_the_cache_and_samples_only_use_it(dataset: 
     engine.run(Partial(QUESTION, (0, 2)))
     assert found.cache.bytes == 0
     engine.run(Ordered(Online(np.ones(5))))
-    assert found.cache.bytes == 300 * (5 * 4 + SIDES_WIDTH)
+    assert found.cache.bytes == WHOLE
     engine.run(Partial(QUESTION, (0, 2)))
     assert (engine.cost.points, engine.cost.bytes_read) == (128, 0)
     engine.close()
@@ -160,13 +161,13 @@ class Counted:
         self.reads += 1
         return self.inner.read(index, buffers)
 
-    def stamp(self, index: int) -> Any:
-        return self.inner.stamp(index)
+    def stamp(self, index: int, looks: Any = None) -> Any:
+        return self.inner.stamp(index, looks)
 
 
 @pytest.mark.parametrize(
     ("budget", "kept", "again"),
-    [(0, 0, 5), (2 * FULL, 1, 3), (300 * (5 * 4 + SIDES_WIDTH) - 1, 3, 0), (300 * (5 * 4 + SIDES_WIDTH), 5, 0)],
+    [(0, 0, 5), (3 * FULL, 2, 2), (WHOLE - 1, 3, 0), (WHOLE, 5, 0)],
 )
 def test_labels_and_norms_of_all_points_come_before_points_of_some(
     dataset: Callable[..., Any], budget: int, kept: int, again: int

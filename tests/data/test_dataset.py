@@ -197,6 +197,21 @@ def test_a_missing_chunk_of_a_users_array_is_not_zero(tmp_path: Path) -> None:
         open_source(Source(str(tmp_path / "x")))
 
 
+@pytest.mark.parametrize("decoy", ["c.01.0", "c.4.0", "c.1.0.part", "c.1.1", "c.+1.0", "c..0", "C.1.0", "c.1.0"])
+def test_what_is_named_like_a_chunk_is_none(tmp_path: Path, decoy: str) -> None:
+    named = {"name": "default", "separator": "."}
+    array = zarr.create_array(tmp_path / "x", shape=(40, 2), chunks=(10, 2), dtype="f4", chunk_key_encoding=named)
+    array[:] = 1
+    assert open_source(Source(str(tmp_path / "x"))).n == 40
+    (tmp_path / "x" / "c.1.0").unlink()
+    if decoy == "c.1.0":
+        (tmp_path / "x" / decoy).mkdir()
+    else:
+        (tmp_path / "x" / decoy).write_bytes(b"1")
+    with pytest.raises(CorruptDataError, match="1 of 4 chunks are missing"):
+        open_source(Source(str(tmp_path / "x")))
+
+
 def test_a_range_of_blocks_counts_its_bytes(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     for direct in (True, False):

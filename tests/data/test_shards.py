@@ -32,10 +32,10 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
-from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
-from dfeas.data.storage.shards import Files, Form, ShardReader, read_index
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, stamp_of
+from dfeas.data.storage.shards import MOST_CHUNKS, Files, Form, ShardReader, read_index
 from dfeas.data.writers.dataset import DatasetWriter
-from dfeas.data.writers.shards import SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
+from dfeas.data.writers.shards import CHUNKS, SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
@@ -433,6 +433,33 @@ def test_large_chunks_begin_with_a_page_and_are_read_past_the_page_cache(
         read_all(open_source(Source(str(tmp_path / "data"))))
 
 
+def test_a_shard_is_looked_at_once_a_way_and_what_changes_on_the_way_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, label = points()
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    looks: list[str] = []
+
+    def counted(path: str) -> int:
+        looks.append(path)
+        return stamp_of(path)
+
+    monkeypatch.setattr("dfeas.data.storage.shards.stamp_of", counted)
+    dataset = open_source(Source(str(tmp_path / "data")))
+    for _ in range(2):
+        looks.clear()
+        read_all(dataset)
+        assert len(looks) == len(set(looks)) == 3 * len(shards(tmp_path / "data" / "X"))
+    file, coming = shards(tmp_path / "data" / "X")[0], dataset.read_blocks(range(dataset.blocks), Cost())
+    next(coming)
+    whole = bytearray(file.read_bytes())
+    whole[(ROWS * 5 * 4 + 4) + 7] ^= 1  # of the block that comes next
+    (tmp_path / "other").write_bytes(whole)
+    (tmp_path / "other").replace(file)
+    with pytest.raises(CorruptDataError, match="chunk 1 of X is damaged"):
+        next(coming)
+
+
 def test_chunks_that_cut_rows_go_through_zarr(tmp_path: Path) -> None:
     X, label = points(6000, 200)
     zarr.create_array(tmp_path / "x", data=X, chunks=(1000, 50), shards=(3000, 100), compressors=None)
@@ -514,6 +541,7 @@ def test_shards_are_the_default_of_much_data_only() -> None:
     assert chunks_of_shard(None, SHARDED_ABOVE + 1, block) == SHARD_BYTES // (block + 4) > 100
     assert chunks_of_shard(0, 100 * SHARDED_ABOVE, block) == 0
     assert chunks_of_shard(1, 100, block) == 1
+    assert chunks_of_shard(SHARD_BYTES, 100, 64) == CHUNKS < MOST_CHUNKS
 
 
 def test_much_data_is_stored_in_shards_unless_you_say_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

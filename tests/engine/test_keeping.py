@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
+from dfeas.data.cache import HELD_BYTES
 from dfeas.data.dataset import SIDES_WIDTH
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
@@ -30,7 +31,7 @@ WHOLE = 40_000 * 50 * 4
 
 def test_a_second_pass_reads_only_what_all_workers_together_cannot_keep(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
-    block = 500 * (50 * 4 + SIDES_WIDTH)
+    block = 500 * (50 * 4 + SIDES_WIDTH) + HELD_BYTES
     for each, kept in ((0, 0), (10, 14), (200, 80)):
         source = Source(str(path), cache_bytes=each * block)
         engine = DaskEngine(client, source, open_source(source))

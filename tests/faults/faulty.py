@@ -15,7 +15,7 @@ from typing import Any
 from distributed import WorkerPlugin
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.readers import Buffers, RowReader
+from dfeas.data.storage.readers import Buffers, Looks, RowReader
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 60) -> None:
@@ -101,8 +101,8 @@ class Flaky:
     def advise(self, index: int) -> None:
         self.inner.advise(index)
 
-    def stamp(self, index: int) -> int | None:
-        return self.inner.stamp(index)
+    def stamp(self, index: int, looks: Looks | None = None) -> int | None:
+        return self.inner.stamp(index, looks)
 
 
 def flaky(dataset: Dataset, path: Path, count: Count, k: int, damage: Callable[[Path], Any]) -> Dataset:

@@ -91,8 +91,8 @@ def test_survey_counts_what_is_wrong_and_names_the_first(n: int, size: int, data
     assert (found.points, found.nonfinite, found.zero) == (n, len(bad), len(zero))
     assert [e[:2] for e in found.first_nonfinite] == sorted(bad)[:5]
     assert found.first_zero == tuple(sorted(zero)[:5])
-    assert [c[0] for c in found.checksums] == list(range(0, n, size))
-    assert [c[1] for c in found.checksums] == [checksum(X[a : a + size]) for a in range(0, n, size)]
+    labels = [checksum(block.label) for block in blocks]
+    assert found.checksums.tolist() == [[checksum(X[a : a + size]), labels[a // size]] for a in range(0, n, size)]
 
 
 def test_survey_tells_a_zero_point_from_one_whose_squares_underflow() -> None:

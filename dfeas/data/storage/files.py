@@ -256,11 +256,13 @@ def refuse_links(folder: Path) -> None:
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    continue
                 if entry.is_symlink():
                     _refuse(entry.path, root)
                 elif entry.is_dir():
                     waiting.append(entry.path)
-                elif not entry.is_file():
+                else:
                     raise BadInputError(f"{entry.path}: a pipe or a device, expected a file; copy the data as plain files")
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.bucket import pool, said
 from dfeas.data.storage.object_path import ObjectPath
-from dfeas.data.storage.readers import AnyArray, Buffers, Reader, SliceReader
+from dfeas.data.storage.readers import AnyArray, Buffers, Looks, Reader, SliceReader
 from dfeas.data.storage.shards import Got, Take
 from dfeas.data.storage.sparse_readers import pieces
 from dfeas.errors import CorruptDataError, UsageError
@@ -121,8 +121,8 @@ class Ahead(Generic[T]):
             for oldest in list(self._coming)[: -self.most]:
                 self._coming.pop(oldest).cancel()
 
-    def stamp(self, index: int) -> int | None:
-        return self.inner.stamp(index)
+    def stamp(self, index: int, looks: Looks | None = None) -> int | None:
+        return self.inner.stamp(index, looks)
 
 
 _TRAILER = 4
@@ -257,7 +257,7 @@ class ObjectReader:
     def advise(self, index: int) -> None:
         """Nothing to do: see Ahead."""
 
-    def stamp(self, index: int) -> int:
+    def stamp(self, index: int, looks: Looks | None = None) -> int:
         """The ETag, as a number."""
         return self.tags(self.key(index))
 
@@ -328,7 +328,7 @@ class EntryObjects:
     def advise(self, first: int, stop: int) -> None:
         """Nothing to do: see Ahead."""
 
-    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+    def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
         """The ETags of the chunks with these entries, as numbers."""
         return tuple(self.tags(self.key(index)) for index, _, _ in pieces(self.chunk, first, stop))
 

@@ -40,6 +40,9 @@ def unless_stopped(values: Iterable[V], stopped: Stop | None) -> Iterator[V]:
         yield value
 
 
+Looks = dict[tuple[int, int], int]
+"""Stamps of files that several blocks lie in, by the id of their reader and their number, on one way through the blocks."""
+
 PAGE_BYTES = 4096
 """Buffers begin at multiples of this, as reads past the page cache must. Where malloc often begins, 16 bytes after a page, the
 kernel copies at half the speed.
@@ -79,8 +82,11 @@ class Reader(Protocol[T]):
     def advise(self, index: int) -> None:
         """Say that a block will soon be wanted."""
 
-    def stamp(self, index: int) -> int | None:
-        """A number that changes when the stored block does, without reading it; None where there is no file to look at."""
+    def stamp(self, index: int, looks: Looks | None = None) -> int | None:
+        """A number that changes when the stored block does, without reading it; None where there is no file to look at.
+
+        What lies in a file with others is what it was when somebody looked at it, if ``looks`` says so.
+        """
 
 
 RowReader = Reader[AnyArray]
@@ -220,7 +226,7 @@ class DirectReader:
         if index * self.block_rows < self.n and not self.past_cache:
             advise_chunk(self._path(index))
 
-    def stamp(self, index: int) -> int:
+    def stamp(self, index: int, looks: Looks | None = None) -> int:
         return stamp_of(self._path(index))
 
 
@@ -258,7 +264,7 @@ class SliceReader:
     def advise(self, index: int) -> None:
         """Nothing to do: a thread reads ahead."""
 
-    def stamp(self, index: int) -> int | None:
+    def stamp(self, index: int, looks: Looks | None = None) -> int | None:
         """Of all files of the block."""
         return None if self.files is None else hash(tuple(map(self.look, self.files(index))))
 

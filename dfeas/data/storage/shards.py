@@ -23,7 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import BINARY, COUNT, conform
-from dfeas.data.storage.readers import PAGE_BYTES, AnyArray, Buffers, advise_chunk, fill, in_pages, past_page_cache, stamp_of
+from dfeas.data.storage.readers import (
+    PAGE_BYTES,
+    AnyArray,
+    Buffers,
+    Looks,
+    advise_chunk,
+    fill,
+    in_pages,
+    past_page_cache,
+    stamp_of,
+)
 from dfeas.errors import BadInputError, CorruptDataError
 
 CODEC = "sharding_indexed"
@@ -255,6 +265,9 @@ def require_chunks_in(folder: Folder, array: Any, form: Form) -> None:
             look(place)
 
 
+STRETCH = 1 << 20
+"""Of smaller chunks so many bytes are asked for ahead, where one reaches over a multiple of it."""
+
 TRIES = 5
 """So often a chunk is read whose shard changes meanwhile."""
 
@@ -366,8 +379,19 @@ class ShardReader:
             return
         shard, place = divmod(index, self.form.chunks)
         with contextlib.suppress(CorruptDataError):  # the read itself will say what is wrong
-            self.folder.advise(self.key(shard), int(self._index(shard).offsets[place]), self.size)
+            first, size = int(self._index(shard).offsets[place]), self.size
+            if size < STRETCH:  # to ask for each small chunk would take as long as to read it
+                if first // STRETCH == (first + size) // STRETCH:
+                    return
+                size += STRETCH
+            self.folder.advise(self.key(shard), first, size)
 
-    def stamp(self, index: int) -> int:
+    def stamp(self, index: int, looks: Looks | None = None) -> int:
         """Of the whole shard."""
-        return self.folder.stamp(self.key(index // self.form.chunks))
+        shard = index // self.form.chunks
+        if looks is None or self.folder.distant:
+            return self.folder.stamp(self.key(shard))
+        known, index_of = looks.get((id(self), shard)), self._known.get(shard)
+        if known is None or (index_of is not None and index_of.mark != known):  # a read has found another one since
+            known = looks[id(self), shard] = self.folder.stamp(self.key(shard))
+        return known

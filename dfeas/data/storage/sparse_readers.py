@@ -18,7 +18,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.readers import Buffers, RowReader, advise_chunk, read_chunk, stamp_of
+from dfeas.data.storage.readers import Buffers, Looks, RowReader, advise_chunk, read_chunk, stamp_of
 from dfeas.data.storage.shards import ShardReader
 from dfeas.errors import CorruptDataError
 
@@ -75,7 +75,7 @@ class EntryReader(Protocol):
     def advise(self, first: int, stop: int) -> None:
         """Say that they will soon be read."""
 
-    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+    def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
         """Numbers that change when what holds these entries does."""
 
 
@@ -111,7 +111,7 @@ class EntryFiles:
         for path, within, count in self._pieces(first, stop):
             advise_chunk(path, within * size, count * size)
 
-    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+    def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
         return tuple(stamp_of(path) for path, _, _ in self._pieces(first, stop))
 
 
@@ -143,10 +143,10 @@ class EntryShards:
         for index, _, _ in pieces(self.chunk, first, stop):
             self.shards.advise(index)
 
-    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+    def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
         """Of the shards with these entries."""
         per = self.shards.form.chunks * self.chunk
-        return tuple(self.shards.stamp(shard * self.shards.form.chunks) for shard, _, _ in pieces(per, first, stop))
+        return tuple(self.shards.stamp(shard * self.shards.form.chunks, looks) for shard, _, _ in pieces(per, first, stop))
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,10 @@ class CsrChunks:
             for files in (self.data, self.indices):
                 files.advise(*self._range(index))
 
-    def stamp(self, index: int) -> int:
+    def stamp(self, index: int, looks: Looks | None = None) -> int:
         """Of all files of the block."""
         span = self._range(index)
-        return hash((self.data.stamps(*span), self.indices.stamps(*span), self.indptr.stamp(index)))
+        return hash((self.data.stamps(*span, looks), self.indices.stamps(*span, looks), self.indptr.stamp(index, looks)))
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class CsrRows:
     def advise(self, index: int) -> None:
         """Nothing to do: it is there."""
 
-    def stamp(self, index: int) -> int | None:
+    def stamp(self, index: int, looks: Looks | None = None) -> int | None:
         """Of all files of the block."""
         return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice, product
@@ -186,14 +188,28 @@ def require_chunks_of(array: Any, path: Place | str) -> None:
     require_chunks(chunks, array.dtype.itemsize, str(path))
     shards = tuple(array.shards or chunks)
     count = prod(-(-size // width) for size, width in zip(shape, shards, strict=True))
-    files = count if isinstance(path, str) else sum(1 for _ in islice(path.rglob("*"), count))
-    missing = count - files if files < count else count - array.nchunks_initialized // (prod(shards) // prod(chunks))
+    missing = count - _chunk_files(path, array, count)
     if missing:
         what = "shards" if array.shards else "chunks"
         raise CorruptDataError(
             f"{path}: {missing} of {count} {what} are missing; restore them "
             "(or, if they are meant to be empty, write with write_empty_chunks=True)"
         )
+
+
+def _chunk_files(path: Place | str, array: Any, count: int) -> int:
+    """How many of the ``count`` chunks or shards of an array are there."""
+    if isinstance(path, Path) and count == -(-array.shape[0] // (array.shards or array.chunks)[0]):
+        before, after = _key_text(array)
+        if "/" not in before + after:  # zarr would take 0.3 ms for each
+            number = re.compile(f"{re.escape(before)}(0|[1-9][0-9]*){re.escape(after)}").fullmatch
+            with os.scandir(path) as entries:
+                found = ((number(entry.name), entry) for entry in entries)
+                return sum(1 for match, entry in found if match and int(match[1]) < count and entry.is_file())
+    files = count if isinstance(path, str) else sum(1 for _ in islice(path.rglob("*"), count))
+    if files < count:
+        return files
+    return int(array.nchunks_initialized // (prod(array.shards or array.chunks) // prod(array.chunks)))
 
 
 def direct_reader(
@@ -253,9 +269,15 @@ def _are_plain(array: Any, form: Form | None, block_rows: int) -> bool:
 
 def _key(array: Any) -> Callable[[int], str]:
     """Number of a chunk, or of a shard, along the rows -> its name in the folder of the array."""
-    # the text around the number is the same for all, and asking for each key would take longer than a stat
-    before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
+    # asking for each key would take longer than a stat
+    before, after = _key_text(array)
     return lambda index: f"{before}{index}{after}"
+
+
+def _key_text(array: Any) -> tuple[str, str]:
+    """What stands before and after the number of a chunk along the rows, the same for all."""
+    before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
+    return before, after
 
 
 class Plain(NamedTuple):

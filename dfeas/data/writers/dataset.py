@@ -178,9 +178,10 @@ class DatasetWriter:
         """Survey and store one whole block."""
         norm, summary = self._survey(index * self.block_rows, points, label)
         refuse_unusable(summary, self.where, self._features)
-        of_points, of_label = summary.checksums[0][1:]
-        of_norm = checksum(norm)
-        self.written.summaries[index], self.written.checksums[index] = summary, (of_points, of_label, of_norm)
+        (of_points, of_label), of_norm = summary.checksums[0].tolist(), checksum(norm)
+        # to merge the checksums of all blocks one by one would take longer than to write them
+        self.written.summaries[index] = replace(summary, packed=b"")
+        self.written.checksums[index] = of_points, of_label, of_norm
         self._store_points(index, points, of_points)
         self._store(self._arrays["label"], index, label, of_label)
         self._store(self._arrays["norm"], index, norm, of_norm)

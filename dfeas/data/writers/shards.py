@@ -37,6 +37,9 @@ SHARDED_ABOVE = 10 * 10**9
 PAGED = 64
 """Pages of a chunk from which on it begins with a page of its file: so it can be read past the page cache, into place."""
 
+CHUNKS = 1 << 16
+"""Of a shard, at most: readers hold its index as a whole, and a file has 16 bytes also for a chunk that never comes."""
+
 PART_BYTES = 8 << 20
 PARTS = 4
 """Parts of an object that are uploaded at the same time."""
@@ -56,7 +59,7 @@ def shard_bytes(asked: str | int | None, without: str = "") -> int | None:
 def chunks_of_shard(asked: int | None, points: int, block: int) -> int:
     """Chunks of a shard of so many bytes, of ``points`` and ``block`` bytes of all points and of a block; 0: no shards."""
     size = (SHARD_BYTES if points > SHARDED_ABOVE else 0) if asked is None else asked
-    return max(1, size // (block + CRC)) if size and np.little_endian else 0
+    return max(1, min(CHUNKS, size // (block + CRC))) if size and np.little_endian else 0
 
 
 class Begun(Protocol):

@@ -309,7 +309,7 @@ def groups(engine: Engine, dataset: Dataset, question: Multipliers) -> Iterator[
     """The dual variables of some blocks at a time, in the order of the points; one read in all."""
     many = max(1, GROUP_BYTES // (8 * dataset.block_rows))
     for first in range(0, dataset.blocks, many):
-        yield engine.run(Partial(question, tuple(range(first, min(dataset.blocks, first + many)))))
+        yield engine.run(Partial(question, range(first, min(dataset.blocks, first + many))))
 
 
 def write_dual_variables(

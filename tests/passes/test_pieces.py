@@ -1,0 +1,41 @@
+"""Pieces of answers: whatever is merged in whatever order, the same points in the order of the points, in few pieces."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dfeas.passes.pieces import FEW
+from dfeas.passes.protocol import Partial
+from dfeas.passes.select import sample
+from dfeas.passes.vectors import Gathers, SparseWeights
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.integers(0, 2**32), st.integers(1, 9))
+def test_weights_of_many_blocks_come_in_order_whoever_is_merged_first(sizes: list[int], seed: int, few: int) -> None:
+    edges, rng = np.cumsum([0, *sizes]), np.random.default_rng(seed)
+    partials = [SparseWeights(((np.arange(a, b), np.arange(a, b) / 7),)) for a, b in pairwise(edges)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("dfeas.passes.pieces.FEW", few)
+        while len(partials) > 1:
+            second, first = (partials.pop(rng.integers(len(partials))) for _ in range(2))
+            partials.append(Gathers().merge(first, second))
+    assert np.array_equal(partials[0].index(), np.arange(edges[-1]))
+    assert np.array_equal(partials[0].weight(), np.arange(edges[-1]) / 7)
+
+
+def test_few_points_of_many_blocks_are_one_piece() -> None:
+    total, merge = SparseWeights(((np.arange(1), np.ones(1)),)), Gathers().merge
+    for point in range(1, FEW + 1):
+        total = merge(total, SparseWeights(((np.array([point]), np.ones(1)),)))
+    assert [len(index) for index, _ in total.pieces] == [FEW, 1]
+    assert np.array_equal(total.index(), np.arange(FEW + 1))
+
+
+def test_a_sample_of_all_points_names_its_blocks_by_a_range() -> None:
+    assert sample(4, 100, 100, 10**6, 1, 0).blocks == range(10**6)
+    drawn = sample(4, 10, 10**6, 10**4, 1, 0)
+    assert isinstance(drawn, Partial)
+    assert list(drawn.blocks) == sorted(set(drawn.blocks))
