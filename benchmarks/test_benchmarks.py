@@ -23,6 +23,7 @@ SMALL = {
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
     "shard_speed": ["--gb", "0.02", "--shard", "4MB", "--turns", "1"],
     "cluster_speed": ["--gb", "0.01", "--turns", "1", "--no-keeping", "--workers", "1"],
+    "merging": ["--features", "300", "--questions", "2", "--ranges", "6", "--turns", "1"],
     "memory_budget": [
         *("--budget-mb", "40", "--passes", "2", "--methods", "perceptron"),
         *("--instances", "halfspace", "--workers", "1"),

@@ -12,7 +12,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.registry import geometry_of
 from dfeas.problem import LEAST_EPS
-from dfeas.run.recovery import CONFLICTING, MOST, labels_of
+from dfeas.run.recovery import CONFLICTING, MOST, carriers
 from dfeas.run.result_files import CLASSES, RESULT
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate, Check
@@ -99,9 +99,8 @@ def _require_conflicts(where: Path, values: Values, certificate: Certificate, da
         raise CheckFailedError(f"{where}: conflicts names {said} points, those of the certificate that conflict are {count}")
     if not listed:
         return
-    numbers = certificate.support if dataset.numbers is None else dataset.numbers[certificate.support]
-    labels = labels_of(dataset, certificate.support)
-    true = dict(zip(numbers.tolist(), zip(labels, certificate.weights.tolist(), strict=True), strict=True))
+    named = (entry.get("point") for entry in listed if isinstance(entry, dict))
+    true = carriers(dataset, certificate, [point for point in named if isinstance(point, int)])
     for entry in listed:
         point, label, weight = (entry.get(name) if isinstance(entry, dict) else None for name in ("point", "label", "weight"))
         if not isinstance(point, int) or true.pop(point, None) != (label, weight):

@@ -34,12 +34,12 @@ def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
 def cache_bytes(dataset: Dataset, memory: int, threads: int, *, worker: bool) -> int:
     """Bytes that a process may keep of blocks: the budget without buffers and a quarter for answers.
 
-    Where a method lives there are more than a third for what it keeps and works on, too, and both are at least ``POINT_BYTES``
-    for each point.
+    Where a method lives there are more than a third for what it keeps and works on, too; of cones both are at least
+    ``POINT_BYTES`` for each row.
     """
     if dataset.in_memory:
         return 0
-    others = memory // 4 if worker else max(5 * memory // 8, POINT_BYTES * dataset.n)
+    others = memory // 4 if worker else max(5 * memory // 8, POINT_BYTES * dataset.n * (dataset.cones is not None))
     return max(0, min(memory - others - threads * thread_bytes(dataset), dataset.bytes + dataset.sides_bytes))
 
 

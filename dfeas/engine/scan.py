@@ -93,7 +93,7 @@ def parts(question: Question) -> tuple[AnyPass | VectorPass[Any, Any], Sequence[
     if isinstance(question, Partial):
         return question.pass_, question.blocks
     if isinstance(question, OnVectors):
-        return question.pass_, None
+        return question.pass_, question.blocks
     if isinstance(question, Ordered | OnPairs):
         raise TypeError("neither a fold nor pairs have ranges of blocks that could be scanned apart")
     return question, None

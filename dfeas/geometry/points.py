@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.collections import collection_of
 from dfeas.data.dataset import Dataset
 from dfeas.errors import BadInputError, UsageError, enough, format_bytes
 from dfeas.geometry.prediction import ClassPrediction, Prediction
@@ -19,7 +20,7 @@ from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, row_slice
 from dfeas.linalg.points import Points as Rows
 from dfeas.methods import working_set
-from dfeas.methods.protocol import AnyMethod, Facts
+from dfeas.methods.protocol import AnyMethod, Facts, weights_at_once
 from dfeas.methods.registry import METHODS
 from dfeas.passes.block import Block
 from dfeas.passes.vectors import POINT_BYTES
@@ -40,6 +41,7 @@ class Points(Geometry):
     """Points as they are stored, each with its label for a sign."""
 
     exact: ClassVar[bool] = True
+    weighs_by_block: ClassVar[bool] = True
 
     def known(self, method: str, more: tuple[str, ...] = ()) -> str:
         if not isinstance(method, str) or method not in (*more, *METHODS):
@@ -53,7 +55,11 @@ class Points(Geometry):
             )
 
     def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
-        return choose(self.known(method, ("auto",)), facts_of(dataset, memory))
+        name, why = choose(self.known(method, ("auto",)), facts_of(dataset, memory))
+        need = POINT_BYTES * dataset.n
+        if METHODS[name].traits.weighs_all and collection_of(dataset) is not None and need > memory:
+            raise UsageError(f"{name} needs {enough(need)} of memory for weights of all points, unless the data is ingested")
+        return name, why
 
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
         """The one that is asked for even if it does not fit: then the plan says what is needed."""
@@ -87,7 +93,7 @@ class Points(Geometry):
         names, n = load.methods * load.classes, load.dataset.n
         methods, facts = [METHODS[name] for name in names], facts_of(load.dataset, load.memory // len(names))
         own = sum(each.kept_bytes(facts, min(load.max_passes, _usual(each, facts, margin))) for each in methods)
-        weights = POINT_BYTES * n if any(each.traits.weighs_all for each in methods) else 0
+        weights = POINT_BYTES * min(n, weights_at_once(facts)) if any(each.traits.weighs_all for each in methods) else 0
         if any(each.traits.ordered for each in methods):  # the carry is where the points are, and gets the memory of the cache
             return Needs(own, min(HOLD_BYTES, kept // 2 or HOLD_BYTES), weights, own)
         return Needs(own, min(load.memory // 4, own), weights, weights)
@@ -113,18 +119,16 @@ def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:
 def choose(method: str, facts: Facts) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot work within the memory."""
     columns = f"{enough(4 * working_set.least_bytes(facts))} of memory"
-    weights = f"{enough(POINT_BYTES * facts.n)} of memory"
     if method == "auto":
         if working_set.fits(facts):
             return "working-set", "chosen because its columns fit in memory: a few reads, where other methods need hundreds"
-        if POINT_BYTES * facts.n > 4 * facts.memory:
-            raise UsageError(f"this data needs {columns} for a working set, or {weights} for weights of all points")
         return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
     if METHODS[method].least_memory(facts) <= 4 * facts.memory:
         return method, "asked for"
     if METHODS[method].traits.columns:
         raise UsageError(f"{method} needs {columns} for this data, or use mirror-prox-one-pass, which keeps no columns")
-    raise UsageError(f"{method} needs {weights} for weights of all points, or use working-set, which weighs a few")
+    weights = enough(METHODS[method].least_memory(facts))
+    raise UsageError(f"{method} needs {weights} of memory for weights of all points, or use working-set, which weighs a few")
 
 
 def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: int | None) -> tuple[int | None, str]:

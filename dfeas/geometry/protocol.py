@@ -105,6 +105,7 @@ class Geometry(ABC):
     named: ClassVar[str] = "point"  # what the number of a row names
     expands: ClassVar[bool] = False  # whether a direction is a sum over points of the data that it was found on
     exact: ClassVar[bool] = False  # whether a verdict may be settled by exact arithmetic on the points themselves
+    weighs_by_block: ClassVar[bool] = False  # whether weights of points are rebuilt block by block, from what was recorded
     labelled: ClassVar[bool] = True  # whether points have labels
     names_points: ClassVar[bool] = True  # whether a small Ax accuses points
 

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dfeas.errors import format_bytes
 from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Tally
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits, weights_text
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits
 from dfeas.passes.protocol import Ordered
 from dfeas.passes.steps import Online, OnlineAnswer
 from dfeas.passes.vectors import POINT_BYTES
@@ -75,7 +76,7 @@ class OnlinePerceptron(Method[OnlinePerceptronState]):
         return POINT_BYTES * facts.n
 
     def remark(self, facts: Facts) -> str:
-        return f"one core; at most {weights_text(facts)}"
+        return f"one core; at most {format_bytes(16 * facts.n)} for weights"
 
     def evidence(self, state: OnlinePerceptronState) -> Evidence:
         stalled = "no point is violated, and nothing else is corrected" if state.mistakes == 0 else ""

@@ -214,16 +214,22 @@ class Method(Protocol[S]):
 
     def least_memory(self, facts: Facts) -> int:
         """Bytes of the whole budget without which it cannot work."""
-        return POINT_BYTES * facts.n if self.traits.weighs_all else 0
+        return 0
 
     def remark(self, facts: Facts) -> str:
         """What else it takes, for a plan."""
         return f"and {weights_text(facts)}, if there is no separator" if self.traits.weighs_all else ""
 
 
+def weights_at_once(facts: Facts) -> int:
+    """Weights of points, at least those of a block, that are in memory at a time; others are on storage."""
+    return max(facts.memory // POINT_BYTES, -(-facts.n // facts.blocks))
+
+
 def weights_text(facts: Facts) -> str:
-    """What weights of all points take, for people."""
-    return f"{format_bytes(16 * facts.n)} for weights"
+    """What weights of all points take, for people. Storage has them twice before the certificate is whole."""
+    fit = facts.n <= weights_at_once(facts)
+    return f"{format_bytes(16 * facts.n)} for weights" if fit else f"{format_bytes(32 * facts.n)} of storage for weights"
 
 
 AnyMethod = Method[Any]

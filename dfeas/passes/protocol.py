@@ -124,6 +124,7 @@ class OnVectors:
     writes: tuple[str, ...]  # names of those that it gives
     points: bool  # whether the points are read: a pass that reads vectors only costs no read of the data
     keeps: tuple[str, ...] | None  # all others may be forgotten when this pass is done; None: nothing may
+    blocks: tuple[int, ...] | None = None  # those that are gone through, ascending; None: all
 
 
 class Spills(Protocol):

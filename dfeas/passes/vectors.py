@@ -55,9 +55,9 @@ class SparseWeights:
         """Weights (s,), in the order of the indices."""
         return np.concatenate([piece[1] for piece in self.pieces])
 
-    def total(self) -> float:
-        """What divides them to be a point of the simplex."""
-        return float(self.weight().sum())
+    def total(self) -> float | None:
+        """What divides them to be a point of the simplex; None for their sum."""
+        return None
 
     def with_others(self, others: SparseWeights) -> SparseWeights:
         """Both, in the order of the points."""

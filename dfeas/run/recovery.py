@@ -1,12 +1,16 @@
 """From what a method recorded to a certificate: one last pass rebuilds the n-vector of a mixture of softmaxes.
 
+Where memory does not hold the weights of all points that pass reads some blocks after the others, and weights go to a file.
+
 They conflict when Ax is zero up to rounding; a larger |Ax| tells of a thin margin at most, and accuses nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import tempfile
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,22 +18,47 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers
+from dfeas.data.storage.vectors import pieces, spooled, total
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Evidence, Mixture, Sparse, Stored
 from dfeas.methods.vector import Expansion
-from dfeas.passes.protocol import OnVectors, Question
-from dfeas.passes.vectors import Positive, SparseWeights
+from dfeas.passes.protocol import OnVectors, Partial, Question
+from dfeas.passes.vectors import Positive
 from dfeas.run.termination import FEASIBLE
 from dfeas.verify.certificate import Certificate
 
 
+@dataclass(frozen=True)
+class Portions:
+    """Blocks whose weights fit in memory at a time, and a folder for those of all."""
+
+    blocks: tuple[tuple[int, ...], ...] = ()  # none: those of all fit
+    folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
+
+    @classmethod
+    def of(cls, dataset: Dataset, weights: int, folder: Path) -> Portions:
+        """As many blocks as have no more than so many points, but at least one."""
+        if weights >= dataset.n:
+            return cls()
+        size = max(1, weights // dataset.block_rows)
+        firsts = range(0, dataset.blocks, size)
+        return cls(tuple(tuple(range(first, min(first + size, dataset.blocks))) for first in firsts), folder)
+
+
 def recover(
-    ask: Callable[[Question], Any], evidence: Evidence, verdict: str, slack: float, fingerprint: str, kernel: str = ""
+    ask: Callable[[Question], Any],
+    evidence: Evidence,
+    verdict: str,
+    slack: float,
+    fingerprint: str,
+    kernel: str = "",
+    portions: Portions | None = None,
 ) -> tuple[Certificate, int]:
     """The certificate for a verdict, and the number of reads that it takes (0 or 1), without those of the checker.
 
-    ``ask`` reads the data for a question. Each weight that is not above ``slack`` may be left out.
+    ``ask`` reads the data for a question, all at once or in ``portions``. Each weight that is not above ``slack`` may be left
+    out. Raises CorruptDataError when weights do not fit on storage.
     """
     if verdict == FEASIBLE:
         assert evidence.bracket.y is not None
@@ -38,10 +67,11 @@ def recover(
     gordan = evidence.gordan()
     if isinstance(gordan, Stored):
         stored = OnVectors(Positive(floor=0.0), (gordan.name,), (), points=False, keeps=None)
-        return _certificate(ask(stored), fingerprint), 0
+        return _weighed(ask, stored, lambda some: replace(stored, blocks=some), portions, fingerprint), 0
     if isinstance(gordan, Sparse):
         return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight, kernel=kernel), 0
-    return _certificate(ask(shorten(gordan).question(slack)), fingerprint), 1
+    question = shorten(gordan).question(slack)
+    return _weighed(ask, question, lambda some: Partial(question, some), portions, fingerprint), 1
 
 
 def separator(y: Floats | Expansion, fingerprint: str, kernel: str = "") -> Certificate:
@@ -51,10 +81,25 @@ def separator(y: Floats | Expansion, fingerprint: str, kernel: str = "") -> Cert
     return Certificate("separator", fingerprint, y=y)
 
 
-def _certificate(answer: SparseWeights, fingerprint: str) -> Certificate:
-    weight = answer.weight()
-    weight /= answer.total()
-    return Certificate("gordan", fingerprint, support=answer.index(), weights=weight)
+def _weighed(
+    ask: Callable[[Question], Any],
+    question: Question,
+    on_blocks: Callable[[tuple[int, ...]], Question],
+    portions: Portions | None,
+    fingerprint: str,
+) -> Certificate:
+    """Weights of points on the simplex, as a question about all blocks or about some answers them."""
+    if portions is None or not portions.blocks:
+        answer = ask(question)
+        support, weights = answer.index(), answer.weight()
+        whole = answer.total()
+        weights /= total(weights) if whole is None else whole
+        return Certificate("gordan", fingerprint, support=support, weights=weights)
+    answers = (ask(on_blocks(some)) for some in portions.blocks)
+    support, weights = spooled(((some.index(), some.weight()) for some in answers), (np.int64, np.float64), portions.folder)
+    whole = total(weights)
+    (weights,) = spooled(((piece / whole,) for (piece,) in pieces(weights)), (np.float64,), portions.folder)
+    return Certificate("gordan", fingerprint, support=support, weights=weights)
 
 
 def shorten(mixture: Mixture) -> Mixture:
@@ -89,17 +134,41 @@ def conflicts(dataset: Dataset, certificate: Certificate, evidence: Evidence) ->
     score: NDArray[np.float64] | None = None
     if isinstance(gordan, Sparse) and np.array_equal(gordan.index, certificate.support):
         score = gordan.score
-    order = np.argsort(-certificate.weights if score is None else score, kind="stable")[:MOST]
-    label = labels_of(dataset, certificate.support[order])
+    if score is None:
+        support, weights = _heaviest(certificate)
+    else:
+        order = np.argsort(score, kind="stable")[:MOST]
+        support, weights, score = certificate.support[order], certificate.weights[order], score[order]
     return [
         {
-            "point": int(certificate.support[j] if dataset.numbers is None else dataset.numbers[certificate.support[j]]),
+            "point": int(point if dataset.numbers is None else dataset.numbers[point]),
             "label": name,
-            "weight": float(certificate.weights[j]),
+            "weight": float(weight),
             "score": None if score is None else float(score[j]),
         }
-        for j, name in zip(order, label, strict=True)
+        for j, (point, weight, name) in enumerate(zip(support, weights, labels_of(dataset, support), strict=True))
     ]
+
+
+def _heaviest(certificate: Certificate) -> tuple[NDArray[np.int64], Floats]:
+    """Points of a certificate that weigh most, at most ``MOST``, and their weights; of equal ones the first."""
+    support, weights = np.empty(0, np.int64), np.empty(0)
+    for points, more in pieces(certificate.support, certificate.weights):
+        support, weights = np.concatenate([support, points]), np.concatenate([weights, more])
+        order = np.argsort(-weights, kind="stable")[:MOST]
+        support, weights = support[order], weights[order]
+    return support, weights
+
+
+def carriers(dataset: Dataset, certificate: Certificate, points: Collection[int]) -> dict[int, tuple[str, float]]:
+    """Label and weight of those of some points, by the numbers that users know, that carry the certificate."""
+    true: dict[int, tuple[str, float]] = {}
+    for support, weights in pieces(certificate.support, certificate.weights):
+        numbers = support if dataset.numbers is None else dataset.numbers[support]
+        here = np.flatnonzero(np.isin(numbers, [point for point in points if numbers[0] <= point <= numbers[-1]]))
+        labels = labels_of(dataset, support[here])
+        true.update(zip(numbers[here].tolist(), zip(labels, weights[here].tolist(), strict=True), strict=True))
+    return true
 
 
 def labels_of(dataset: Dataset, points: NDArray[np.int64]) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
+from dfeas.data.storage.vectors import total
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.termination import Record
 from dfeas.run.trace import read_trace
@@ -233,7 +234,7 @@ def load_run(name: str, folder: Path) -> Run:
     values = load_values(folder)
     records, notes = read_trace(folder / TRACE, _record)
     certificate = certificate_of(folder, values)
-    if certificate is not None and certificate.kind == "gordan" and not (certificate.weights > 0).any():
+    if certificate is not None and certificate.kind == "gordan" and not total(certificate.weights) > 0:
         raise CorruptDataError(f"{folder / CERTIFICATE}: damaged: no point has a weight")
     return Run(folder, name, values, records, notes, certificate)
 

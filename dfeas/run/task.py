@@ -17,7 +17,7 @@ from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.passes.inspection import Inspected, Look, Seen
 from dfeas.passes.protocol import Question, of_class
 from dfeas.passes.select import Select
-from dfeas.run.recovery import recover, separator
+from dfeas.run.recovery import Portions, recover, separator
 from dfeas.run.resources import Limits, never
 from dfeas.run.solver_thread import solved
 from dfeas.run.termination import (
@@ -235,6 +235,7 @@ class VerdictTask(Task[Outcome]):
     kernel: str = field(default="", kw_only=True)  # as certificates keep it
     view: str = field(default="", kw_only=True)  # as certificates keep it
     fingerprint: str = field(default="", kw_only=True)  # of the data as it is seen
+    portions: Portions = field(default=Portions(), kw_only=True)  # blocks whose weights fit in memory
     inspector: Inspector | None = field(default=None, kw_only=True)
     inspected: tuple[Certificate, Answer] | None = field(default=None, init=False)  # the best that was seen on a pass
     certificate: Certificate | None = field(default=None, init=False)
@@ -338,9 +339,8 @@ class VerdictTask(Task[Outcome]):
         evidence = self.method.evidence(self.state)
         # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
         slack = SLACK * self.goal.eps / 2 / engine.shape[1]
-        certificate, more = recover(
-            lambda question: engine.run(self._of_labels(question)), evidence, verdict, slack, self.fingerprint, self.kernel
-        )
+        about = verdict, slack, self.fingerprint, self.kernel, self.portions
+        certificate, more = recover(lambda question: engine.run(self._of_labels(question)), evidence, *about)
         self.reads += more
         return replace(certificate, view=self.view)
 

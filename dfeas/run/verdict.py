@@ -13,16 +13,17 @@ from urllib.parse import quote
 
 import numpy as np
 
+from dfeas.data.collections import collection_of
 from dfeas.data.storage import files
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Sparse
+from dfeas.methods.protocol import Sparse, weights_at_once
 from dfeas.run.cost import PROBE, Probe, Projection, project
 from dfeas.run.exact.search import exact_outcome
 from dfeas.run.prediction import Finished, Predictor
-from dfeas.run.recovery import CONFLICTING, conflicts
+from dfeas.run.recovery import CONFLICTING, Portions, conflicts
 from dfeas.run.result_files import CLASSES, RACE, Saved, versions
 from dfeas.run.results import ALL_POSITIVE_ROW, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
@@ -93,6 +94,9 @@ class VerdictTarget:
         load = Load(dataset, job.methods, request.memory, session.workers, session.threads, count if job.classes else 1)
         geometry.prepare(session.engine, load, session.tiles)
         facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius)
+        portions = Portions()
+        if geometry.weighs_by_block and collection_of(dataset) is None:
+            portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)
         tasks = []
         for name in job.names:
             method = make(job.methods[0] if job.classes else name)
@@ -101,7 +105,7 @@ class VerdictTarget:
                 labelled, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
             task = VerdictTask(method, method.init(facts), Goal(request.eps, request.margin_tolerance), sinks[name], code=code)
             task.kernel, task.view, task.fingerprint = job.kernel, labelled.view, labelled.fingerprint
-            task.inspector = session.checking
+            task.inspector, task.portions = session.checking, portions
             tasks.append(task)
         return tasks
 

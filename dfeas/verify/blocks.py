@@ -20,6 +20,7 @@ from dfeas.data.storage.features import difference
 from dfeas.data.storage.files import parsed
 from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, unless_stopped
 from dfeas.data.storage.sparse_readers import Entries
+from dfeas.data.storage.vectors import is_mapped, pieces
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.view import Numbers
@@ -118,13 +119,16 @@ def blocks(
 
 def blocks_of(data: Data, supports: Iterable[Rows]) -> tuple[int, ...] | None:
     """The blocks that have points with numbers that ascend in each support; None when these are all, or it is not known what
-    they should be.
+    they should be, and for a support that is mapped: it has points nearly everywhere.
     """
+    supports = list(supports)
+    if data.expected is None or any(is_mapped(support) for support in supports):
+        return None
     edges = np.minimum(np.arange(-(-data.n // data.block_rows) + 1) * data.block_rows, data.n)
     there = np.zeros(len(edges) - 1, np.bool_)
     for support in supports:
         there |= np.diff(np.searchsorted(support, edges)) > 0
-    if data.expected is None or there.all():
+    if there.all():
         return None
     return tuple(np.flatnonzero(there).tolist())
 
@@ -175,7 +179,11 @@ def require_signs(signs: bool, where: str) -> None:
 
 def require_support(support: Rows, n: int, what: str = "points") -> None:
     """Raise CheckFailedError unless these are numbers of points, ascending."""
-    if support.ndim != 1 or not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= n:
+    last, ascending = -1, support.ndim == 1 and len(support) > 0
+    for (piece,) in pieces(support if ascending else support[:0]):
+        ascending = ascending and bool(piece[0] > last and (piece[1:] > piece[:-1]).all())
+        last = int(piece[-1])
+    if not ascending or last >= n:
         raise CheckFailedError(f"the support is not an ascending list of {what} below {n}")
 
 

@@ -2,7 +2,8 @@
 
 ``certificate.npz`` holds ``kind`` (``separator`` or ``gordan``), ``y`` (m,) or (m+1,) with the intercept last, ``support``
 int64 indices of points, ``weights`` float64 on the simplex of signed unit columns, and ``fingerprint`` of the data. What a
-kind does not use is empty. LP people call a Gordan certificate a Farkas certificate or dual ray.
+kind does not use is empty. LP people call a Gordan certificate a Farkas certificate or dual ray. Nothing is compressed: where
+there are many, support and weights are mapped from the file, and neither written nor read at once.
 
 With a kernel there is one array more, ``kernel``: its name and parameters as JSON. Columns are then the signed unit vectors of
 the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum. Where the data is not
@@ -13,25 +14,36 @@ names there is ``features``, a JSON list of them. ``format`` is the number of th
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import DAMAGE, parsed, placed
+from dfeas.data.storage.vectors import mapped, part, pieces
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
+_LONG = ("support", "weights")
 _MORE = ("kernel", "view", "features")
 """Texts that are there when they are not empty."""
+
+MANY = 1 << 20
+"""Weights of points above which they stay in the file."""
+
+LOOKED = 4 << 20
+"""Bytes of such a file that are read at a time for their checksum."""
 
 HYPERPLANE = "hyperplane"
 """Kind of a direction that proves nothing: the one of a soft margin."""
@@ -92,6 +104,21 @@ class Certificate(Displayed):
             if text:
                 yield Row(word, text)
 
+    @property
+    def many(self) -> int:
+        """Weights of the whole certificate."""
+        return len(self.support)
+
+    def between(self, first: int, stop: int) -> Certificate:
+        """What it says of the points first .. stop-1: of a separator all of it, of weights theirs."""
+        if self.kind != "gordan":
+            return self
+        # in a file they need not be aligned, and NumPy would copy all of them to search
+        low, high = bisect_left(self.support, first), bisect_left(self.support, stop)
+        support, weights = part(self.support, low, high), part(self.weights, low, high)
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return Portion(**values | {"support": support, "weights": weights}, whole=self.many)
+
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         with placed(path) as file:
@@ -99,13 +126,30 @@ class Certificate(Displayed):
             plain: dict[str, Any] = {files.KEY: number, "kind": self.kind, "fingerprint": self.fingerprint}
             more = {"kernel": self.kernel, "view": self.view, "features": json.dumps(self.features) if self.features else ""}
             plain |= {name: text for name, text in more.items() if text}
-            arrays: dict[str, Any] = {"y": self.y, "support": self.support, "weights": self.weights}
-            arrays |= {name: np.array(value) for name, value in plain.items()}
-            np.savez(file, **arrays)
+            with zipfile.ZipFile(file, "w") as archive:
+                for name, vector in (("y", self.y), ("support", self.support), ("weights", self.weights)):
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        npy.write_array_header_1_0(member, npy.header_data_from_array_1_0(vector))
+                        for (piece,) in pieces(vector):
+                            member.write(piece.tobytes())
+                for name, value in plain.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        npy.write_array(member, np.array(value), allow_pickle=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Portion(Certificate):
+    """A certificate with the weights of some consecutive points only, of a ``whole`` that has so many."""
+
+    whole: int = 0
+
+    @property
+    def many(self) -> int:
+        return self.whole
 
 
 def load(path: Path) -> Certificate:
-    """Read a certificate; nothing is unpickled, and no array larger than the file is allocated.
+    """Read a certificate; nothing is unpickled, and no array larger than the file is allocated. Many weights are mapped.
 
     Raises BadInputError when the path is no certificate, CorruptDataError when the file is damaged or of a newer format.
     """
@@ -113,13 +157,11 @@ def load(path: Path) -> Certificate:
         raise BadInputError(f"{path}: no such certificate")
     try:
         with zipfile.ZipFile(path) as archive:
-            files.require_readable(path, _format(archive, str(path)), files.CERTIFICATE)
+            files.require_readable(path, _format(path, archive), files.CERTIFICATE)
             more = [name for name in _MORE if f"{name}.npy" in archive.namelist()]
-            for name in (*_FIELDS, *more):
-                _check_declared_size(archive, f"{name}.npy", f"{path}:{name}")
-        with np.load(path, allow_pickle=False) as arrays:
-            kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
-            texts = {name: str(arrays[name]) for name in more}
+            arrays = {name: _array(path, archive, name) for name in (*_FIELDS, *more)}
+        kind, y, support, weights, mark = (arrays[name] for name in _FIELDS)
+        texts = {name: str(arrays[name]) for name in more}
         features = tuple(parsed(texts.pop("features", "[]"), list))
         if not are_names(features):
             raise ValueError("its names of features are no text")
@@ -149,23 +191,28 @@ def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.
     return y
 
 
-def _format(archive: zipfile.ZipFile, where: str) -> Any:
+def _format(path: Path, archive: zipfile.ZipFile) -> Any:
     """The number of its format, 0 where it has none."""
-    name = f"{files.KEY}.npy"
-    if name not in archive.namelist():
-        return 0
-    _check_declared_size(archive, name, f"{where}:{files.KEY}")
-    with archive.open(name) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False).item()
+    return _array(path, archive, files.KEY).item() if f"{files.KEY}.npy" in archive.namelist() else 0
 
 
-def _check_declared_size(archive: zipfile.ZipFile, name: str, where: str) -> None:
-    """Refuse an array whose header declares more than the archive holds, before it is allocated."""
-    info = archive.getinfo(name)
-    with archive.open(name) as stream:
-        read_header(stream, info.file_size, where)
-    if info.file_size > 64 + 1032 * info.compress_size:
-        raise ValueError(f"{name} is compressed beyond what deflate can")
+def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """An array of the archive; a long vector is mapped. What its header declares must be there before anything is allocated."""
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as stream:
+        shape, dtype = read_header(stream, info.file_size, f"{path}:{name}")
+        if info.file_size > 64 + 1032 * info.compress_size:
+            raise ValueError(f"{name} is compressed beyond what deflate can")
+        if name not in _LONG or info.compress_type != zipfile.ZIP_STORED or len(shape) != 1 or shape[0] <= MANY:
+            stream.seek(0)
+            return np.asarray(npy.read_array(stream, allow_pickle=False))
+        header = stream.tell()
+        while stream.read(LOOKED):  # to the end, where its checksum is compared
+            pass
+    with path.open("rb") as file:
+        file.seek(info.header_offset)
+        words = struct.unpack("<HH", file.read(30)[26:])  # lengths of its name, and of what follows that
+        return mapped(file, dtype, shape[0], info.header_offset + 30 + sum(words) + header)
 
 
 @dataclass(frozen=True, repr=False)

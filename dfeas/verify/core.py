@@ -10,12 +10,13 @@ checksums and scores from the same bytes by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from dfeas.data.storage.vectors import is_mapped
 from dfeas.errors import CheckFailedError
-from dfeas.verify.blocks import Data, Looks, Maps, Tallies, Translated, compare, look_at, require_features, share, whole
+from dfeas.verify.blocks import Data, Looks, Maps, Node, Tallies, Translated, compare, look_at, require_features, share, whole
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt
 from dfeas.verify.cones import Cones
 from dfeas.verify.kernel import Kernels
@@ -126,16 +127,41 @@ def _together(
 ) -> list[Answer]:
     def read(look: Callable[..., Any], *args: Any, chosen: Sequence[int] | None = None) -> Any:
         told(share(data, chosen))
-        part: Any = whole(engine.map(look, *args, count=None if chosen is None else len(chosen)))
+        return compared(engine.map(look, *args, count=None if chosen is None else len(chosen)), chosen)
+
+    def compared(ranges: Iterable[list[Node[Any]]], chosen: Sequence[int] | None) -> Any:
+        part: Any = whole(ranges)
         for certificate in certificates:
             compare(data, part.checksums, certificate.fingerprint, certificate.view, chosen)
         return part
 
     chosen = checker.chosen(certificates, data) if quick else None
-    first = read(look_at, checker, certificates, chosen, chosen=chosen)
+    if isinstance(checker, Points) and any(is_mapped(each.support) for each in certificates):
+        told(1.0)
+        first = compared(_by_portions(engine, data, checker, certificates), None)
+    else:
+        first = read(look_at, checker, certificates, chosen, chosen=chosen)
     answers = checker.conclude(first, certificates, data, read)
     looked = round(share(data, None if checker.more(certificates) else chosen) * data.n)
     return [replace(answer, points_read=looked) if isinstance(answer, Check) else answer for answer in answers]
+
+
+PORTION = 1 << 21
+"""Points at most whose weights leave the file at a time."""
+
+
+def _by_portions(engine: Maps, data: Data, checker: Points, certificates: Sequence[Certificate]) -> Iterator[list[Node[Any]]]:
+    """What all blocks show where weights are in files: of some blocks after the others, each with the weights of its points.
+
+    Of each as many as a node of the tree covers, so that the sums are the same, to the bit.
+    """
+    blocks = -(-data.n // data.block_rows)
+    size = 1 << max(0, (PORTION // data.block_rows).bit_length() - 1)
+    for first in range(0, blocks, size):
+        chosen = tuple(range(first, min(first + size, blocks)))
+        some = [each.between(first * data.block_rows, (chosen[-1] + 1) * data.block_rows) for each in certificates]
+        for nodes in engine.map(look_at, checker, some, chosen, count=len(chosen)):
+            yield [(level, index + (first >> level), part) for level, index, part in nodes]
 
 
 def check(

@@ -27,6 +27,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.data.storage.readers import Stop
+from dfeas.data.storage.vectors import pieces, total
 from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Wide, gamma, without_zeros
 from dfeas.verify.balance import balance
@@ -152,10 +153,10 @@ class Points:
                 raise CheckFailedError("the entries of the separator are outside 1e-100 .. 1e100; scale it to length 1")
         else:
             require_support(certificate.support, data.n)
-            if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights <= 2).all()):
+            if not all(((piece >= 0) & (piece <= 2)).all() for (piece,) in pieces(weights)):
                 raise CheckFailedError("the weights are not on the simplex: negative, not finite, or above 1")
-            if abs(float(weights.sum()) - 1) > 1e-6:
-                raise CheckFailedError(f"the weights are not on the simplex: their sum is {float(weights.sum())!r}")
+            if abs(total(weights) - 1) > 1e-6:
+                raise CheckFailedError(f"the weights are not on the simplex: their sum is {total(weights)!r}")
         code_of(data, certificate)
 
     def chosen(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
@@ -253,18 +254,18 @@ def look_at_weights(tally: PointTally, block: SignedBlock, certificate: Certific
     rows, weights = certificate.support[low:high] - block.start, certificate.weights[low:high]
     rows, weights = rows[weights > 0], weights[weights > 0]
     dimension = block.points.shape[1] + block.intercept
-    total, spread = np.zeros(dimension), np.zeros(dimension)
+    summed, spread = np.zeros(dimension), np.zeros(dimension)
     size = block.piece(dimension)
     for piece in range(0, len(rows), size):
         some = rows[piece : piece + size]
         chosen, factor = _weighed(tally, block, some, weights[piece : piece + size])
         sums = chosen.sums(factor)
-        total += sums[0]
+        summed += sums[0]
         spread += sums[1]
         tally.terms += len(some) + 1
-        if len(certificate.support) * chosen.terms <= SUPPORT_ENTRIES:
+        if certificate.many * chosen.terms <= SUPPORT_ENTRIES:
             tally.support.append((_as_stored(tally, block, some, chosen).scaled(block.label[some]), np.abs(factor)))
-    tally.total, tally.spread = total, spread
+    tally.total, tally.spread = summed, spread
 
 
 def _weighed(tally: PointTally, block: SignedBlock, rows: Indices, weights: Floats) -> tuple[Wide, Floats]:
@@ -296,17 +297,17 @@ def _as_stored(tally: PointTally, block: SignedBlock, rows: Indices, chosen: Wid
 
 def gordan(tally: PointTally, certificate: Certificate, n: int) -> Check:
     """What the sum of all weighted points of n shows: that it is exactly zero, or how small it is at most."""
-    total, spread = tally.sums()
-    terms = tally.terms + len(total) + 12  # sums, and difference, products, norm, quotient of each
+    summed, spread = tally.sums()
+    terms = tally.terms + len(summed) + 12  # sums, and difference, products, norm, quotient of each
     rounding = gamma(terms) / (1 - 2 * gamma(terms)) * spread * UP + terms * LOST
-    residual = np.abs(total) + rounding
+    residual = np.abs(summed) + rounding
     size = float(np.linalg.norm(residual)) * (1 + gamma(len(residual) + 4)) * UP
-    weight = float(certificate.weights.sum()) * (1 - gamma(len(certificate.weights) + 1))
+    weight = total(certificate.weights) * (1 - gamma(len(certificate.weights) + 1))
     upper = size / weight * UP
     exact = _exactly(tally, upper)
     if exact is not None:
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, exact)
-    text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {n} points)"
+    text = f"no unit vector has a margin above {upper:.6g} (weights on {certificate.many} of {n} points)"
     share = float(np.linalg.norm(rounding)) / weight * UP
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), n, 0, text, share)
 

@@ -267,6 +267,14 @@ def test_refusals_say_what_to_do(client: Any) -> None:
         dfeas.solve(dd.from_pandas(frame.assign(id=np.arange(300) + 2**60), npartitions=2), outcome, client=client)
 
 
+def test_weights_that_memory_does_not_hold_ask_for_an_ingest(client: Any) -> None:
+    X = da.ones((1_000_000, 1), chunks=(250_000, 1))
+    with pytest.raises(
+        UsageError, match=r"mirror-prox needs 38\.15MiB of memory for weights of all points, unless the data is"
+    ):
+        dfeas.solve(X, labels="all-positive", client=client, method="mirror-prox", memory="38MB")
+
+
 def test_partitions_of_a_dead_worker_are_made_again(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 20, 12_000, margin=0.05)
     options: dict[str, Any] = {"method": "mirror-prox-one-pass", "eps": 0.01}

@@ -142,14 +142,20 @@ def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> No
     assert f"a pass reads 457.76 MiB in about {expected.seconds:.2g} s" in str(expected)
 
 
-@pytest.mark.parametrize("method", ["mirror-prox", "smooth-perceptron", "ispvn", "online-perceptron"])
-def test_weights_of_all_points_that_do_not_fit_are_refused_with_the_number_needed(method: str) -> None:
+def test_mistakes_of_all_points_that_do_not_fit_are_refused_with_the_number_needed() -> None:
     facts = Facts(20, 1_000_000, 40_000_000 // 4, 100, 4, None, 1.0)
+    assert choose("online-perceptron", facts) == ("online-perceptron", "asked for")
+    with pytest.raises(UsageError, match=r"online-perceptron needs 38.15MiB of memory for weights of all points"):
+        choose("online-perceptron", replace(facts, memory=39_999_996 // 4))
+
+
+@pytest.mark.parametrize("method", ["mirror-prox", "smooth-perceptron", "ispvn"])
+def test_weights_of_all_points_that_do_not_fit_are_on_storage(method: str) -> None:
+    facts = Facts(20, 1_000_000, 40_000_000 // 4, 100, 4, None, 1.0)
+    assert "15.26 MiB for weights, if" in METHODS[method].remark(replace(facts, memory=40_000_000))
     assert choose(method, facts) == (method, "asked for")
-    with pytest.raises(UsageError, match=rf"{method} needs 38.15MiB of memory for weights of all points"):
-        choose(method, replace(facts, memory=39_999_996 // 4))
-    with pytest.raises(UsageError, match=r"a working set, or 38.15MiB of memory for weights"):
-        choose("auto", replace(facts, memory=1000))
+    assert "30.52 MiB of storage for weights, if" in METHODS[method].remark(facts)
+    assert choose("auto", replace(facts, memory=1000))[0] == "mirror-prox-one-pass"
 
 
 @pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])

@@ -1,0 +1,79 @@
+"""Vectors that are longer than memory should hold: spooled to files, mapped from them, and gone through piece by piece.
+
+A mapped vector is an array like any other, but what is touched of it stays in memory until somebody lets it go: ``part`` does,
+and ``pieces``, which are the same of mapped vectors and of others, so that sums over them have the same bits.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.errors import CorruptDataError
+
+PIECE = 1 << 20
+"""Entries that are taken at a time."""
+
+
+def mapped(file: IO[bytes], dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:
+    """Entries of an open file from a byte on, read when they are used. Raises ValueError when there are not so many."""
+    if not count:
+        return np.empty(0, dtype)
+    return np.ndarray(count, dtype, mmap(file.fileno(), offset + count * dtype.itemsize, access=ACCESS_READ), offset)
+
+
+def is_mapped(values: NDArray[Any]) -> bool:
+    """Whether a vector is in a file."""
+    return isinstance(values.base, mmap)
+
+
+def part(values: NDArray[Any], first: int, stop: int) -> NDArray[Any]:
+    """Some entries. Those of a mapped vector are copied, and the memory that the mapping took is given back."""
+    if not isinstance(values.base, mmap):
+        return values[first:stop]
+    copied = np.array(values[first:stop])
+    if sys.platform == "linux":
+        from mmap import MADV_DONTNEED
+
+        values.base.madvise(MADV_DONTNEED)  # the file has them still
+    return copied
+
+
+def pieces(*vectors: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Consecutive entries of vectors of one length, at most ``PIECE`` of each at a time."""
+    for first in range(0, len(vectors[0]), PIECE):
+        yield tuple(part(values, first, first + PIECE) for values in vectors)
+
+
+def total(values: NDArray[np.float64]) -> float:
+    """The sum of all entries."""
+    return sum(float(piece.sum()) for (piece,) in pieces(values))
+
+
+def spooled(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder: Path) -> list[NDArray[Any]]:
+    """Vectors of which consecutive parts come, mapped from files in a folder that have no name: they are gone when nobody uses
+    them. Raises CorruptDataError when storage fails.
+    """
+    try:
+        with ExitStack() as stack:
+            files = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in dtypes]
+            counts = [0] * len(files)
+            for vectors in parts:
+                for place, values in enumerate(vectors):
+                    files[place].write(np.ascontiguousarray(values, dtypes[place]).data)
+                    counts[place] += len(values)
+            for file in files:
+                file.flush()
+            return [mapped(*each) for each in zip(files, map(np.dtype, dtypes), counts, strict=True)]
+    except OSError as error:
+        raise CorruptDataError(
+            f"{folder}: weights of points cannot be written: {error.strerror}; choose --out where there is room"
+        ) from None
