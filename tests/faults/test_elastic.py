@@ -1,4 +1,4 @@
-"""Clusters that grow, shrink, restart or are busy: the same bits as undisturbed."""
+"""Clusters that grow, shrink, restart, are busy, or have workers with little memory: the same bits as undisturbed."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -91,3 +91,20 @@ def test_a_run_waits_its_turn_behind_the_tasks_of_others(points: Path) -> None:
         found = dfeas.solve(points, client=client, **RUN)
         assert all(result is None for result in other.gather(foreign))
     assert digest(found.evidence) == digest(calm.evidence)
+
+
+def test_a_worker_with_less_memory_than_the_budget_keeps_less_and_lives(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("planted", 100, 600_000, margin=0.001)  # 240 MB: what one of two workers has of it is too much for it
+    few = RUN | {"max_passes": 4}
+    calm = dfeas.solve(path, **few)
+    with local_cluster(1) as client:
+        client.cluster.new_spec["options"]["memory_limit"] = "200MB"
+        client.cluster.scale(2)
+        client.wait_for_workers(2)
+        before = set(client.nthreads())
+        found = dfeas.solve(path, client=client, **few)
+        limits = [worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()]
+        assert set(client.nthreads()) == before
+    assert sorted(limits) == [0, 200_000_000]
+    assert digest(found.evidence) == digest(calm.evidence)
+    assert found.margin_upper == calm.margin_upper
