@@ -66,6 +66,10 @@ SMALL = {
     "small_problems": ["--points", "300", "--features", "4", "--rows", "200", "--turns", "1"],
     "separation_tables": ["--designs", "30", "--shaped", "1", "--seed", "1000", "--peers", "Konis"],
     "fixed_effects": ["--rows", "600", "--levels", "40", "--years", "5", "--no-peers"],
+    "elastic": [
+        *("--workers", "2", "--points", "4000", "--features", "10", "--passes", "10", "--limit", "400MB"),
+        *("--tasks", "50", "--task-seconds", "0.001", "--only", "adaptive,busy"),
+    ],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 
