@@ -67,6 +67,10 @@ SMALL = {
     "separation_tables": ["--designs", "30", "--shaped", "1", "--seed", "1000", "--peers", "Konis"],
     "fixed_effects": ["--rows", "600", "--levels", "40", "--years", "5", "--no-peers"],
     "blocks": ["--blocks", "50", "--files", "50", "--runs", "0"],
+    "elastic": [
+        *("--workers", "2", "--points", "4000", "--features", "10", "--passes", "10", "--limit", "400MB"),
+        *("--tasks", "50", "--task-seconds", "0.001", "--only", "adaptive,busy"),
+    ],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 

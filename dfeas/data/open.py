@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -278,8 +279,11 @@ _opened: dict[Source, Dataset] = {}
 _opening = Lock()
 
 
-def open_cached(source: Source) -> Dataset:
-    """``open_source``, once a process and run. One dataset of a process keeps blocks: the one that was opened last."""
+def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) -> Dataset:
+    """``open_source``, once a process and run. One dataset of a process keeps blocks: the one that was opened last.
+
+    It keeps no more bytes of them than a process has ``room`` for, where that is limited.
+    """
     with _opening:
         dataset = _opened.get(source)
         if dataset is None:
@@ -287,7 +291,7 @@ def open_cached(source: Source) -> Dataset:
             if source.cache_bytes > 0:
                 for other in _opened.values():
                     other.kept.close()
-                dataset.enable_cache(source.cache_bytes)
+                dataset.enable_cache(source.cache_bytes if room is None else min(source.cache_bytes, room(dataset)))
             _opened[source] = dataset
             for oldest in list(_opened)[:-_OPEN_RUNS]:
                 del _opened[oldest]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -73,16 +74,22 @@ class Watch:
         return {str(worker): int(threads) for worker, threads in found.items()}
 
     def workers(self) -> dict[str, int]:
-        """Threads of each worker, at least one: waits for the first worker."""
+        """Threads of each worker, at least one: waits for the first worker.
+
+        An adaptive cluster starts workers for tasks that wait, and for nothing else, so that one does.
+        """
         threads = self.threads()
-        if not threads:
-            logger.warning("no Dask worker; waiting for one")
+        if threads:
+            return threads
+        logger.warning("no Dask worker; waiting for one")
         deadline = time.monotonic() + self.patience_seconds
+        waiting = self.client.submit(nothing, pure=False, key=f"dfeas-wake-{uuid.uuid4().hex}")
         while not threads:
             if time.monotonic() > deadline:
                 raise ClusterLostError("the Dask cluster has no workers; start some with dask worker")
             time.sleep(_STEP_SECONDS)
             threads = self.threads()
+        waiting.release()
         return threads
 
     def settled(self, futures: Sequence[Task], homes: Collection[str] = (), told: Callable[[], None] = nothing) -> bool:

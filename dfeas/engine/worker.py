@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import dask
+import psutil
 from distributed import get_worker
 
 from dfeas.data.dataset import Dataset
@@ -18,6 +20,7 @@ from dfeas.data.open import forget, open_cached
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import line
+from dfeas.engine.memory import cache_bytes
 from dfeas.engine.scan import fold_blocks, merged, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, DfeasError, UsageError
@@ -54,11 +57,24 @@ def _reading(source: Source) -> Iterator[None]:
         raise CorruptDataError(f"{source.path}: cannot be read on a worker: {line(error)}") from None
 
 
+def _room(dataset: Dataset) -> int:
+    """Bytes of blocks that this worker may keep: what its own limit leaves, which may be lower than the budget of the run.
+
+    Above that limit Dask pauses a worker, and ends it.
+    """
+    manager = get_worker().memory_manager
+    if not manager.memory_limit:
+        return sys.maxsize
+    share = manager.memory_pause_fraction or manager.memory_terminate_fraction or 1.0
+    left = int(share * manager.memory_limit) - psutil.Process().memory_info().rss
+    return cache_bytes(dataset, max(0, left), get_worker().state.nthreads, worker=True)
+
+
 def on_worker(function: Callable[..., R], source: Source, first: int, stop: int, args: tuple[Any, ...]) -> tuple[str, R]:
     """Who did it, and ``function(dataset, first, stop, *args)``."""
     _one_blas_thread()
     with _reading(source):
-        return get_worker().address, function(open_cached(source), first, stop, *args)
+        return get_worker().address, function(open_cached(source, _room), first, stop, *args)
 
 
 def merge_ranges(args: tuple[Any, ...], *done: tuple[Any, tuple[Any, Cost]]) -> tuple[list[str], tuple[Any, Cost]]:
@@ -91,7 +107,7 @@ def scan_with_cache(
     dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int, scratch: str | None
 ) -> tuple[Any, Cost, list[int]]:
     """``scan_pairs`` with the tile cache of a run."""
-    return scan_pairs(dataset, first, stop, question, _tile_cache_of(run, budget, scratch))
+    return scan_pairs(dataset, first, stop, question, _tile_cache_of(run, min(budget, _room(dataset)), scratch))
 
 
 def _tile_cache_of(run: str, budget: int, scratch: str | None) -> TileCache:
@@ -124,7 +140,7 @@ def read_range(source: Source, first: int, stop: int) -> Held:
     cost = Cost()
     held = []
     with _reading(source):
-        dataset = open_cached(source)
+        dataset = open_cached(source, _room)
         kept = dataset.cache if dataset.cache is not None else ()
         for index, block in zip(range(first, stop), dataset.read_blocks(range(first, stop), cost, keep=True), strict=True):
             copied = block if index in kept else replace(block, points=block.points.copy(), sides=block.sides.copy())
@@ -140,7 +156,7 @@ def fold_range(source: Source, fold: Fold[Any, Any], link: tuple[Any, Cost], hel
     cost.add(before)
     cost.add(held.cost)
     carry = fold_blocks(fold, carry, iter(held.blocks), cost)
-    cache = open_cached(source).cache
+    cache = open_cached(source, _room).cache
     if cache is not None and CARRY_SHARE * size(carry) > cache.budget:
         cache.close()
     return carry, cost

@@ -11,11 +11,13 @@ from dfeas.data.cone_norms import cone_norms
 from dfeas.data.cones import groups_of
 from dfeas.data.writers.cones import Placing, Product
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralRecover, SpectralSoftmin
+from dfeas.geometry.cones.softmin import ConeWeights, SpectralAnswer, SpectralRecover, SpectralSoftmin
 from dfeas.geometry.cones.working_set import SelectCones
 from dfeas.linalg.points import norms
+from dfeas.methods.protocol import Bracket, Evidence, Mixture
 from dfeas.passes.block import Block
 from dfeas.passes.softmin import Softmin
+from dfeas.run.recovery import recover
 from tests.geometry.cones.plain import all_columns, cones_of, norm, problem, scaled, spectrum, unit
 
 CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
@@ -165,3 +167,13 @@ def test_a_store_of_small_blocks_gives_the_same_low_on_any_threads() -> None:
         engine.close()
     for name in ("low", "arg", "lse", "mean"):
         np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
+
+
+def test_elements_of_cones_become_points_of_the_base() -> None:
+    """The trace divides them, not the sum of their entries, which may have any sign."""
+    element = ConeWeights(((np.array([2, 3, 7]), np.array([2.0, 1.0, -1.5])),), 2.0)
+    one = np.ones(1)
+    evidence = Evidence(Bracket(), lambda: Mixture(one[:, None], one, one, one, one[:, None]), 1)
+    certificate, reads = recover(lambda question: element, evidence, "eps-infeasible", 0.0, "mark")
+    assert certificate.weights.tolist() == [1.0, 0.5, -0.75]
+    assert (certificate.support.tolist(), reads) == ([2, 3, 7], 1)
