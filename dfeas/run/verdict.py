@@ -92,7 +92,7 @@ class VerdictTarget:
         make = geometry.maker(dataset, request.memory, count if job.classes else None)
         load = Load(dataset, job.methods, request.memory, session.workers, session.threads, count if job.classes else 1)
         geometry.prepare(session.engine, load, session.tiles)
-        facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius)
+        facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius, request.eps)
         tasks = []
         for name in job.names:
             method = make(job.methods[0] if job.classes else name)
