@@ -19,7 +19,7 @@ from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, 
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, row_slice
 from dfeas.linalg.points import Points as Rows
-from dfeas.methods import working_set
+from dfeas.methods import work, working_set
 from dfeas.methods.protocol import AnyMethod, Facts, weights_at_once
 from dfeas.methods.registry import METHODS
 from dfeas.passes.block import Block
@@ -30,10 +30,6 @@ HOLD_BYTES = 6 * (32 << 20)
 
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
-SQUARES, PRODUCTS = 8, 60
-"""Gram matrices and products of the whole working set that its solver usually computes."""
-SPARSE_PRODUCTS = 1000
-"""Products of all sparse columns that conjugate gradients usually take: text 47,000 x 700,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +116,25 @@ def choose(method: str, facts: Facts) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot work within the memory."""
     columns = f"{enough(4 * working_set.least_bytes(facts))} of memory"
     if method == "auto":
-        if working_set.fits(facts):
-            return "working-set", "chosen because its columns fit in memory: a few reads, where other methods need hundreds"
-        return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
+        return _automatic(facts, columns)
     if METHODS[method].least_memory(facts) <= 4 * facts.memory:
         return method, "asked for"
     if METHODS[method].traits.columns:
         raise UsageError(f"{method} needs {columns} for this data, or use mirror-prox-one-pass, which keeps no columns")
     weights = enough(METHODS[method].least_memory(facts))
     raise UsageError(f"{method} needs {weights} of memory for weights of all points, or use working-set, which weighs a few")
+
+
+def _automatic(facts: Facts, columns: str) -> tuple[str, str]:
+    """The working set where it fits and takes no more work than mirror prox, up to what the points that it names are worth."""
+    own, other = work.working_set(facts), work.mirror_prox(facts)
+    fits = working_set.fits(facts)
+    compared = f"about {format_bytes(own)} to read there, {format_bytes(other)} for mirror prox"
+    if fits and own <= other + work.NAMED:
+        return "working-set", f"chosen because its columns fit in memory: {compared}"
+    if fits:
+        return "mirror-prox-one-pass", f"chosen because a working set takes more work in memory: {compared}"
+    return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
 
 
 def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: int | None) -> tuple[int | None, str]:
@@ -162,13 +168,16 @@ def solver_seconds(columns: int, facts: Facts) -> float:
         indices = np.random.default_rng(0).integers(0, facts.m, probe_entries).astype(np.int32)
         many = csr(np.ones(probe_entries), indices, np.arange(0, probe_entries + 1, 100, dtype=np.int32), facts.m)
         once = least_seconds(lambda: many @ np.ones(facts.m), 1)
-        return columns * facts.entries / probe_entries * SPARSE_PRODUCTS * once
+        return columns * facts.entries / probe_entries * 2 * work.products(facts) * once
     d = min(facts.m, PROBED_FEATURES)
     rows = max(16, min(columns, 1_000_000 // d))
     trial = np.ones((rows, d))
-    square, product = least_seconds(lambda: trial.T @ trial), least_seconds(lambda: trial @ trial[0])
-    wider = facts.m / d
-    return columns / rows * wider * (SQUARES * square * min(wider, columns / d) + PRODUCTS * product)
+    product, wider = least_seconds(lambda: trial @ trial[0]), facts.m / d
+    seconds = columns / rows * wider * work.products(facts) * product
+    if work.iterated(facts):
+        return seconds
+    square = least_seconds(lambda: trial.T @ trial)
+    return seconds + columns / rows * wider * work.SQUARES * square * min(wider, columns / d)
 
 
 SCORES_BYTES = 8 << 20

@@ -193,11 +193,11 @@ class Geometry(ABC):
         """Of each method by itself, for all classes of the load; ``pass_seconds`` are of the first and of a later pass."""
 
 
-def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0) -> Facts:
+def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0, eps: float = 1e-3) -> Facts:
     """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
     size = working(dataset.dtype).itemsize
     entries = 0.0 if dataset.entries is None else int(dataset.entries.offsets[-1]) / dataset.n + dataset.intercept
-    return Facts(dataset.dimension, dataset.rank, memory // 4, dataset.blocks, size, tolerance, radius, entries)
+    return Facts(dataset.dimension, dataset.rank, memory // 4, dataset.blocks, size, tolerance, radius, entries, eps)
 
 
 def in_turns(together: int, classes: int) -> str:

@@ -96,6 +96,9 @@ VANISHED = 1e-13
 NEGLIGIBLE = (1e-5, 1e-7, 1e-9, 1e-11, 0.0)
 """Weights below such a share of the largest are taken for zero, if the others alone make a conflict."""
 
+HEAVY, FEW = (0.5, 0.1, 0.01, 1e-3), 64
+"""Shares of the largest weight above which a conflict of so many columns is looked for."""
+
 ROUNDING = 1e-14
 """Weights below this share of the largest are rounding of zero."""
 
@@ -128,6 +131,21 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
             some, refined = _irreducible(unit(large), refined[refined > 0])
             refined /= length[large[some]]
             return rows[large[some]], refined / refined.sum()
+    return None
+
+
+def among_heavy(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
+    """``conflict`` among the few heaviest columns alone: a QR of them takes less than a product with all."""
+    tried = 0
+    for share in HEAVY:
+        rows = np.flatnonzero(x > share * x.max())
+        if len(rows) > FEW:
+            break
+        if len(rows) > max(1, tried):
+            basis = conflict(matrix.within(rows), x[rows])
+            if basis is not None:
+                return rows[basis[0]], basis[1]
+        tried = len(rows)
     return None
 
 

@@ -36,6 +36,8 @@ GROUPS = 4
 """Pieces of work that may be done side by side."""
 GRAM_BYTES = 256 << 20
 """Gram matrices of all pieces together."""
+BASIS_BYTES = 256 << 20
+"""Largest float64 copy of dense columns: a basis of wider ones is not looked for."""
 SLAB = 2
 """Tiles of each piece before it is asked whether to go on: with 4000 features they take half a second."""
 LARGE = 1 << 22
@@ -67,8 +69,9 @@ class ColumnMatrix:
 
     @property
     def wide(self) -> bool:
-        """Whether some columns must not be looked at with all their features: sparse ones have few of many."""
-        return False
+        """Whether a basis is too large: it is looked for among a few columns, of sparse ones with the features they have."""
+        c, d = self.shape
+        return 8 * min(c, d) * d > BASIS_BYTES
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -77,7 +80,7 @@ class ColumnMatrix:
     @property
     def large(self) -> bool:
         """Whether it pays to look at some columns, or at products with vectors, before a Gram matrix of all."""
-        return int(self.points.size) >= LARGE and not self.wide
+        return int(self.points.size) >= LARGE
 
     @cached_property
     def single(self) -> bool:
@@ -201,22 +204,18 @@ class ColumnMatrix:
             length[here] = np.sqrt(np.einsum("ij,ij->i", tile, tile))
         return length
 
-    @property
-    def close(self) -> float:
-        """Relative residual at which conjugate gradients in float64 end."""
-        return 1e-10
-
     def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-        """``normal_product`` with these active columns, prepared for many vectors."""
-        return lambda v: self.normal_product(v, active)
+        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``."""
+        if self.points.dtype == np.float32 and not self.single:
+            return lambda v: self.combine(np.where(active, self._wide(v), 0.0))
+        few = 2 * int(active.sum()) <= len(active)
+        points, square = (self.points[active], self.scale[active] ** 2) if few else (self.points, self.scale**2 * active)
 
-    def normal_product(self, v: Floats, active: NDArray[np.bool_]) -> Floats:
-        """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""
-        if not self.single and self.points.dtype == np.float32:
-            return self.combine(np.where(active, self._wide(v), 0.0))
-        dtype = self.points.dtype
-        inner = (self.points @ (self.feature * v).astype(dtype)) * self.scale**2 * active
-        return np.asarray(self.feature * (self.points.T @ inner.astype(dtype)), np.float64)
+        def product(v: Floats) -> Floats:
+            inner = (points @ (self.feature * v).astype(points.dtype)) * square
+            return np.asarray(self.feature * (points.T @ inner.astype(points.dtype)), np.float64)
+
+        return product
 
     def gram(self, rows: Indices) -> tuple[Floats, Floats]:
         """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
@@ -267,6 +266,10 @@ class SparseMatrix(ColumnMatrix):
     def wide(self) -> bool:
         """Whether there are many features."""
         return self.shape[1] > DIRECT_SPARSE
+
+    @property
+    def large(self) -> bool:
+        return super().large and not self.wide
 
     @cached_property
     def _wide_rows(self) -> csr_array:
@@ -341,11 +344,6 @@ class SparseMatrix(ColumnMatrix):
     def lengths(self, rows: Indices) -> Floats:
         taken = self.taken(rows)
         return np.sqrt(csr.row_sums(taken, taken.data**2))
-
-    @property
-    def close(self) -> float:
-        """Relative residual at which conjugate gradients in float64 end: the next Newton step goes on from there."""
-        return 1e-6
 
     def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
         """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""

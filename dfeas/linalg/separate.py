@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # loads its parts when they are used
 
-from dfeas.linalg.basic import basic, conflict, independent
+from dfeas.linalg.basic import among_heavy, basic, conflict, independent
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.newton import Newton
@@ -40,6 +40,9 @@ ROUGH = 0.05
 """Share of active columns that may still change when C is raised."""
 
 FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
+
+LONGER = 3
+"""Where |Ax| is below eps it is no longer looked for a separator than so many times the products that took."""
 
 SMALL = 3e-6
 """|Ax| below which columns are looked at in float64: the margin is tiny, or there is none."""
@@ -71,7 +74,7 @@ class Solution:
         return replace(self, rows=other.rows, weight=other.weight, upper=other.upper)
 
 
-def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float | None = None) -> Solution:
+def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float | None = None, eps: float = 0.0) -> Solution:
     """Separate all columns, or find a conflict among them.
 
     Parameters
@@ -79,14 +82,15 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
     matrix : c >= 1 signed unit columns; a zero column is a conflict.
     start : what was known of fewer columns, to start from.
     tolerance : None for any separator; otherwise near the widest margin: margin >= (1 - tolerance) upper.
+    eps : |Ax| that is a verdict. Where there is no room for a basis (``wide``), a separator is not looked for much longer then.
 
     Source: the L2 soft margin of ``newton``; Caratheodory for the conflict.
     """
     with one_thread(of_scipy=True):
-        return _solve(matrix, start, tolerance)
+        return _solve(matrix, start, tolerance, eps)
 
 
-def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None) -> Solution:
+def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None, eps: float) -> Solution:
     evened = [matrix] if tolerance is not None else matrix.evened()
     w = np.zeros(matrix.shape[1]) if start is None else start.w
     C = FIRST_C
@@ -94,7 +98,7 @@ def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None
         C = min(FAST_C, start.C) if matrix.large and tolerance is None else max(FIRST_C, start.C / FACTOR)
     for even in evened:
         some = Round(even, w / even.feature, at_once=tolerance is not None)
-        solution = None if tolerance is not None else fast(matrix, some, C)
+        solution = None if tolerance is not None else fast(matrix, some, C, eps)
         if solution is not None:
             return solution
     return _grow(matrix, some, C if matrix.large and tolerance is not None else FIRST_C, tolerance)
@@ -143,8 +147,14 @@ class Round:
         self.rows = rows
 
 
-def fast(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None:
-    """Any separator of all columns, if moderate C have one."""
+def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solution | None:
+    """Any separator of all columns, if moderate C have one; an answer in any case where there is no room for a basis.
+
+    At the optimum for C either a separator is found or |Ax| <= 1 / sqrt(C): |w|^2 + C sum xi^2 = C sum xi, so that
+    |Ax| = |w| / (C sum xi) <= 1 / sqrt(C sum xi), and some xi >= 1. So C = 1 / eps^2 decides, if not before.
+    """
+    alone = matrix.wide and matrix.large
+    last = max(FAST_C, eps**-2) if alone and eps else FAST_C
     best: Solution | None = None
     while True:
         newton, enough = some.newton, some.enough
@@ -158,10 +168,30 @@ def fast(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None:
             if least > CLEAR * newton.point.low:
                 return replace(solution, margin=min(solution.margin, least / float(np.linalg.norm(solution.w))))
             some.grow(score)
-        elif C >= FAST_C or solution.upper < SMALL:
+            continue
+        if matrix.wide:
+            found = _among_heavy(matrix, some, solution)
+            if found is not None:
+                return found
+        if alone and solution.upper <= eps:
+            newton.most_products = min(newton.most_products, LONGER * newton.products)
+        if alone and (last <= C or newton.products >= newton.most_products):
+            return solution if some.whole else replace(solution, outcome=UNRESOLVED)
+        if not alone and (last <= C or solution.upper < SMALL):
             return None
-        else:
-            C *= FACTOR
+        C *= FACTOR
+
+
+def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solution | None:
+    """A conflict among the few heaviest of the columns that are solved, such as two equal points with different labels."""
+    slack = some.newton.point.slack()
+    basis = among_heavy(some.newton.matrix, slack) if slack.any() else None
+    if basis is None:
+        return None
+    weight = np.zeros(matrix.shape[0])
+    weight[some.rows[basis[0]]] = basis[1]
+    upper = float(np.linalg.norm(matrix.combine(weight)))
+    return replace(solution, outcome=CONFLICT, rows=some.rows[basis[0]], weight=basis[1], upper=upper)
 
 
 def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) -> Solution:

@@ -32,6 +32,7 @@ class Facts:
     tolerance: float | None = None  # the bracket is to be closed to this share of its upper end
     radius: float = 1.0  # length of the longest point as stored, with its intercept
     entries: float = 0.0  # stored ones of a column, on average; 0 for dense points
+    eps: float = 1e-3  # |Ax| that is a verdict
 
     @property
     def row_sums(self) -> bool:

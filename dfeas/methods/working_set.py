@@ -40,7 +40,7 @@ import numpy as np
 
 from dfeas.errors import enough
 from dfeas.linalg.basic import basic
-from dfeas.linalg.columns import DIRECT_SPARSE, ColumnMatrix
+from dfeas.linalg.columns import BASIS_BYTES, DIRECT_SPARSE, ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separate import CONFLICT, SEPARATED, Solution, solve
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, S, Sparse, Traits
@@ -64,7 +64,11 @@ def column_bytes(facts: Facts) -> int:
 
 
 def solver_bytes(facts: Facts) -> int:
-    """Bytes of the systems that the solver in memory works on, whatever W: about twenty of m x m in float64."""
+    """Bytes of the systems that the solver in memory works on, whatever W: about twenty of m x m in float64. Dense columns
+    with no room for a basis meet vectors only, and what is small enough for a factor.
+    """
+    if 8 * min(facts.m, facts.n) * facts.m > BASIS_BYTES and not facts.entries:
+        return 4 * BASIS_BYTES
     size = min(facts.m, facts.n, DIRECT_SPARSE) if facts.entries else min(facts.m, facts.n)
     return 160 * size**2 + 160 * facts.m * bool(facts.entries)
 
@@ -120,6 +124,8 @@ CLOSEST = 1e-6
 """Nearest to the widest margin that is tried when the checker refuses separators."""
 DENSE_MOST = 4000
 """Features of sparse columns up to which a basis of them is held dense."""
+SLACK = 0.01
+"""|Ax| is brought so far below eps that rounding leaves it there."""
 WRONG = 8
 """Columns outside of the sample that a conflict is looked for with: wrong labels score far below what a sample misses."""
 PATIENCE = 100
@@ -256,7 +262,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         columns = state.columns
         assert columns is not None
         matrix = ColumnMatrix.of(columns.points, columns.scale)
-        solution = solve(matrix, state.solution)
+        solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
         steps = state.steps + solution.steps
         if solution.outcome == CONFLICT and state.solution is not None:
             solution = self._concentrated(state.facts, state.cap, columns, solution, state.solution.y)

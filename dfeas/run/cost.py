@@ -255,7 +255,7 @@ def _plan(
     """Estimates of one method or of all, for some classes on the same reads."""
     budget, threads = load.memory, load.threads
     share = budget // geometry.abreast("auto", load.classes, dataset, budget)
-    auto = geometry.choose("auto", dataset, share, threads)[0]
+    auto, why = geometry.choose("auto", dataset, share, threads)
     names = geometry.candidates(method, dataset, budget, threads, load.classes)
     forecasts = geometry.forecasts(names, load, margin, speed)
     estimates = []
@@ -265,7 +265,7 @@ def _plan(
         estimates.append(Estimate(name, name == auto, memory, forecast.passes, forecast.most, seconds, remark))
     later = project(geometry, dataset, [auto], budget, margin, threads=threads).later_bytes
     rows = dataset.n, dataset.m, dataset.stored_bytes
-    return Plan(*rows, later, threads, *speed, margin, tuple(estimates), load.classes, **forecasts.more)
+    return Plan(*rows, later, threads, *speed, margin, tuple(estimates), load.classes, why=why, **forecasts.more)
 
 
 def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None) -> tuple[float, float]:

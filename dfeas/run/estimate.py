@@ -59,6 +59,8 @@ class Plan(Displayed):
         Which ones there are, if any; n counts their rows.
     data : str
         What messages call it.
+    why : str
+        Why ``auto`` takes what it takes.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class Plan(Displayed):
     value_seconds: float = 0.0
     cones: str = ""
     data: str = "X"
+    why: str = ""
 
     def _brief(self) -> str:
         auto = next((each for each in self.estimates if each.auto), None)
@@ -107,6 +110,8 @@ class Plan(Displayed):
         yield Row(None, "")
         yield self._grid()
         yield Row(None, "")
+        if self.why and any(each.auto for each in self.estimates):
+            yield Row(None, f"auto: {self.why}")
         if self.margin is None:
             yield Row(None, "passes and time as a relative gap of 1e-3 usually takes them; no theorem bounds them")
             return

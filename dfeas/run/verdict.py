@@ -93,7 +93,7 @@ class VerdictTarget:
         make = geometry.maker(dataset, request.memory, count if job.classes else None)
         load = Load(dataset, job.methods, request.memory, session.workers, session.threads, count if job.classes else 1)
         geometry.prepare(session.engine, load, session.tiles)
-        facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius)
+        facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius, request.eps)
         portions = Portions()
         if geometry.weighs_by_block and collection_of(dataset) is None:
             portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)

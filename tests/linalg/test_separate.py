@@ -391,3 +391,63 @@ def test_a_gram_matrix_in_slabs_is_the_sum_of_products(single: bool) -> None:
     wide = points.astype(np.float64)
     assert np.allclose(square, wide.T @ wide, rtol=1e-12, atol=1e-9)
     assert np.allclose(total, wide.sum(axis=0), rtol=1e-12, atol=1e-9)
+
+
+def wide_columns(kind: str, m: int = 6000, n: int = 6000, copies: int = 0) -> ColumnMatrix:
+    """Columns that have no room for a basis; the last ones may be others with the other sign."""
+    instance = Instance(kind, m, n)
+    blocks = [instance.block(i) for i in range(-(-n // instance.rows))]
+    points = np.vstack([X * y[:, None].astype(X.dtype) for X, y in blocks])
+    if copies:
+        points[-copies:] = -points[:copies]
+    matrix = ColumnMatrix.of(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1))
+    assert matrix.wide
+    return matrix
+
+
+def test_wide_columns_are_separated_without_a_matrix_of_all_features() -> None:
+    matrix = wide_columns("halfspace")
+    tracemalloc.start()
+    found = solve(matrix, eps=1e-3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.outcome == "separated"
+    check(matrix, found)
+    assert peak < matrix.points.nbytes  # in float64 a matrix of 6000 x 6000 has twice as much
+
+
+def test_wide_columns_with_a_point_of_both_labels_name_it() -> None:
+    matrix = wide_columns("planted", copies=1)
+    found = solve(matrix, eps=1e-3)
+    assert (found.outcome, found.rows.tolist()) == ("conflict", [0, 5999])
+    check(matrix, found)
+
+
+def test_wide_columns_with_a_wrong_label_end_with_a_small_combination() -> None:
+    """The normal with the wrong sign, and pairs at the margin: any separator has a margin of rounding, and no few conflict."""
+    matrix = wide_columns("one-flip")
+    found = solve(matrix, eps=1e-3)
+    assert found.upper <= 1e-3
+    check(matrix, found)
+
+
+@pytest.mark.parametrize("kind", ["planted", "one-flip"])
+def test_columns_with_more_features_than_points_are_decided_as_by_highs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same solver, where the room for a basis is small, so that HiGHS has an answer in time."""
+    monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", 1 << 18)
+    monkeypatch.setattr("dfeas.linalg.columns.LARGE", 1 << 12)
+    instance = Instance(kind, 200, 1200, margin=0.05)
+    X, labels = instance.block(0)
+    points = X * labels[:, None].astype(X.dtype)
+    matrix = ColumnMatrix.of(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1))
+    found = solve(matrix, eps=1e-3)
+    columns = unit(matrix)
+    best = linprog(
+        np.append(np.zeros(200), -1.0),
+        A_ub=np.hstack([-columns, np.ones((1200, 1))]),
+        b_ub=np.zeros(1200),
+        bounds=[(-1, 1)] * 200 + [(None, None)],
+    )
+    assert (found.outcome == "separated") == (-best.fun > 1e-6)
+    assert found.outcome == "separated" or found.upper <= 1e-3
+    check(matrix, found)

@@ -18,8 +18,9 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.memory import cache_bytes, require, thread_bytes
-from dfeas.errors import UsageError, enough
+from dfeas.errors import UsageError, enough, format_bytes
 from dfeas.geometry.points import Points, choose, limit_passes
+from dfeas.methods import work
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.passes.select import Select
@@ -156,6 +157,23 @@ def test_weights_of_all_points_that_do_not_fit_are_on_storage(method: str) -> No
     assert choose(method, facts) == (method, "asked for")
     assert "30.52 MiB of storage for weights, if" in METHODS[method].remark(facts)
     assert choose("auto", replace(facts, memory=1000))[0] == "mirror-prox-one-pass"
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize(("m", "n"), [(100, 500_000), (1000, 3000), (4000, 100_000), (20_000, 20_000), (100_000, 5_000)])
+def test_auto_takes_what_the_model_says_is_less_work(m: int, n: int, itemsize: int) -> None:
+    facts = Facts(m, n, 1 << 36, 100, itemsize)
+    own, other = work.working_set(facts), work.mirror_prox(facts)
+    method, why = choose("auto", facts)
+    assert (method == "working-set") == (own <= other + work.NAMED)
+    assert format_bytes(own) in why
+    assert format_bytes(other) in why
+    if work.iterated(facts):
+        assert method == "working-set"  # measured: benchmarks/wide.py
+
+
+def test_auto_takes_mirror_prox_where_matrices_of_many_features_are_factorised() -> None:
+    assert choose("auto", Facts(4000, 100_000, 1 << 36, 100, 8))[0] == "mirror-prox-one-pass"
 
 
 @pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
