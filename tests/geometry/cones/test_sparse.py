@@ -15,10 +15,10 @@ from dfeas.data.cone_norms import cone_norms
 from dfeas.data.cones import Group, elements
 from dfeas.data.ingest.cones import append_cones
 from dfeas.data.open import open_source
+from dfeas.data.product import Placing, Product
 from dfeas.data.source import Source
 from dfeas.data.storage import files
 from dfeas.data.storage.layout import rows_of
-from dfeas.data.writers.cones import Placing, Product
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones import curvature
@@ -179,7 +179,7 @@ def test_the_answers_are_those_of_arrays(margin: float | None, tmp_path: Path) -
 def test_engines_and_threads_give_the_same_bits(tmp_path: Path, client: Any) -> None:
     X = sparse(np.random.default_rng(1), {"q": [5] * 60, "s": [6] * 40}, 30, 0.3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dfeas.data.writers.cones.default_block_rows", lambda m, itemsize, n: 200)
+        patch.setattr("dfeas.data.product.default_block_rows", lambda m, itemsize, n: 200)
         dfeas.ingest_scs(X, {"q": [5] * 60, "s": [6] * 40}, tmp_path / "data")
     dataset = open_source(Source(str(tmp_path / "data"), cones=True))
     assert dataset.blocks > 4
