@@ -4,7 +4,8 @@ Of many small cones each is an array of the features that it has. Of a large sem
 its scaling and F_j its columns as matrices, the entries tr F_i Z F_j Z are found in one of two ways (Fujisawa, Kojima and
 Nakata, Exploiting sparsity in primal-dual interior-point methods for semidefinite programming, 1997):
 
-    pairs   sum over the entries of F_i and of F_j of products of two entries of Z, for columns of few entries
+    pairs   sum over the entries of F_i and of F_j of products of two entries of Z, for columns of few entries; of cones that
+            have few entries in all, of all these at once (``dfeas.geometry.cones.pairs``)
     image   Z F_j Z by products with the rows of F_j that are not zero, of which every F_i takes the entries that it has
 """
 
@@ -18,6 +19,7 @@ import numpy as np
 import scipy  # loads its parts when they are used
 
 from dfeas.data.cones import Group, triangle, unit
+from dfeas.geometry.cones.pairs import PAIR_BYTES, Pairs, pairs_of
 from dfeas.geometry.cones.parts import DensePart, Part
 from dfeas.geometry.cones.scaling import Linear, Scaling, SecondOrder, Semidefinite
 from dfeas.linalg import csr
@@ -41,6 +43,10 @@ SCATTERED = 5.0
 """Nanoseconds of adding one entry of a small matrix to its place in a large one."""
 REMEMBERED = 1 << 16
 """Places of entries of a small matrix in a large one, at most."""
+MOST_PAIRED = 5 << 23
+"""Bytes of the pairs of entries of all cones, at most."""
+PAIRED, ALONE = 15.0, 500_000.0
+"""Nanoseconds of such a pair, and of the calls for a cone that is looked at alone."""
 FLOP, DOT, STORED, GATHER, CALLED = 0.15, 1.0, 1.0, 10.0, 60_000.0
 """Nanoseconds of a multiplication in a product of arrays, in one of two rows, in one with stored entries; of a pair of entries,
 and of the calls for one image.
@@ -53,12 +59,12 @@ def part_of(group: Group, rows: csr_array) -> Part:
     e = np.tile(unit(group.kind, k), len(group.starts))
     whole = csr.with_columns(rows, -e[:, None])
     whole.eliminate_zeros()
-    if 8 * size * (m + 1) > DENSE_BYTES:
-        return SparsePart(group, whole)
     sparse = SparsePart(group, whole)
-    if group.kind == "s" and d * (m + 1) > SMALL:
+    if 8 * size * (m + 1) > DENSE_BYTES:
+        return sparse
+    if group.kind == "s":
         dense = len(group.starts) * (2 * k**3 * (m + 1) + (m + 1) ** 2 * k**2) * FLOP
-        if dense > sum(each.work for each in sparse.columns):
+        if dense > (sparse.work if d * (m + 1) > SMALL else sparse.paired):
             return sparse
     return DensePart.of(group, rows.toarray().reshape(-1, d, m))
 
@@ -80,6 +86,29 @@ class SparsePart(Part):
         return [Columns.of(csr.rows_of(self.D, slice(first, first + d)), k) for first in range(0, self.D.shape[0], d)]
 
     @cached_property
+    def paired(self) -> float:
+        """Nanoseconds of the pairs of entries of all semidefinite cones, about; inf where they take too much room."""
+        pairs = pairs_of(np.diff(self.D.indptr[:: self.group.dimension]).astype(np.int64))
+        return pairs * PAIRED if self.group.kind == "s" and pairs * PAIR_BYTES <= MOST_PAIRED else np.inf
+
+    @cached_property
+    def work(self) -> float:
+        """Nanoseconds of the Hessian, about, where semidefinite cones are not looked at as arrays."""
+        return min(self.paired, sum(each.work + SCATTERED * len(each.feature) ** 2 + ALONE for each in self.columns))
+
+    @cached_property
+    def _pairs(self) -> Pairs | None:
+        """Those of all cones, where that is less work."""
+        if self.paired == np.inf:
+            return None
+        if self._large:
+            return Pairs.of(self.D, self.group.size) if self.paired == self.work else None
+        d, width, count = self.group.dimension, self.D.shape[1], len(self.group.starts)
+        features = np.unique(csr.row_numbers(self.D) // d * width + self.D.indices) // width
+        small = float((np.bincount(features, minlength=count) ** 2).sum()) * (self.group.size**2 * FLOP + SCATTERED)
+        return Pairs.of(self.D, self.group.size) if self.paired < small else None
+
+    @cached_property
     def _large(self) -> bool:
         """Whether each cone is looked at alone."""
         d, stored = self.group.dimension, np.diff(self.D.indptr[:: self.group.dimension])
@@ -95,6 +124,8 @@ class SparsePart(Part):
         if isinstance(scaling, Linear):
             half = csr.scaled_rows(self.D, np.sqrt(scaling.diagonal))
             return np.asarray((half.T @ half).toarray())
+        if isinstance(scaling, Semidefinite) and self._pairs is not None:
+            return self._pairs.gram(scaling.squares, self.D.shape[1])
         if not self._large:
             return self._of_small(scaling)
         if isinstance(scaling, SecondOrder):

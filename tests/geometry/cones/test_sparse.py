@@ -125,6 +125,8 @@ def test_the_hessian_is_that_of_arrays(
     kind: str, size: int, count: int, few: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng, d, m = np.random.default_rng(size), rows_of(kind, size), 200
+    monkeypatch.setattr(curvature, "PAIRED", 0.0 if few is None else 1e12)
+    monkeypatch.setattr(curvature, "MOST_PAIRED", 1 << 30)
     if few is not None:
         monkeypatch.setattr(curvature, "_divided", lambda F, k: (min(few, F.shape[1]), 0.0))
         monkeypatch.setattr(curvature, "SCATTERED", 1e9)  # small cones have all features then
@@ -138,6 +140,7 @@ def test_the_hessian_is_that_of_arrays(
     np.testing.assert_allclose(s, plain.element(z), atol=1e-13)
     np.testing.assert_allclose(part.pulled(s), plain.pulled(s), atol=1e-10)
     between = scaling(group, s, plain.element(np.append(rng.standard_normal(m) * 0.01, -7.0)))
+    assert ((part._pairs is not None) == (few is None)) or kind != "s"
     ours, theirs = part.curvature(between), plain.curvature(between)
     np.testing.assert_allclose(ours, theirs, atol=1e-11 * np.abs(theirs).max())
     image = np.stack([part.pulled(between.turned(plain.D[:, :, j])) for j in range(0, m + 1, 40)])
