@@ -46,8 +46,8 @@ from dfeas.data.cone_norms import cone_norms
 from dfeas.data.cones import elements, groups_of, least, matrices, unit
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
+from dfeas.data.product import Placing, Product
 from dfeas.data.storage.layout import BLOCK_BYTES
-from dfeas.data.writers.cones import Placing, Product
 from dfeas.geometry.cones.softmin import SpectralSoftmin
 from dfeas.passes.block import Block
 from dfeas.settings import parse_bytes

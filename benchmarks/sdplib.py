@@ -34,7 +34,7 @@ from dfeas.data.cone_norms import cone_norms
 from dfeas.data.cones import groups_of, unit
 from dfeas.data.ingest.cones import ingest_cones
 from dfeas.data.ingest.sdpa import SDPA, read_sdpa
-from dfeas.data.writers.cones import Placing, Product
+from dfeas.data.product import Placing, Product
 from dfeas.settings import parse_bytes
 
 PEERS = ("Clarabel", "SCS")
@@ -126,7 +126,10 @@ def asked(name: str, path: Path, options: argparse.Namespace) -> dict[str, Any]:
 def alone(options: argparse.Namespace) -> None:
     """One contestant, with limits from now on. What loads when it is used is loaded by a problem of one entry."""
     tiny = sp.csr_array(np.ones((2, 1)))
-    dfeas.solve(dfeas.from_scs(tiny, {"l": 2}))
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder) / "tiny.dat-s", [[np.zeros((2, 2))], [np.eye(2)]], "feasible")
+        ingest_cones(Path(folder) / "tiny.dat-s", Path(folder) / "data")
+        dfeas.solve(Path(folder) / "data")
     for peer in (by_clarabel, by_scs):
         peer(tiny, Product.from_scs({"l": 2}))
     path, idle = options.folder, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

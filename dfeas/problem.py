@@ -45,7 +45,8 @@ class View:
     also : path, or sequence of paths
         Datasets whose points follow those of X: all of them as one.
     mask : array (n,) of bool, or path, optional
-        Only these points count; the path is that of a .npy file.
+        Only these points count; the path is that of a .npy file. Of cones whole ones: an entry for each cone, in their order,
+        or one for each of their rows.
     scale : {"std", "maxabs"}, optional
         Multiply each feature by one over its standard deviation, or over its greatest magnitude, after centring. Nothing is
         written. It changes margins and the work, not which points can be separated.
@@ -78,7 +79,7 @@ class View:
     also: str | Path | Sequence[str | Path] = option(
         (), "A dataset whose points follow; any number of them.", metavar="DATA", place="data", multiple=True
     )
-    mask: Any = option(None, "Booleans (.npy), one a point: only these count.", metavar="FILE", place="local")
+    mask: Any = option(None, "Booleans (.npy), one a point or cone: only these count.", metavar="FILE", place="local")
     scale: str | None = option(None, "Scale each feature, without writing anything.", choices=SCALES)
     center: bool = option(False, "Subtract the mean of each feature, likewise.")
     normalize: bool = option(True, "Points over their own lengths, or over the greatest.  [default: own]")

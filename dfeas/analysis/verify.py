@@ -210,7 +210,7 @@ def _verify_certificate(
         many=labels is not None and positive is not None,
         also=tuple(str(each) for each in paths_of(view.also, "--also")),
         mask=None if view.mask is None else str(view.mask),
-        cones=not (view.also or view.mask is not None or transform is not None),
+        cones=not (view.also or transform is not None),
         transform=transform,
     )
     return _checked(source, certificate, memory, function, quick)[0]

@@ -119,7 +119,7 @@ class View:
     positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
     intercept: bool = False
     transform: Transform | None = None
-    numbers: NDArray[np.int64] | None = None  # (n,) of the points in the stores that they were picked from
+    numbers: NDArray[np.int64] | None = None  # (n,) in the stores that points, or rows of cones without padding, are from
 
     @cached_property
     def view(self) -> str:

@@ -32,7 +32,7 @@ from dfeas.data.storage.zarr_arrays import (
     rows_of_whole_chunks,
     slice_reader,
 )
-from dfeas.data.views import open_mask, picked, seen_from, transformed
+from dfeas.data.views import masked, open_mask, picked, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
 from dfeas.passes.survey import checksum
 
@@ -137,12 +137,13 @@ def _require_plain(source: Source) -> None:
 
 
 def _picked(source: Source) -> Dataset:
-    """The points that the mask keeps, of all stores."""
+    """The points that the mask keeps, of all stores, or the cones of one."""
     chosen = None if source.many else source.positive
     plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
-    plain = replace(plain, file_bytes=source.file_bytes)
+    plain = replace(plain, file_bytes=source.file_bytes, cones=source.cones and not source.also)
     parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
-    dataset = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+    mask = None if source.mask is None else open_mask(Path(source.mask))
+    dataset = picked(parts, mask) if source.also else masked(parts[0], mask)
     if source.transform is not None:
         dataset = transformed(dataset, source.transform)
     return dataset.against_rest(source.positive) if source.many and source.positive is not None else dataset

@@ -146,7 +146,7 @@ class Source:
     intercept: bool = False
     many: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
     also: tuple[str, ...] = ()  # datasets whose points follow
-    mask: str | None = None  # path of booleans, one a point: those that count
+    mask: str | None = None  # path of booleans, one a point or cone: those that count
     run: str = ""  # blocks are checked on first touch once a run
     direct: bool = True  # False: read through zarr only
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array

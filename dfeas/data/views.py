@@ -3,6 +3,7 @@
 Blocks are made of those of other datasets when they are read, which verify themselves; nothing is written. Transformed points
 are z = (x - shift) * factor in float64: an entry has one rounding of the difference and one of the product. Picked points,
 those that a mask keeps or all of each store, in order, begin anywhere in a block of a store: one may be read for two of them.
+Of cones a mask keeps whole ones, and rows of zeros fill blocks up, as on disk.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
+from dfeas.data.product import Placing, cones_kept
 from dfeas.data.source import Transform
 from dfeas.data.storage.features import difference
-from dfeas.data.storage.readers import AnyArray, Buffers, Cost, Looks
+from dfeas.data.storage.layout import PADDING
+from dfeas.data.storage.readers import AnyArray, Buffers, Cost, Looks, RowReader
 from dfeas.data.storage.sparse_readers import Entries, index_size
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, CorruptDataError
@@ -152,7 +155,7 @@ class SubsetReader:
 
     parts: tuple[Dataset, ...]
     starts: NDArray[np.int64]  # (parts + 1,) numbers of the first point of each, all counted through
-    rows: NDArray[np.int64] | None  # (n,) ascending numbers of points, counted through; None for all
+    rows: NDArray[np.int64] | None  # (n,) ascending numbers of points, counted through, -1 for zeros; None for all
     n: int
     block_rows: int
 
@@ -163,10 +166,15 @@ class SubsetReader:
         """Whether blocks of a store come over a network."""
         return any(part.points.distant for part in self.parts)
 
+    def _wanted(self, index: int) -> NDArray[np.int64]:
+        """The points (b,) of a block, by their numbers; -1 for zeros, which fill it up."""
+        first, stop = index * self.block_rows, min(self.n, (index + 1) * self.block_rows)
+        return np.arange(first, stop) if self.rows is None else self.rows[first:stop]
+
     def _pieces(self, index: int) -> Iterator[tuple[Dataset, int, NDArray[np.int64]]]:
         """(store, block in it, rows of that block) of a block."""
-        first, stop = index * self.block_rows, min(self.n, (index + 1) * self.block_rows)
-        wanted = np.arange(first, stop) if self.rows is None else self.rows[first:stop]
+        wanted = self._wanted(index)
+        wanted = wanted[wanted >= 0]
         for part, start, end in zip(self.parts, self.starts[:-1], self.starts[1:], strict=True):
             here = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)] - start
             for block in np.unique(here // part.block_rows):
@@ -175,15 +183,17 @@ class SubsetReader:
                 yield part, int(block), here[low:high] - begin
 
     def read(self, index: int, buffers: Buffers) -> Points:
-        first = self.parts[0]
+        first, there = self.parts[0], self._wanted(index) >= 0
         if first.entries is not None:
-            return stacked([picked_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])
-        rows = min(self.block_rows, self.n - index * self.block_rows)
+            some = stacked([picked_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])
+            return some if is_dense(some) else csr.spread(some, there)
+        rows = len(there)
         out = buffers.take("picked", rows * first.m * first.dtype.itemsize).view(first.dtype).reshape(rows, first.m)
         done = 0
         for points, chosen in self._gathered(index, buffers):
             out[done : done + len(chosen)] = picked_rows(points, chosen)
             done += len(chosen)
+        out[done:] = 0  # zeros fill a block up
         return out
 
     def _gathered(self, index: int, buffers: Buffers) -> Iterator[tuple[Points, NDArray[np.int64]]]:
@@ -239,7 +249,7 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     where = " and ".join(part.where for part in parts)
     rows = None if mask is None else _kept(mask, total, where)
     n = total if rows is None else len(rows)
-    labels = first.signs(np.concatenate([label for part in parts for label in _labels(part)]))
+    labels = first.signs(np.concatenate([label for part in parts for label in _all_of(part, part.labels)]))
     labels = labels if rows is None else labels[rows]
     block_rows = min(n, first.block_rows)
     points = SubsetReader(tuple(parts), starts, rows, n, block_rows)
@@ -259,6 +269,38 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     )
 
 
+def masked(dataset: Dataset, mask: Any = None) -> Dataset:
+    """The points, or the cones, of one dataset for which ``mask`` is true. Raises BadInputError as ``picked`` does."""
+    return _cones_picked(dataset, mask) if dataset.cones is not None else picked([dataset], mask)
+
+
+def _cones_picked(dataset: Dataset, mask: Any) -> Dataset:
+    """The cones that a mask keeps, placed in blocks of the same rows, which other rows of zeros may fill up."""
+    assert dataset.stored_norms is not None, "norms of cones come with them"
+    stored = np.concatenate(list(_all_of(dataset, dataset.labels)))
+    product, kept = cones_kept(mask, stored, dataset.where)
+    placing = Placing(product, min(dataset.block_rows, product.table.rows))
+    some = placing.source >= 0
+    rows, numbers, norm = np.full(placing.n, -1, np.int64), np.full(placing.n, -1, np.int64), np.ones(placing.n)
+    rows[some], numbers[some] = np.flatnonzero(stored != PADDING)[kept], kept
+    norm[some] = np.concatenate(list(_all_of(dataset, dataset.stored_norms)))[rows[some]]
+    points = SubsetReader((dataset,), np.array([0, dataset.n]), rows, placing.n, placing.block_rows)
+    return Dataset(
+        where=dataset.where,
+        n=placing.n,
+        m=dataset.m,
+        dtype=dataset.dtype,
+        block_rows=placing.block_rows,
+        points=points,
+        labels=array_reader("label", placing.label, placing.block_rows),
+        stored_norms=array_reader("norm", norm, placing.block_rows),
+        numbers=numbers,
+        features=dataset.features,
+        entries=points.entries(),
+        cones=product.table,
+    )
+
+
 def _average(part: Dataset, block: int) -> float:
     """Entries of a row of a sparse block, on average."""
     assert part.entries is not None, "sparse points have entries"
@@ -266,12 +308,12 @@ def _average(part: Dataset, block: int) -> float:
     return float(stop - first) / min(part.block_rows, part.n - block * part.block_rows)
 
 
-def _labels(part: Dataset) -> Iterator[NDArray[Any]]:
-    """The stored labels of all blocks."""
+def _all_of(part: Dataset, reader: RowReader) -> Iterator[NDArray[Any]]:
+    """The stored labels, or norms, of all blocks."""
     for index in range(part.blocks):
         if index + AHEAD < part.blocks:
-            part.labels.advise(index + AHEAD)
-        yield part.labels.read(index, Buffers()).copy()
+            reader.advise(index + AHEAD)
+        yield reader.read(index, Buffers()).copy()
 
 
 _NAMES = {"m": "features", "dtype": "entries", "classes": "classes", "positive": "labels"}

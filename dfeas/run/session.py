@@ -21,7 +21,7 @@ from dfeas.data.source import Source, Transform, for_checker, is_file
 from dfeas.data.storage.layout import Header, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, paths_of, place, require_apart
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.views import open_mask, picked, seen_from
+from dfeas.data.views import masked, open_mask, seen_from
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, require, threads_that_fit
@@ -136,10 +136,10 @@ def open_data(
         raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
     if isinstance(X, Dataset):
         plain = {"labels": labels is not None, "positive": positive, "intercept": intercept, "point": point is not None}
-        geometry_of(X).require(X, **plain, mask=mask is not None, also=view.also, classes=many)
+        geometry_of(X).require(X, **plain, also=view.also, classes=many)
         if not cones:
             raise UsageError("a product of cones: solve, race, resume, plan and predict work on it, this does not")
-        return None, X
+        return None, X if mask is None else masked(X, _mask_of(mask))
     if not isinstance(X, str | Path):
         if view.also:
             raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
@@ -148,7 +148,7 @@ def open_data(
         dataset = from_arrays(X, labels, positive=positive, intercept=intercept, many=many, known=known)
         if mask is not None:
             require_aligned(X, mask, "mask")
-            dataset = picked([dataset], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
+            dataset = masked(dataset, _mask_of(mask))
         return None, dataset if point is None else seen_from(dataset, point)
     if labels is not None and not isinstance(labels, str | Path):
         kind = type(labels).__name__
@@ -168,7 +168,7 @@ def open_data(
         None if mask is None else str(local(mask, "--mask").absolute()),
         cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
         point=None if point is None else tuple(float(v) for v in point),
-        cones=cones and not (many or view.also or mask is not None),
+        cones=cones and not (many or view.also),
         known=known,
         features=features,
     )
@@ -177,6 +177,11 @@ def open_data(
     if dataset.coded and not many:
         raise too_many(dataset.classes, dataset.where)
     return source, dataset
+
+
+def _mask_of(mask: Any) -> Any:
+    """A mask of data in memory, which may be one by path."""
+    return open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask
 
 
 def _opened_there(client: Client, X: Any, labels: Any, view: View) -> Dataset:

@@ -250,9 +250,15 @@ def _weigh(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     tally.critical = sorted(tally.critical + named)[:SHOWN]
 
 
+def _row(tally: ConeTally, stored: int, data: Data) -> int:
+    """The number of a stored row without padding, where a mask picked it in what that picked from."""
+    padding = sum(tally.padding[: stored // data.block_rows])
+    return stored - padding if data.numbers is None else int(data.numbers[stored])
+
+
 def _named(tally: ConeTally, cone: Critical, data: Data) -> str:
-    """A cone by the row that it begins with, counted without padding."""
-    row = cone.row - sum(tally.padding[: cone.row // data.block_rows])
+    """A cone by the row that it begins with."""
+    row = _row(tally, cone.row, data)
     return f"{cone.kind} at row {row}" if cone.kind == "l" else f"{cone.kind} {cone.size} at row {row}"
 
 
@@ -311,8 +317,7 @@ class Inside:
 
 def _weights(tally: ConeTally, data: Data) -> Check:
     if tally.zero >= 0:
-        row = tally.zero - sum(tally.padding[: tally.zero // data.block_rows])
-        text = f"the cone at row {row} has zeros only, so no y has A*y inside of it"
+        text = f"the cone at row {_row(tally, tally.zero, data)} has zeros only, so no y has A*y inside of it"
         return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
     if not tally.weight > 0:
         raise CheckFailedError("the weights are no element of the cones: <e, x> is not positive")

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from dfeas.data.cone_norms import norms_of
 from dfeas.data.cones import Group, elements, groups_of, unit
 from dfeas.data.generate.points import FLOATS, Generated
+from dfeas.data.product import Placing, Product
 from dfeas.data.storage.places import Place
-from dfeas.data.writers.cones import ConeWriter, Placing, Product
+from dfeas.data.writers.cones import ConeWriter
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.ingest.sdpa import SDPA, read_sdpa
+from dfeas.data.product import Placing, Product
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.data.writers.append import exact, growing, open_to_append, stage, tail_of
-from dfeas.data.writers.cones import Placing, Product, Rows, ingest_product, read_product, writer_of
+from dfeas.data.writers.cones import Rows, ingest_product, read_product, writer_of
 from dfeas.data.writers.dataset import Progress, fill
 from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError

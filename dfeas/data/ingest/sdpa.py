@@ -76,6 +76,11 @@ class Layout:
             diagonal, at = (diagonal - size, at) if size < 0 else (diagonal, at + size * (size + 1) // 2)
         return np.array(places, np.int64), at
 
+    @property
+    def total(self) -> int:
+        """Rows, that of t with them."""
+        return self._firsts[1]
+
     def rows(self, entries: Entries) -> Numbers:
         """Rows (e,) of entries."""
         size, first = np.array(self.sizes, np.int64)[entries.block], self._firsts[0][entries.block]
@@ -84,7 +89,7 @@ class Layout:
 
     def product(self, entries: Entries) -> tuple[Any, dict[str, Any]]:
         """Rows (N, m) as a sparse matrix and the cones, for ``ingest_scs``, of entries that are each given once."""
-        linear, n, m = self.linear, self._firsts[1], self.m
+        linear, n, m = self.linear, self.total, self.m
         of_first = entries.matrix == 0
         value = np.where(entries.i == entries.j, entries.value, entries.value * np.sqrt(2.0))
         homogeneous = not (of_first & (value != 0)).any()
@@ -198,10 +203,10 @@ def _at_once(text: bytes, layout: Layout) -> Entries | None:
     if not inside.all():
         return None
     entries = Entries(matrix, block - 1, np.minimum(i, j) - 1, np.maximum(i, j) - 1, table.column("value").to_numpy())
-    key = layout.rows(entries) * (layout.m + 1) + matrix
-    order = np.argsort(key, kind="stable")
-    again = order[1:][key[order][1:] == key[order][:-1]]
-    return entries if not len(again) else None
+    key = matrix * layout.total + layout.rows(entries)
+    if not (key[1:] > key[:-1]).all():  # as most files have them
+        key = np.sort(key)
+    return entries if (key[1:] > key[:-1]).all() else None
 
 
 def _by_lines(path: Path, text: str, first: int, layout: Layout) -> Entries:

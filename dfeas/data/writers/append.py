@@ -27,6 +27,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.ingest.ingest import Note, format_of, ingest
 from dfeas.data.ingest.options import IngestOptions, SourceKeywords, spells_out
 from dfeas.data.open import open_source
+from dfeas.data.product import Product
 from dfeas.data.source import Source
 from dfeas.data.storage.features import called
 from dfeas.data.storage.files import naming, sync
@@ -36,7 +37,6 @@ from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.scratch import reclaim, release
 from dfeas.data.storage.shards import ShardReader
 from dfeas.data.storage.zarr_arrays import direct_reader
-from dfeas.data.writers.cones import Product
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, store_whole
 from dfeas.data.writers.shards import ShardWriter
 from dfeas.data.writers.sparse import Before, SparseWriter

@@ -1,13 +1,15 @@
-"""The solver in memory: the widest y for some whole cones, by a path of Newton steps.
+"""The solver in memory: the widest y for some whole cones, by steps of a primal-dual interior-point method.
 
-    maximise t - |y|^2 / 2   such that   A*y - t e is in K
+    maximise t - |y|^2 / 2   such that   s = A*y - t e  is in K
+    minimise |Ax|^2 / 2      such that   <e, x> = 1, x  is in K
 
-with the barriers -log det of the cones (Nesterov and Nemirovskii 1994; Boyd and Vandenberghe 2004, chapter 11). For a best
-margin R that is t = R^2 and |y| = R: y shrinks with R, so that rounding does, too, and a sphere |y| = 1 that y would have to
-follow in short steps is none of the constraints. The inverses of the elements A*y - t e, moved by the Newton step, are an
-element x of K where that step is short (a decrement below 1), and y is near Ax / <e, x>: near the path every iterate has both
-ends of the bracket of these cones, the least eigenvalue of A*y over |y|, and |Ax| / <e, x>, whose squares are about
-rank / tau apart.
+For a best margin R that is t = R^2 and |y| = R: y shrinks with R, so that rounding does, too, and a sphere |y| = 1 that y would
+have to follow in short steps is none of the constraints. Both are kept, with y = Ax, from a first point on (x even, t as far
+below as |y|, so that it is as near to the path as the data is small); then |y|^2 - t = <x, s>, and each iterate has both ends
+of the bracket of these cones, the least eigenvalue of A*y over |y|, which is t / |y| at least, and |Ax| = |y|.
+
+A step is Newton's in the scaling of Nesterov and Todd, by a predictor and a corrector (Mehrotra 1992; see ``scaling``), to the
+boundary nearly: as in Vandenberghe, The CVXOPT linear and quadratic cone program solvers (2010).
 """
 
 from __future__ import annotations
@@ -21,21 +23,24 @@ from numpy.typing import NDArray
 from dfeas.data.cones import Group, groups_of
 from dfeas.geometry.cones.curvature import part_of
 from dfeas.geometry.cones.parts import DensePart, Part
+from dfeas.geometry.cones.scaling import Scaling, inside, scaling
 from dfeas.linalg import csr
 from dfeas.linalg.points import Floats, Indices, Tile, picked, stacked
 
-GROWTH = 8.0
-"""Of tau."""
-CENTRED = 0.1
-"""Newton decrement, squared and halved, that is near enough to the path."""
-SHORT = 0.8
-"""Decrement, squared, below which x is moved by the Newton step."""
-FARTHEST = 1e24
-"""Tau beyond which float64 tells nothing."""
-STEPS = 400
-"""Newton steps at most."""
-WIDE = 300
-"""Entries of a step above which its matrix is factorised by Cholesky, in half of the time."""
+BELOW = 2.0
+"""Of the first t, over |y|: the eigenvalues of A*y are within |y|."""
+NEAR = 0.98
+"""Share of the way to the boundary that a step goes."""
+HALVINGS = 4
+"""Of the interval in which the boundary is."""
+CENTRED = 1e-3
+"""Of <x, s>, at least, where a step aims."""
+SHORTEST = 1e-8
+"""Share of a step below which float64 tells nothing."""
+STEPS = 100
+"""At most."""
+CLOSED = 1e-14
+"""<x, s> over |y|^2 below which it is rounding."""
 SETTLED = 1e-9
 """|Ax| below which the cones have no separator, as far as float64 tells."""
 
@@ -80,6 +85,10 @@ class Widest:
     x: Floats  # (r,) in K, of trace 1
 
 
+Elements = list[Floats]
+"""Of the cones of each part (c, d)."""
+
+
 def widest(kept: Kept, share: float) -> Widest:
     """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at rounding level.
 
@@ -87,31 +96,24 @@ def widest(kept: Kept, share: float) -> Widest:
     """
     parts = [_part(kept, group) for group in groups_of(kept.label)]
     rank = sum(part.group.rank * len(part.group.starts) for part in parts)
-    m = kept.rows.shape[1]
-    z, tau = np.append(np.zeros(m), -1.0), float(rank + 1)
-    best: Widest | None = None
+    x = [part.first() / rank for part in parts]
+    y = _pulled(parts, x)[:-1]
+    z = np.append(y, -BELOW * max(float(np.linalg.norm(y)), np.finfo(np.float64).tiny))
+    best: Best | None = None
     for _ in range(STEPS):
-        gradient, curvature, x, s = _local(parts, z, tau, kept)
-        step = _newton(gradient, curvature)
-        decrement = -float(gradient @ step)
-        if not np.isfinite(decrement) or tau > FARTHEST:
-            break
-        if decrement < SHORT:
-            for part, element in zip(parts, s, strict=True):
-                x[part.group.rows()] -= part.turned(element, part.element(step))
-        best = _better(best, parts, z, x, kept)
+        image = _pulled(parts, x)  # (Ax, -<e, x>)
+        best = _better(best, parts, z, x, image)
         if (best.low > 0 and best.low >= share * best.upper) or best.upper <= SETTLED:
             break
-        if decrement <= 2 * CENTRED:
-            tau *= GROWTH
-            continue
-        moved = _searched(parts, z, step, tau, decrement)
-        if moved is None:
-            tau *= GROWTH
-            continue
-        z = moved
-    assert best is not None, "the first step begins inside"
-    return best
+        step = _step(parts, z, x, image, rank)
+        if step is None:
+            break
+        z, x = step
+    assert best is not None, "the first point is inside"
+    places = np.zeros(len(kept.index))
+    for part, each in zip(parts, best.x, strict=True):
+        places[part.group.rows()] = each
+    return Widest(best.y, best.low, best.upper, places)
 
 
 def _part(kept: Kept, group: Group) -> Part:
@@ -121,66 +123,109 @@ def _part(kept: Kept, group: Group) -> Part:
     return part_of(group, csr.picked(rows, group.rows().reshape(-1)))
 
 
-def _local(parts: list[Part], z: Floats, tau: float, kept: Kept) -> tuple[Floats, Floats, Floats, list[Floats]]:
-    """Gradient, Hessian, the inverses (r,) of all elements, and these."""
-    m = len(z) - 1
-    gradient = np.append(tau * z[:m], -tau)
-    curvature = np.diag(np.append(np.full(m, tau), 0.0))
-    x, elements = np.zeros(len(kept.index)), []
-    for part in parts:
-        s = part.element(z)
-        inverse = part.inverse(s)
-        gradient -= part.pulled(inverse)
-        curvature += part.curvature(s)
-        x[part.group.rows()] = inverse
-        elements.append(s)
-    return gradient, curvature, x, elements
+def _step(parts: list[Part], z: Floats, x: Elements, image: Floats, rank: int) -> tuple[Floats, Elements] | None:
+    """z and x one step on; None where rounding lets there be none."""
+    s = [part.element(z) for part in parts]
+    mu = sum(float((a * b).sum()) for a, b in zip(x, s, strict=True)) / rank
+    if not mu * rank > CLOSED * float(z[:-1] @ z[:-1]) or not all(map(inside, (part.group for part in parts), s)):
+        return None
+    lack = image - np.append(z[:-1], -1.0)  # Ax - y and 1 - <e, x>: rounding
+    scalings = [scaling(part.group, *pair) for part, *pair in zip(parts, s, x, strict=True)]
+    system = Newton.of(parts, scalings)
+    inverse, wanted = [each.inverse() for each in scalings], [-each for each in x]
+    dz, dx = system.direction(lack, wanted)
+    if not np.isfinite(dz).all():
+        return None
+    left = (1 - _reach(parts, s, x, dz, dx)) ** 3
+    for place, part in enumerate(parts):
+        wanted[place] -= scalings[place].crossed(part.element(dz), dx[place])
+        wanted[place] += max(left, CENTRED) * mu * inverse[place]
+    dz, dx = system.direction(lack, wanted)
+    size = _reach(parts, s, x, dz, dx) if np.isfinite(dz).all() else 0.0
+    return (z + size * dz, [a + size * b for a, b in zip(x, dx, strict=True)]) if size > SHORTEST else None
 
 
-def _newton(gradient: Floats, curvature: Floats) -> Floats:
-    scale = 1 / np.sqrt(np.diag(curvature))
-    scaled = curvature * scale[:, None] * scale
-    if len(scaled) > WIDE:
-        factor, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1, overwrite_a=1)
-        if not failed:
-            return np.asarray(-scale * scipy.linalg.lapack.dpotrs(factor, scale * gradient, lower=1)[0])
-        scaled = curvature * scale[:, None] * scale
-    try:
-        return np.asarray(-scale * np.linalg.solve(scaled, scale * gradient))
-    except np.linalg.LinAlgError:
-        return np.full_like(gradient, np.nan)
+@dataclass(frozen=True)
+class Newton:
+    """The system of a step: (Q + D'F''D) dz = .., where Q is 1 for entries of y and 0 for t."""
+
+    parts: list[Part]
+    scalings: list[Scaling]
+    scale: Floats  # (m + 1,) that makes the diagonal 1
+    matrix: Floats  # (m + 1, m + 1) scaled, or its factor
+    factorised: bool
+
+    @classmethod
+    def of(cls, parts: list[Part], scalings: list[Scaling]) -> Newton:
+        """With the scalings of all parts."""
+        matrix = sum(part.curvature(each) for part, each in zip(parts, scalings, strict=True))
+        assert isinstance(matrix, np.ndarray), "there is a part"
+        matrix[np.diag_indices(len(matrix) - 1)] += 1.0
+        scale = 1 / np.sqrt(np.diag(matrix))
+        matrix *= scale[:, None] * scale
+        factor, failed = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, clean=0)
+        return cls(parts, scalings, scale, matrix if failed else factor, not failed)
+
+    def direction(self, lack: Floats, wanted: Elements) -> tuple[Floats, Elements]:
+        """dz and dx = wanted - F''D dz, for which Q dz - D'dx is ``lack``."""
+        right = self.scale * (lack + _pulled(self.parts, wanted))
+        if self.factorised:
+            solved = scipy.linalg.lapack.dpotrs(self.matrix, right, lower=1)[0]
+        else:
+            try:
+                solved = np.linalg.solve(self.matrix, right)
+            except np.linalg.LinAlgError:
+                solved = np.full_like(right, np.nan)
+        dz = np.asarray(self.scale * solved)
+        images = [each.turned(part.element(dz)) for part, each in zip(self.parts, self.scalings, strict=True)]
+        return dz, [a - b for a, b in zip(wanted, images, strict=True)]
 
 
-def _objective(parts: list[Part], z: Floats, tau: float) -> float:
-    return tau * (float(z[:-1] @ z[:-1]) / 2 - float(z[-1])) + sum(part.value(part.element(z)) for part in parts)
+def _pulled(parts: list[Part], x: Elements) -> Floats:
+    """D'x (m + 1,)."""
+    return np.asarray(sum(part.pulled(each) for part, each in zip(parts, x, strict=True)))
 
 
-def _searched(parts: list[Part], z: Floats, step: Floats, tau: float, decrement: float) -> Floats | None:
-    """The first of halved steps that stays inside and descends; None where rounding lets none do so."""
-    before, size = _objective(parts, z, tau), 1.0
-    while size > 1e-10:
-        if _objective(parts, z + size * step, tau) <= before - 0.1 * size * decrement:
-            return z + size * step
-        size /= 2
-    return None
+def _reach(parts: list[Part], s: Elements, x: Elements, dz: Floats, dx: Elements) -> float:
+    """The share of a step that stays inside, all of it or nearly as far as the boundary; 0 where that is too near."""
+    steps = [(part.group, (a, part.element(dz)), (b, c)) for part, a, b, c in zip(parts, s, x, dx, strict=True)]
+
+    def stays(size: float) -> bool:
+        return all(inside(group, a + size * b) for group, *both in steps for a, b in both)
+
+    if stays(1.0):
+        return 1.0
+    within, beyond = 0.5, 1.0
+    while within > SHORTEST and not stays(within):
+        within, beyond = within / 2, within
+    if within <= SHORTEST:
+        return 0.0
+    for _ in range(HALVINGS):
+        middle = (within + beyond) / 2
+        within, beyond = (middle, beyond) if stays(middle) else (within, middle)
+    return NEAR * within
 
 
-def _better(best: Widest | None, parts: list[Part], z: Floats, x: Floats, kept: Kept) -> Widest:
+@dataclass(frozen=True, slots=True)
+class Best:
     """The best y and the best x so far."""
-    y = z[:-1]
+
+    y: Floats  # (m,) unit
+    low: float
+    upper: float
+    x: Elements  # of trace 1
+
+
+def _better(best: Best | None, parts: list[Part], z: Floats, x: Elements, image: Floats) -> Best:
+    y, trace = z[:-1], -float(image[-1])
     size = float(np.linalg.norm(y))
-    low = -1.0
-    if size > 0:
-        low = min(part.low(y / size, float(z[-1]) / size) for part in parts)
-    trace = sum(part.trace(x[part.group.rows()]) for part in parts)
-    upper = float(np.linalg.norm(kept.rows.T @ (x / trace)))
+    upper = float(np.linalg.norm(image[:-1])) / trace
+    start = y / size if size > 0 else np.eye(len(y))[0]
+    low = float(z[-1]) / size if size > 0 else -1.0
+    if low > 0:  # it is a bound
+        low = max(low, min(part.low(start) for part in parts))
+    nearer = [each / trace for each in x] if best is None or upper < best.upper else best.x
     if best is None:
-        start = y / size if size > 0 else np.eye(len(y))[0]
-        return Widest(start, low, upper, x / trace)
-    wider, nearer = low > best.low, upper < best.upper
-    return Widest(
-        y / size if wider else best.y,
-        max(low, best.low),
-        min(upper, best.upper),
-        x / trace if nearer else best.x,
-    )
+        return Best(start, max(-1.0, low), upper, nearer)
+    wider = low > best.low
+    return Best(start if wider else best.y, max(low, best.low), min(upper, best.upper), nearer)

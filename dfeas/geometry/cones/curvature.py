@@ -1,10 +1,11 @@
 """Cones with sparse rows in the solver in memory: the Hessian of their barrier by what is stored.
 
-Of many small cones each is an array of the features that it has. Of a large semidefinite cone, with Z the inverse of its
-element and F_j its columns as matrices, the entries tr F_i Z F_j Z are found in one of two ways (Fujisawa, Kojima and Nakata,
-Exploiting sparsity in primal-dual interior-point methods for semidefinite programming, 1997):
+Of many small cones each is an array of the features that it has. Of a large semidefinite cone, with Z the inverse of the w of
+its scaling and F_j its columns as matrices, the entries tr F_i Z F_j Z are found in one of two ways (Fujisawa, Kojima and
+Nakata, Exploiting sparsity in primal-dual interior-point methods for semidefinite programming, 1997):
 
-    pairs   sum over the entries of F_i and of F_j of products of two entries of Z, for columns of few entries
+    pairs   sum over the entries of F_i and of F_j of products of two entries of Z, for columns of few entries; of cones that
+            have few entries in all, of all these at once (``dfeas.geometry.cones.pairs``)
     image   Z F_j Z by products with the rows of F_j that are not zero, of which every F_i takes the entries that it has
 """
 
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # loads its parts when they are used
 
-from dfeas.data.cones import Group, least, matrices, triangle, unit
-from dfeas.geometry.cones.parts import DensePart, Part, halves, turned_rows
+from dfeas.data.cones import Group, triangle, unit
+from dfeas.geometry.cones.pairs import PAIR_BYTES, Pairs, pairs_of
+from dfeas.geometry.cones.parts import DensePart, Part
+from dfeas.geometry.cones.scaling import Linear, Scaling, SecondOrder, Semidefinite
 from dfeas.linalg import csr
 from dfeas.linalg.narrow import Narrow, few_at_once
 from dfeas.linalg.points import Floats, Indices, Tile
@@ -40,6 +43,10 @@ SCATTERED = 5.0
 """Nanoseconds of adding one entry of a small matrix to its place in a large one."""
 REMEMBERED = 1 << 16
 """Places of entries of a small matrix in a large one, at most."""
+MOST_PAIRED = 5 << 23
+"""Bytes of the pairs of entries of all cones, at most."""
+PAIRED, ALONE = 15.0, 500_000.0
+"""Nanoseconds of such a pair, and of the calls for a cone that is looked at alone."""
 FLOP, DOT, STORED, GATHER, CALLED = 0.15, 1.0, 1.0, 10.0, 60_000.0
 """Nanoseconds of a multiplication in a product of arrays, in one of two rows, in one with stored entries; of a pair of entries,
 and of the calls for one image.
@@ -52,12 +59,12 @@ def part_of(group: Group, rows: csr_array) -> Part:
     e = np.tile(unit(group.kind, k), len(group.starts))
     whole = csr.with_columns(rows, -e[:, None])
     whole.eliminate_zeros()
-    if 8 * size * (m + 1) > DENSE_BYTES:
-        return SparsePart(group, whole)
     sparse = SparsePart(group, whole)
-    if group.kind == "s" and d * (m + 1) > SMALL:
+    if 8 * size * (m + 1) > DENSE_BYTES:
+        return sparse
+    if group.kind == "s":
         dense = len(group.starts) * (2 * k**3 * (m + 1) + (m + 1) ** 2 * k**2) * FLOP
-        if dense > sum(each.work for each in sparse.columns):
+        if dense > (sparse.work if d * (m + 1) > SMALL else sparse.paired):
             return sparse
     return DensePart.of(group, rows.toarray().reshape(-1, d, m))
 
@@ -67,7 +74,6 @@ class SparsePart(Part):
     """With rows (c d, m + 1)."""
 
     D: csr_array
-    _held: dict[str, Floats] = field(default_factory=dict)  # the element that was inverted last, and its inverse
 
     @cached_property
     def _across(self) -> csr_array:
@@ -78,6 +84,29 @@ class SparsePart(Part):
         """Those of each semidefinite cone as matrices."""
         d, k = self.group.dimension, self.group.size
         return [Columns.of(csr.rows_of(self.D, slice(first, first + d)), k) for first in range(0, self.D.shape[0], d)]
+
+    @cached_property
+    def paired(self) -> float:
+        """Nanoseconds of the pairs of entries of all semidefinite cones, about; inf where they take too much room."""
+        pairs = pairs_of(np.diff(self.D.indptr[:: self.group.dimension]).astype(np.int64))
+        return pairs * PAIRED if self.group.kind == "s" and pairs * PAIR_BYTES <= MOST_PAIRED else np.inf
+
+    @cached_property
+    def work(self) -> float:
+        """Nanoseconds of the Hessian, about, where semidefinite cones are not looked at as arrays."""
+        return min(self.paired, sum(each.work + SCATTERED * len(each.feature) ** 2 + ALONE for each in self.columns))
+
+    @cached_property
+    def _pairs(self) -> Pairs | None:
+        """Those of all cones, where that is less work."""
+        if self.paired == np.inf:
+            return None
+        if self._large:
+            return Pairs.of(self.D, self.group.size) if self.paired == self.work else None
+        d, width, count = self.group.dimension, self.D.shape[1], len(self.group.starts)
+        features = np.unique(csr.row_numbers(self.D) // d * width + self.D.indices) // width
+        small = float((np.bincount(features, minlength=count) ** 2).sum()) * (self.group.size**2 * FLOP + SCATTERED)
+        return Pairs.of(self.D, self.group.size) if self.paired < small else None
 
     @cached_property
     def _large(self) -> bool:
@@ -91,77 +120,50 @@ class SparsePart(Part):
     def pulled(self, x: Floats) -> Floats:
         return np.asarray(self._across @ x.reshape(-1))
 
-    def squares(self, s: Floats) -> Floats:
-        if self._held.get("s") is not s:
-            self._held["inverse"] = np.array([inverted(each) for each in matrices(s, self.group.size)])
-            self._held["s"] = s
-        return self._held["inverse"]
-
-    def low(self, y: Floats, known: float) -> float:
-        s = self.element(np.append(y, 0.0))
-        if not np.isfinite(self.value(s)):
-            return known
-        return float(least(self.group.kind, self.group.size, s).min())
-
-    def curvature(self, s: Floats) -> Floats:
-        if self.group.kind == "l":
-            half = csr.scaled_rows(self.D, 1 / s[:, 0])
+    def curvature(self, scaling: Scaling) -> Floats:
+        if isinstance(scaling, Linear):
+            half = csr.scaled_rows(self.D, np.sqrt(scaling.diagonal))
             return np.asarray((half.T @ half).toarray())
+        if isinstance(scaling, Semidefinite) and self._pairs is not None:
+            return self._pairs.gram(scaling.squares, self.D.shape[1])
         if not self._large:
-            return self._of_small(s)
-        if self.group.kind == "q":
-            return self._of_long(s)
+            return self._of_small(scaling)
+        if isinstance(scaling, SecondOrder):
+            return self._of_long(scaling)
+        assert isinstance(scaling, Semidefinite), "one of three kinds"
         width = self.D.shape[1]
         total = np.zeros((width, width))
-        for columns, Z in zip(self.columns, self.squares(s), strict=True):
+        for columns, Z in zip(self.columns, scaling.squares, strict=True):
             columns.add(total, columns.curvature(Z))
         return total
 
-    def _of_small(self, s: Floats) -> Floats:
+    def _of_small(self, scaling: Scaling) -> Floats:
         """Of many cones, each an array of its own features, or of all where that is less work."""
-        width, d, inverse = self.D.shape[1], self.group.dimension, None if self.group.kind == "s" else self.inverse(s)
+        width, d, count = self.D.shape[1], self.group.dimension, len(self.group.starts)
+        terms = self.group.size**2 if self.group.kind == "s" else d
         total, wide = np.zeros(width * width), np.zeros((width, width))
-        for run, rows in few_at_once(self.D, np.arange(len(s) * d).reshape(-1, d), AT_ONCE):
+        for run, rows in few_at_once(self.D, np.arange(count * d).reshape(-1, d), AT_ONCE):
             narrow = Narrow.of(rows, d)
             for room in np.unique(narrow.widths).tolist():
                 alike = np.flatnonzero(narrow.widths == room)
                 here = run.start + alike
-                terms = self.group.size**2 if inverse is None else d
                 if room**2 * (terms * FLOP + SCATTERED) > width**2 * terms * FLOP:
                     some = csr.picked(rows, (alike[:, None] * d + np.arange(d)).reshape(-1)).toarray().reshape(-1, d, width)
-                    wide += DensePart(self.group, some).curvature(s[here])
+                    wide += scaling.gram(some, here)
                     continue
-                D = narrow.dense(alike, room)
-                if inverse is None:
-                    half = halves(D, s[here], self.group.size).reshape(len(here), room, -1)
-                    found = half @ np.swapaxes(half, 1, 2)
-                else:
-                    found = np.swapaxes(D, 1, 2) @ turned_rows(D, s[here], inverse[here])
-                feature = narrow.features(alike, room)
+                found, feature = scaling.grams(narrow.dense(alike, room), here), narrow.features(alike, room)
                 total += np.bincount((feature[:, :, None] * width + feature[:, None, :]).ravel(), found.ravel(), len(total))
         return total.reshape(width, width) + wide
 
-    def _of_long(self, s: Floats) -> Floats:
+    def _of_long(self, scaling: SecondOrder) -> Floats:
         """Of second-order cones of many rows, one at a time: all of their Hessian but one direction is diagonal."""
-        d, inverse, width = self.group.dimension, self.inverse(s), self.D.shape[1]
+        d, width = self.group.dimension, self.D.shape[1]
         total = np.zeros((width, width))
-        for i, (element, own) in enumerate(zip(s, inverse, strict=True)):
+        for i, (diagonal, own) in enumerate(zip(scaling.diagonal, scaling.direction, strict=True)):
             rows = csr.rows_of(self.D, slice(i * d, (i + 1) * d))
-            radius = float(np.linalg.norm(element[1:]))
-            diagonal = np.full(d, 2 / ((element[0] - radius) * (element[0] + radius)))
-            diagonal[0] *= -1
             direction = np.asarray(rows.T @ own)
             total += (rows.T @ csr.scaled_rows(rows, diagonal)).toarray() + np.outer(direction, direction)
         return total
-
-
-def inverted(S: Floats) -> Floats:
-    """The inverse (k, k) of a positive definite matrix, by its factor; that of the LU factorisation where it has none."""
-    factor, failed = scipy.linalg.lapack.dpotrf(S, lower=1)
-    if failed:
-        return np.asarray(np.linalg.inv(S))
-    lower = np.tril(scipy.linalg.lapack.dpotri(factor, lower=1)[0])
-    return np.asarray(lower + np.tril(lower, -1).T)
 
 
 @dataclass(frozen=True)

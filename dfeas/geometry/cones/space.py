@@ -48,7 +48,7 @@ from dfeas.passes.vectors import POINT_BYTES, Recover
 FULL_PASSES = 3.0
 """Of a working set of cones, with its sample: 2 to 6 in trials of all kinds, the hard ones too."""
 
-STEPS = 150
+STEPS = 30
 """Newton steps of the solver in memory that a run usually takes, each one two products of all its rows with themselves."""
 
 TRIED_ROWS = 4096

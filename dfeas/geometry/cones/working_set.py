@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dfeas.data.cones import groups_of
 from dfeas.geometry.cones.barrier import SETTLED, Kept, widest
 from dfeas.geometry.cones.batch import Batch
-from dfeas.geometry.cones.curvature import DENSE_BYTES
+from dfeas.geometry.cones.curvature import DENSE_BYTES, MOST_PAIRED
 from dfeas.geometry.cones.softmin import factors, fast_scores
 from dfeas.linalg.points import Floats, Indices, dense, is_dense, picked, times_rows
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
@@ -65,7 +65,7 @@ class Rows:
     @property
     def solver_bytes(self) -> int:
         """Bytes of the solver that do not depend on how many sparse rows there are."""
-        arrays = min(8 * DENSE_BYTES, 48 * self.largest * self.m)
+        arrays = max(MOST_PAIRED, min(8 * DENSE_BYTES, 48 * self.largest * self.m))
         return NEWTON * (self.m + 1) ** 2 + MATRICES * self.largest + arrays if self.entries else 0
 
     @property

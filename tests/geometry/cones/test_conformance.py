@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import dfeas
-from dfeas.data.writers.cones import Placing, Product
+from dfeas.data.product import Placing, Product
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.space import ConeEngine
 from dfeas.methods.protocol import Facts, Sparse

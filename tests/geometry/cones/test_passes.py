@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dfeas.data.cone_norms import cone_norms
 from dfeas.data.cones import groups_of
-from dfeas.data.writers.cones import Placing, Product
+from dfeas.data.product import Placing, Product
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.softmin import ConeWeights, SpectralAnswer, SpectralRecover, SpectralSoftmin
 from dfeas.geometry.cones.working_set import SelectCones
@@ -142,7 +142,7 @@ def test_selected_cones_are_whole_and_the_lowest(block_rows: int) -> None:
     y, A = rng.standard_normal(4), scaled(X, CONE)
     low = np.array([spectrum(kind, size, A[rows] @ y)[0].min() for kind, size, rows in cones_of(CONE)])
     sizes = np.array([rows.stop - rows.start for _, _, rows in cones_of(CONE)])
-    bar = float(np.sort(low)[4])
+    bar = float(np.sort(low)[4:6].mean())  # no eigenvalue, whose last bit is one of LAPACK
     found = answer(SelectCones(y, bar, 1000, 1000), blocks_of(X, CONE, block_rows))
     assert found.violated == (low[low <= bar] <= 0).sum()
     np.testing.assert_allclose(found.least, low[low <= bar], atol=1e-12)

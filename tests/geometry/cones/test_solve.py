@@ -18,8 +18,9 @@ from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
 from dfeas.data.ingest.cones import append_cones, ingest_cones
 from dfeas.data.open import open_source
+from dfeas.data.product import Placing, Product
 from dfeas.data.source import Source
-from dfeas.data.writers.cones import ConeWriter, Placing, Product, Rows
+from dfeas.data.writers.cones import ConeWriter, Rows
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
