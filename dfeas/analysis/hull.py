@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dfeas.analysis.separation import Separation, said, searched
-from dfeas.data.dataset import signed_rows
 from dfeas.data.storage.zarr_arrays import load_npy
+from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import BadInputError

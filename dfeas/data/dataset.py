@@ -20,7 +20,7 @@ from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, DirectReader, Looks, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
 from dfeas.errors import CorruptDataError
-from dfeas.linalg.points import Points, dense, is_dense, nbytes, norms, placed_in, stacked
+from dfeas.linalg.points import Points, is_dense, nbytes, norms, placed_in
 from dfeas.passes.block import Block, Sides, against
 from dfeas.passes.survey import Summary, checksum, digest
 
@@ -391,26 +391,3 @@ class Dataset(Storage, View, Provenance):
 def array_reader(name: str, array: NDArray[Any], block_rows: int) -> SliceReader:
     """A reader of an array in memory."""
     return SliceReader(name, array, len(array), block_rows, array.dtype, overlaps=True)
-
-
-def stored_rows(dataset: Dataset, points: NDArray[np.int64]) -> tuple[Points, NDArray[np.generic]]:
-    """Some points (s, m), ascending, and their labels (s,), as stored; reads their blocks."""
-    rows: list[Points] = []
-    labels = []
-    buffers = Buffers()
-    block = points // dataset.block_rows
-    for index in np.unique(block):
-        here = points[block == index] - index * dataset.block_rows
-        rows.append(dataset.points.read(int(index), buffers)[here])
-        labels.append(dataset.labels.read(int(index), buffers)[here])
-    return stacked(rows), np.concatenate(labels)
-
-
-def signed_rows(dataset: Dataset, points: NDArray[np.int64]) -> NDArray[np.float64]:
-    """l_j x_j (s, d) of some points, as stored, with the intercept; reads their blocks."""
-    order = np.argsort(points)
-    stored, labels = stored_rows(dataset, points[order])
-    rows = np.ones((len(points), dataset.dimension))
-    rows[order, : dataset.m] = dense(stored)
-    rows[order] *= dataset.signs(labels)[:, None]
-    return rows

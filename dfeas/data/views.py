@@ -335,3 +335,26 @@ def _kept(mask: Any, n: int, where: str) -> NDArray[np.int64]:
     if not values.any():
         raise BadInputError(f"the mask keeps none of the {n} points of {where}")
     return np.flatnonzero(values)
+
+
+def stored_rows(dataset: Dataset, points: NDArray[np.int64]) -> tuple[Points, NDArray[np.generic]]:
+    """Some points (s, m), ascending, and their labels (s,), as stored; reads their blocks."""
+    rows: list[Points] = []
+    labels = []
+    buffers = Buffers()
+    block = points // dataset.block_rows
+    for index in np.unique(block):
+        here = points[block == index] - index * dataset.block_rows
+        rows.append(dataset.points.read(int(index), buffers)[here])
+        labels.append(dataset.labels.read(int(index), buffers)[here])
+    return stacked(rows), np.concatenate(labels)
+
+
+def signed_rows(dataset: Dataset, points: NDArray[np.int64]) -> NDArray[np.float64]:
+    """l_j x_j (s, d) of some points, as stored, with the intercept; reads their blocks."""
+    order = np.argsort(points)
+    stored, labels = stored_rows(dataset, points[order])
+    rows = np.ones((len(points), dataset.dimension))
+    rows[order, : dataset.m] = dense(stored)
+    rows[order] *= dataset.signs(labels)[:, None]
+    return rows

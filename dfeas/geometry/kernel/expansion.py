@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.data.dataset import stored_rows
+from dfeas.data.views import stored_rows
 from dfeas.geometry.kernel.kernel import Kernel, floating, scores
 from dfeas.geometry.protocol import Trained
 from dfeas.linalg.points import Floats, Points, dense, in_type, is_dense
