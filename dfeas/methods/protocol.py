@@ -223,8 +223,10 @@ class Method(Protocol[S]):
 
 
 def weights_at_once(facts: Facts) -> int:
-    """Weights of points, at least those of a block, that are in memory at a time; others are on storage."""
-    return max(facts.memory // POINT_BYTES, -(-facts.n // facts.blocks))
+    """Weights of points, at least those of a block, that are in memory at a time; others are on storage, and what writes and
+    checks them has pieces in memory, too.
+    """
+    return max(facts.memory // (2 * POINT_BYTES), -(-facts.n // facts.blocks))
 
 
 def weights_text(facts: Facts) -> str:

@@ -146,7 +146,7 @@ def _together(
     return [replace(answer, points_read=looked) if isinstance(answer, Check) else answer for answer in answers]
 
 
-PORTION = 1 << 21
+PORTION = 1 << 20
 """Points at most whose weights leave the file at a time."""
 
 
