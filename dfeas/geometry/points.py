@@ -48,8 +48,10 @@ class Points(Geometry):
                 f"{method} reads the data in a way of its own, and classes share their reads; choose another method"
             )
 
-    def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
-        return choose(self.known(method, ("auto",)), facts_of(dataset, memory))
+    def choose(
+        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
+    ) -> tuple[str, str]:
+        return choose(self.known(method, ("auto",)), facts_of(dataset, memory, tolerance))
 
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
         """The one that is asked for even if it does not fit: then the plan says what is needed."""
@@ -124,10 +126,13 @@ def _automatic(facts: Facts, columns: str, weights: str) -> tuple[str, str]:
     own, other = work.working_set(facts), work.mirror_prox(facts)
     fits = working_set.fits(facts)
     compared = f"about {format_bytes(own)} to read there, {format_bytes(other)} for mirror prox"
-    if fits and own <= other + work.NAMED:
+    slow = facts.tolerance is not None and not facts.entries and not working_set.holds_basis(facts)
+    if fits and own <= other + work.NAMED and not slow:
         return "working-set", f"chosen because its columns fit in memory: {compared}"
     if POINT_BYTES * facts.n > 4 * facts.memory:
         raise UsageError(f"this data needs {columns} for a working set, or {weights} for weights of all points")
+    if fits and slow:
+        return "mirror-prox-one-pass", "chosen because the widest margin of so many features is nearer in float32"
     if fits:
         return "mirror-prox-one-pass", f"chosen because a working set takes more work in memory: {compared}"
     return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
