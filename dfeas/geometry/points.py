@@ -50,8 +50,10 @@ class Points(Geometry):
                 f"{method} reads the data in a way of its own, and classes share their reads; choose another method"
             )
 
-    def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
-        name, why = choose(self.known(method, ("auto",)), facts_of(dataset, memory))
+    def choose(
+        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
+    ) -> tuple[str, str]:
+        name, why = choose(self.known(method, ("auto",)), facts_of(dataset, memory, tolerance))
         need = POINT_BYTES * dataset.n
         if METHODS[name].traits.weighs_all and collection_of(dataset) is not None and need > memory:
             raise UsageError(f"{name} needs {enough(need)} of memory for weights of all points, unless the data is ingested")
@@ -130,8 +132,11 @@ def _automatic(facts: Facts, columns: str) -> tuple[str, str]:
     own, other = work.working_set(facts), work.mirror_prox(facts)
     fits = working_set.fits(facts)
     compared = f"about {format_bytes(own)} to read there, {format_bytes(other)} for mirror prox"
-    if fits and own <= other + work.NAMED:
+    slow = facts.tolerance is not None and not facts.entries and not working_set.holds_basis(facts)
+    if fits and own <= other + work.NAMED and not slow:
         return "working-set", f"chosen because its columns fit in memory: {compared}"
+    if fits and slow:
+        return "mirror-prox-one-pass", "chosen because the widest margin of so many features is nearer in float32"
     if fits:
         return "mirror-prox-one-pass", f"chosen because a working set takes more work in memory: {compared}"
     return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"

@@ -140,8 +140,11 @@ class Geometry(ABC):
         return zero, positive
 
     @abstractmethod
-    def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
-        """The method, ``auto`` being one that fits the memory, and why; ``threads`` compute.
+    def choose(
+        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
+    ) -> tuple[str, str]:
+        """The method, ``auto`` being one that fits the memory, and why; ``threads`` compute, and
+        a margin within this ``tolerance`` of the widest is wanted.
 
         Raises UsageError for one that does not work here, or not within the memory, with what is needed.
         """

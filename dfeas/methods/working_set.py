@@ -63,11 +63,16 @@ def column_bytes(facts: Facts) -> int:
     return int(facts.column_bytes) + ROW_OVERHEAD
 
 
+def holds_basis(facts: Facts) -> bool:
+    """Whether there is room for a basis of dense columns in float64."""
+    return 8 * min(facts.m, facts.n) * facts.m <= BASIS_BYTES
+
+
 def solver_bytes(facts: Facts) -> int:
     """Bytes of the systems that the solver in memory works on, whatever W: about twenty of m x m in float64. Dense columns
     with no room for a basis meet vectors only, and what is small enough for a factor.
     """
-    if 8 * min(facts.m, facts.n) * facts.m > BASIS_BYTES and not facts.entries:
+    if not facts.entries and not holds_basis(facts):
         return 4 * BASIS_BYTES
     size = min(facts.m, facts.n, DIRECT_SPARSE) if facts.entries else min(facts.m, facts.n)
     return 160 * size**2 + 160 * facts.m * bool(facts.entries)

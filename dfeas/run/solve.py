@@ -109,7 +109,8 @@ def _chosen(
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
         several = f", {len(classes)} classes on the same reads{waiting}"
     share, threads = request.memory // count, session.threads * max(1, session.workers)
-    chosen = [geometry.choose(method, dataset, share, threads) for method in methods]
+    tolerance = request.margin_tolerance
+    chosen = [geometry.choose(method, dataset, share, threads, tolerance) for method in methods]
     names = tuple(name for name, _ in chosen)
     limit, limited = geometry.limit_passes(names, dataset, share, request.eps, request.max_passes)
     geometry, resolved = geometry.resolve(session.engine, dataset)

@@ -176,6 +176,14 @@ def test_auto_takes_mirror_prox_where_matrices_of_many_features_are_factorised()
     assert choose("auto", Facts(4000, 100_000, 1 << 36, 100, 8))[0] == "mirror-prox-one-pass"
 
 
+@pytest.mark.parametrize(("m", "entries", "method"), [(6000, 0.0, "mirror-prox-one-pass"), (6000, 60.0, "working-set")])
+def test_auto_takes_mirror_prox_for_the_widest_margin_of_wide_dense_points(m: int, entries: float, method: str) -> None:
+    """Halfspace 6000 x 6000 to a tenth: 4.5 s of processor time, and a working set was not done after 21 s."""
+    facts = Facts(m, 6000, 1 << 36, 100, 4, 0.1, entries=entries)
+    assert choose("auto", facts)[0] == method
+    assert choose("auto", replace(facts, tolerance=None))[0] == "working-set"
+
+
 @pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
 def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: int) -> None:
     facts = Facts(20, 1000, 10**8, 100, 4, None, 1.0)

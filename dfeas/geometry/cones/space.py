@@ -194,7 +194,9 @@ class Cones(Geometry):
     def describe(self, dataset: Dataset) -> str:
         return f"{dataset.n} rows of cones ({dataset.cones})"
 
-    def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
+    def choose(
+        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
+    ) -> tuple[str, str]:
         self.known(method, ("auto",))
         if method == "auto":
             need = missing_for_cones("working-set", dataset, memory)

@@ -157,7 +157,9 @@ class KernelSpace(Geometry):
             raise UsageError(f"method {method} does not work with a kernel{near(method, names)}; expected {', '.join(names)}")
         return method
 
-    def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
+    def choose(
+        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
+    ) -> tuple[str, str]:
         """Of methods that keep n-vectors those whose vectors fit."""
         if method == "auto":
             return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
