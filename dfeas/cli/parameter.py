@@ -35,7 +35,7 @@ class Count(click.ParamType[int]):
     name = "integer"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
+        """The number that was typed, in whichever way."""
         with suppress(ValueError, OverflowError):
             return int(value)
         with suppress(ValueError, OverflowError):

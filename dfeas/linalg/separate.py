@@ -121,7 +121,7 @@ class Round:
 
     @property
     def whole(self) -> bool:
-        """Whether no column waits."""
+        """Whether all columns are solved, and none waits."""
         return len(self.rows) == self.matrix.shape[0]
 
     @property

@@ -62,7 +62,7 @@ class Scored(ABC):
 
     @abstractmethod
     def scored_by(self) -> Floats:
-        """The y (dimension,)."""
+        """The y (dimension,) of these scores."""
 
     @abstractmethod
     def scan_scored(self, block: Block, fast: Array) -> Any:

@@ -23,7 +23,7 @@ CHECKED_ENTRIES = 40_000_000
 
 
 class Verify(Protocol):
-    """Checks certificates."""
+    """Has certificates checked, in as few reads as can be."""
 
     def __call__(self, certificates: Sequence[Certificate]) -> Checked:
         """What is proved of each; in one read for all of them where that can be."""

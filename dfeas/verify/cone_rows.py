@@ -77,7 +77,7 @@ class ConeRows(ABC):
 
     @property
     def dimension(self) -> int:
-        """Rows of a cone."""
+        """How many rows a cone has."""
         return rows_of(self.kind, self.size)
 
     @property
@@ -108,7 +108,7 @@ class ConeRows(ABC):
 
 @dataclass(frozen=True)
 class Dense(ConeRows):
-    """Rows (c, d, m)."""
+    """Rows (c, d, m) that are stored dense."""
 
     @property
     def terms(self) -> int:

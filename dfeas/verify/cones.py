@@ -301,7 +301,7 @@ class Inside:
     def look(
         self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
     ) -> Parts[Tallies]:
-        """What each block shows."""
+        """How far inside of their cones the weights of each block are."""
 
         def looked(block: Block) -> Tallies:
             cones, shown = _cones(block.label, f"{data.where}: block {block.index}"), Tallies(block.checksums, [])

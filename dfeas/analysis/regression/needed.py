@@ -24,7 +24,7 @@ ROUNDING = 1e-13
 
 
 class DoubtError(Exception):
-    """Float64 cannot tell."""
+    """Float64 cannot tell what a separation needs."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Layout:
 
     @property
     def linear(self) -> int:
-        """Entries of diagonal blocks."""
+        """How many entries of the orthant diagonal blocks make."""
         return sum(-size for size in self.sizes if size < 0)
 
     @cached_property
@@ -78,11 +78,11 @@ class Layout:
 
     @property
     def total(self) -> int:
-        """Rows, that of t with them."""
+        """How many rows there are, that of t with them."""
         return self._firsts[1]
 
     def rows(self, entries: Entries) -> Numbers:
-        """Rows (e,) of entries."""
+        """The row (e,) that each entry is in."""
         size, first = np.array(self.sizes, np.int64)[entries.block], self._firsts[0][entries.block]
         low, high = entries.i, entries.j
         return np.where(size < 0, first + low, first + low * size - low * (low - 1) // 2 + high - low)

@@ -90,7 +90,7 @@ class Form:
 
     @property
     def chunks(self) -> int:
-        """Of a shard."""
+        """How many chunks a shard has."""
         return prod(self.per)
 
     @property
@@ -141,7 +141,7 @@ class Folder(Protocol):
         """Whether ``advise`` alone makes reading overlap with work."""
 
     def where(self, name: str) -> str:
-        """How messages call one."""
+        """How messages call one of them."""
 
     def stamp(self, name: str) -> int:
         """A number that changes with it."""
@@ -300,7 +300,7 @@ class ShardReader:
 
     @cached_property
     def _row(self) -> int:
-        """Bytes of a row."""
+        """Bytes of a row of the array."""
         return int(np.prod(self.form.shape[1:], dtype=np.int64)) * self.dtype.itemsize
 
     @property
@@ -387,7 +387,7 @@ class ShardReader:
             self.folder.advise(self.key(shard), first, size)
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
-        """Of the whole shard."""
+        """Of the whole shard that a block lies in."""
         shard = index // self.form.chunks
         if looks is None or self.folder.distant:
             return self.folder.stamp(self.key(shard))

@@ -127,7 +127,7 @@ class EntryShards:
 
     @property
     def chunk(self) -> int:
-        """Entries of a chunk."""
+        """How many entries a chunk has."""
         return self.shards.form.chunk[0]
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:

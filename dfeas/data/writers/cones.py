@@ -83,7 +83,7 @@ class SparseConeWriter(ConeWriter, SparseWriter):
 
 
 def writer_of(path: Any, placing: Placing, rows: Rows) -> ConeWriter:
-    """Who writes such rows."""
+    """The writer of these rows, dense or sparse."""
     return (ConeWriter if rows.entries is None else SparseConeWriter)(path, placing, rows.m, rows.dtype)
 
 

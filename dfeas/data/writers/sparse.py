@@ -310,7 +310,7 @@ class SparsePieces(SparseWriter):
 
 @dataclass(frozen=True)
 class Joined:
-    """Consecutive chunks of X."""
+    """Consecutive chunks of the entries of X."""
 
     target: SparsePieces
     offsets: NDArray[np.int64]  # (b + 1,) where the entries of blocks begin

@@ -182,7 +182,7 @@ class Newton:
 
 
 def _pulled(parts: list[Part], x: Elements) -> Floats:
-    """D'x (m + 1,)."""
+    """D'x (m + 1,), over all parts."""
     return np.asarray(sum(part.pulled(each) for part, each in zip(parts, x, strict=True)))
 
 

@@ -179,7 +179,7 @@ class Columns:
 
     @classmethod
     def of(cls, rows: csr_array, k: int) -> Columns:
-        """Of rows (d, m)."""
+        """What is known of the columns of rows (d, m)."""
         by_column = rows.tocsc()
         stored = np.diff(by_column.indptr)
         feature = np.argsort(stored, kind="stable")

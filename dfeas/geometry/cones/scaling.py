@@ -59,7 +59,7 @@ class Linear(Scaling):
 
     @cached_property
     def diagonal(self) -> Floats:
-        """The Hessian (c,)."""
+        """The Hessian (c,), which is diagonal."""
         return np.asarray((self.x / self.s)[:, 0])
 
     def inverse(self) -> Floats:
@@ -82,7 +82,7 @@ class Linear(Scaling):
 
 @dataclass(frozen=True)
 class SecondOrder(Scaling):
-    """Of second-order cones."""
+    """Of second-order cones of one size."""
 
     @cached_property
     def _unit(self) -> tuple[Floats, Floats]:
@@ -211,7 +211,7 @@ def inside(group: Group, s: Floats) -> bool:
 
 
 def _mirrored(s: Floats) -> Floats:
-    """(t, -u)."""
+    """(t, -u) of elements (t, u) (c, d)."""
     mirrored = -s
     mirrored[:, 0] = s[:, 0]
     return mirrored
