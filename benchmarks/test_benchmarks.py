@@ -29,7 +29,7 @@ SMALL = {
         *("--instances", "halfspace", "--workers", "1"),
     ],
     "working_set": ["--only", "one-flip,ride-along", "--scale", "0.002"],
-    "wide": ["--scale", "0.004", "--limit", "30"],
+    "wide": ["--scale", "0.004", "--limit", "30", "--shapes", "2", "--kinds", "planted"],
     "peers": ["--points", "600", "--features", "5", "--limit", "20", "--solvers", "dfeas,HiGHS simplex,LinearSVC"],
     "method_passes": ["--scale", "0.01", "--max-passes", "10"],
     "paper_tables": ["--scale", "0.01", "--max-passes", "10", "--limit", "2", "--margins", "2", "--seeds", "1"],

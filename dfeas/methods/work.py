@@ -2,7 +2,7 @@
 
 The reference is halfspace: n points on both sides of a random plane, whose margin is as thin as chance makes it. On easier
 points both methods end sooner. Numbers are ratios of processor time in one thread: a byte of a product with a vector takes
-0.04 ns, and two flops of a product of float64 matrices as much; benchmarks/wide.py measures both methods.
+0.04 ns, and two flops of a product of float64 matrices as much. They come from a few single runs on a busy machine.
 """
 
 from __future__ import annotations

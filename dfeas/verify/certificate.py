@@ -18,7 +18,7 @@ import struct
 import zipfile
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -71,6 +71,8 @@ class Certificate(Displayed):
         How the data is seen, if not as it is stored.
     features : tuple of str
         Names of the m features of the data; empty where it has none.
+    whole : int
+        Weights of the certificate that these are some of; 0: these are all.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class Certificate(Displayed):
     kernel: str = ""
     view: str = ""
     features: tuple[str, ...] = ()
+    whole: int = 0
 
     def _brief(self) -> str:
         weighed = f"weights of {len(self.support)} points" if len(self.support) else ""
@@ -107,7 +110,7 @@ class Certificate(Displayed):
     @property
     def many(self) -> int:
         """Weights of the whole certificate."""
-        return len(self.support)
+        return self.whole or len(self.support)
 
     def between(self, first: int, stop: int) -> Certificate:
         """What it says of the points first .. stop-1: of a separator all of it, of weights theirs."""
@@ -116,8 +119,7 @@ class Certificate(Displayed):
         # in a file they need not be aligned, and NumPy would copy all of them to search
         low, high = bisect_left(self.support, first), bisect_left(self.support, stop)
         support, weights = part(self.support, low, high), part(self.weights, low, high)
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return Portion(**values | {"support": support, "weights": weights}, whole=self.many)
+        return replace(self, support=support, weights=weights, whole=self.many)
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
@@ -135,17 +137,6 @@ class Certificate(Displayed):
                 for name, value in plain.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                         npy.write_array(member, np.array(value), allow_pickle=False)
-
-
-@dataclass(frozen=True, repr=False)
-class Portion(Certificate):
-    """A certificate with the weights of some consecutive points only, of a ``whole`` that has so many."""
-
-    whole: int = 0
-
-    @property
-    def many(self) -> int:
-        return self.whole
 
 
 def load(path: Path) -> Certificate:
@@ -180,7 +171,8 @@ def load(path: Path) -> Certificate:
     )
     if not sound:
         raise CorruptDataError(f"{path}: the arrays of the certificate have wrong types or shapes")
-    return Certificate(str(kind), str(mark), y, support, weights, **texts, features=features)
+    kernel, view = (texts.get(name, "") for name in ("kernel", "view"))
+    return Certificate(str(kind), str(mark), y, support, weights, kernel, view, features)
 
 
 def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from dfeas.engine.clusters import local_cluster
 from tests.bits import digest
 from tests.faults.faulty import wait_until
 
-RUN: dict[str, Any] = {"method": "smooth-perceptron", "eps": 1e-6, "margin_tolerance": 1e-3, "max_passes": 40}
+RUN: dict[str, Any] = {"method": "smooth-perceptron", "eps": 1e-6, "margin_tolerance": 1e-3, "max_passes": 25}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_an_adaptive_cluster_may_begin_with_no_worker_and_lose_all_between_reads
         def stop() -> bool:
             """Never, but all workers leave now and then, and come for tasks that wait."""
             asked.append(len(asked))
-            if len(asked) in (10, 20):
+            if len(asked) in (8, 16):
                 client.cluster.adapt(minimum=0, maximum=0, interval="50ms", wait_count=1)
                 wait_until(lambda: not client.nthreads())
                 client.cluster.adapt(minimum=0, maximum=2, interval="50ms", wait_count=1, target_duration="10ms")
@@ -53,7 +53,7 @@ def test_an_adaptive_cluster_may_begin_with_no_worker_and_lose_all_between_reads
 
         client.cluster.adapt(minimum=0, maximum=2, interval="50ms", wait_count=1, target_duration="10ms")
         found = dfeas.solve(points, client=client, stop=stop, **RUN)
-    assert len(asked) >= 40
+    assert len(asked) >= 25
     assert digest(found.evidence) == digest(calm.evidence)
     assert (found.passes, found.margin_lower, found.margin_upper) == (calm.passes, calm.margin_lower, calm.margin_upper)
 
@@ -84,10 +84,10 @@ def test_all_workers_may_be_restarted_one_after_the_other(points: Path) -> None:
         assert (each.stopped, each.passes) == (calm.stopped, calm.passes)
 
 
-def test_a_run_waits_its_turn_behind_the_tasks_of_others(points: Path) -> None:
+def test_a_scheduler_busy_with_tasks_of_others_changes_no_bit(points: Path) -> None:
     calm = dfeas.solve(points, **RUN)
     with local_cluster(2) as client, Client(client.cluster) as other:
-        foreign = other.map(time.sleep, [0.002] * 2000, pure=False)
+        foreign = other.map(time.sleep, [0.002] * 600, pure=False)
         found = dfeas.solve(points, client=client, **RUN)
         assert all(result is None for result in other.gather(foreign))
     assert digest(found.evidence) == digest(calm.evidence)

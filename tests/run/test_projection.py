@@ -169,7 +169,7 @@ def test_auto_takes_what_the_model_says_is_less_work(m: int, n: int, itemsize: i
     assert format_bytes(own) in why
     assert format_bytes(other) in why
     if work.iterated(facts):
-        assert method == "working-set"  # measured: benchmarks/wide.py
+        assert method == "working-set"
 
 
 def test_auto_takes_mirror_prox_where_matrices_of_many_features_are_factorised() -> None:
