@@ -110,9 +110,12 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
     tells. Columns are weighed as the matrix sees them, with its feature factors, and scaled to length 1: that changes the
     weights, which are given for the columns as they are.
     """
+    return _among_few(matrix, x) if matrix.wide else _among_all(matrix, x)
+
+
+def _among_all(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
+    """``conflict`` among all columns that have weight."""
     rows = np.flatnonzero(x)
-    if matrix.wide:
-        return _among_few(matrix, x)
     length = matrix.lengths(rows)
     null = np.flatnonzero(length == 0)
     if len(null):
@@ -142,7 +145,7 @@ def among_heavy(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | Non
         if len(rows) > FEW:
             break
         if len(rows) > max(1, tried):
-            basis = conflict(matrix.within(rows), x[rows])
+            basis = _among_all(matrix.within(rows), x[rows])
             if basis is not None:
                 return rows[basis[0]], basis[1]
         tried = len(rows)
@@ -150,12 +153,17 @@ def among_heavy(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | Non
 
 
 def _among_few(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
-    """``conflict`` among the heaviest columns, without the features that they do not have, where all would be too many."""
+    """``conflict`` among the heaviest columns, without the features that they do not have, where all would be too many; None
+    where dense ones have too many themselves.
+    """
     for share in NEGLIGIBLE:
         rows = np.flatnonzero(x > share * x.max())
         if len(rows) > matrix.direct:
             break
-        basis = conflict(matrix.within(rows), x[rows])
+        few = matrix.within(rows)
+        if few.wide and few.shape[1] == matrix.shape[1]:
+            break
+        basis = _among_all(few, x[rows])
         if basis is not None:
             return rows[basis[0]], basis[1]
     return None

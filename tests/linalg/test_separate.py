@@ -11,11 +11,12 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
+from scipy.sparse import csr_array
 
 import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.linalg import blas
-from dfeas.linalg.basic import basic
+from dfeas.linalg.basic import basic, conflict
 from dfeas.linalg.columns import LARGE, ColumnMatrix
 from dfeas.linalg.newton import line_search
 from dfeas.linalg.pulse import heard
@@ -431,6 +432,27 @@ def test_wide_columns_with_a_point_of_both_labels_name_it() -> None:
     found = solve(matrix, eps=1e-3)
     assert (found.outcome, found.rows.tolist()) == ("conflict", [0, 1499])
     check(matrix, found)
+
+
+def test_heavy_columns_that_are_too_wide_for_a_basis_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.random.default_rng(0).standard_normal((40, 300)).astype(np.float32)
+    points[-1] = -points[:-1].sum(axis=0)
+    monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", 1 << 10)
+    assert conflict(ColumnMatrix.of(points, np.ones(40)), np.full(40, 1 / 40)) is None
+
+
+def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.zeros((40, 500))
+    points[:, ::5] = np.random.default_rng(0).integers(-9, 9, (40, 100))
+    points[-1] = -points[:-1].sum(axis=0)
+    for name in ("BASIS_BYTES", "DIRECT_SPARSE"):
+        monkeypatch.setattr(f"dfeas.linalg.columns.{name}", 100)
+    matrix = ColumnMatrix.of(csr_array(points), np.ones(40))
+    assert matrix.wide
+    found = conflict(matrix, np.full(40, 1 / 40))
+    assert found is not None
+    assert found[0].tolist() == list(range(40))
+    assert np.allclose(found[1], 1 / 40)
 
 
 @pytest.mark.usefixtures("little_room")
