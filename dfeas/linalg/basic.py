@@ -154,16 +154,13 @@ def among_heavy(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | Non
 
 def _among_few(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
     """``conflict`` among the heaviest columns, without the features that they do not have, where all would be too many; None
-    where dense ones have too many themselves.
+    where there is no room for a basis of these either.
     """
     for share in NEGLIGIBLE:
         rows = np.flatnonzero(x > share * x.max())
-        if len(rows) > matrix.direct:
+        if len(rows) > matrix.direct or not matrix.has_room(rows):
             break
-        few = matrix.within(rows)
-        if few.wide and few.shape[1] == matrix.shape[1]:
-            break
-        basis = _among_all(few, x[rows])
+        basis = _among_all(matrix.within(rows), x[rows])
         if basis is not None:
             return rows[basis[0]], basis[1]
     return None

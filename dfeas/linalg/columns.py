@@ -120,6 +120,10 @@ class ColumnMatrix:
         """Columns D a_j (r, d) of some rows in float64, as products take them."""
         return self.gather(rows)
 
+    def has_room(self, rows: Indices) -> bool:
+        """Whether there is room for a basis of some columns, without features that do not matter to them."""
+        return 8 * len(rows) * self.shape[1] <= BASIS_BYTES
+
     def within(self, rows: Indices) -> ColumnMatrix:
         """Some columns, without features that do not matter to them."""
         return self.part(rows)
@@ -291,6 +295,9 @@ class SparseMatrix(ColumnMatrix):
     def gather(self, rows: Indices | slice) -> Floats:
         """Columns D a_j (r, d) of some rows in float64, dense: for few of them."""
         return np.asarray(self._entries(self.points[rows], self.scale[rows]).toarray())
+
+    def has_room(self, rows: Indices) -> bool:
+        return 8 * len(rows) * len(np.unique(self.points[rows].indices)) <= BASIS_BYTES
 
     def within(self, rows: Indices) -> ColumnMatrix:
         """Some columns without the features that none of them has, dense, with their own factors."""

@@ -445,14 +445,16 @@ def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypat
     points = np.zeros((40, 500))
     points[:, ::5] = np.random.default_rng(0).integers(-9, 9, (40, 100))
     points[-1] = -points[:-1].sum(axis=0)
-    for name in ("BASIS_BYTES", "DIRECT_SPARSE"):
-        monkeypatch.setattr(f"dfeas.linalg.columns.{name}", 100)
+    monkeypatch.setattr("dfeas.linalg.columns.DIRECT_SPARSE", 100)
     matrix = ColumnMatrix.of(csr_array(points), np.ones(40))
     assert matrix.wide
-    found = conflict(matrix, np.full(40, 1 / 40))
-    assert found is not None
-    assert found[0].tolist() == list(range(40))
-    assert np.allclose(found[1], 1 / 40)
+    for room in (8 * 40 * 100, 8 * 40 * 99):
+        monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", room)
+        found = conflict(matrix, np.full(40, 1 / 40))
+        assert (found is None) == (room < 8 * 40 * 100)
+        if found is not None:
+            assert found[0].tolist() == list(range(40))
+            assert np.allclose(found[1], 1 / 40)
 
 
 @pytest.mark.usefixtures("little_room")
