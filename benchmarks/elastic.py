@@ -20,12 +20,11 @@ import hashlib
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 from distributed import Client, SchedulerPlugin
@@ -33,6 +32,9 @@ from distributed import Client, SchedulerPlugin
 import dfeas
 from dfeas.data.generate.points import Instance, generate
 from dfeas.engine.clusters import local_cluster
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.faults.faulty import meanwhile
 
 CHANGE_SECONDS = 3.0
 
@@ -87,19 +89,6 @@ def solved(client: Client, solve: Callable[[Client], Any]) -> Found:
 
 async def add(scheduler: Any, plugin: SchedulerPlugin) -> None:
     scheduler.add_plugin(plugin, name=f"counts-{id(plugin)}")
-
-
-@contextmanager
-def meanwhile(act: Callable[[Event], None]) -> Iterator[None]:
-    """Something goes on in a thread until it is told to end."""
-    ended = Event()
-    thread = Thread(target=act, args=(ended,))
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def calm(solve: Callable[[Client], Any], workers: int) -> Found:

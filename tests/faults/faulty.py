@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any
 
 from distributed import WorkerPlugin
@@ -23,6 +23,19 @@ def wait_until(condition: Callable[[], Any], seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+@contextmanager
+def meanwhile(act: Callable[[Event], None]) -> Iterator[None]:
+    """Something goes on in a thread until it is told to end."""
+    ended = Event()
+    thread = Thread(target=act, args=(ended,))
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager

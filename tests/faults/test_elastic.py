@@ -1,10 +1,9 @@
 """Clusters that grow, shrink, restart, are busy, or have workers with little memory: the same bits as undisturbed."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from distributed import Client
 import dfeas
 from dfeas.engine.clusters import local_cluster
 from tests.bits import digest
-from tests.faults.faulty import wait_until
+from tests.faults.faulty import meanwhile, wait_until
 
 RUN: dict[str, Any] = {"method": "smooth-perceptron", "eps": 1e-6, "margin_tolerance": 1e-3, "max_passes": 25}
 
@@ -22,19 +21,6 @@ RUN: dict[str, Any] = {"method": "smooth-perceptron", "eps": 1e-6, "margin_toler
 def points(dataset: Callable[..., Any]) -> Path:
     path: Path = dataset("planted", 20, 12_000, margin=0.001, block_rows=500)[0]
     return path
-
-
-@contextmanager
-def meanwhile(act: Callable[[Event], None]) -> Iterator[None]:
-    """Something goes on in a thread until it is told to end."""
-    ended = Event()
-    thread = Thread(target=act, args=(ended,))
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def test_an_adaptive_cluster_may_begin_with_no_worker_and_lose_all_between_reads(points: Path) -> None:
