@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import side_by_side
-from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.points import Floats, Indices, converted
 from dfeas.linalg.pulse import beat
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ LARGE = 1 << 22
 """Entries from which columns are many: below, all of them at once take less than a tenth of a second."""
 WORTH = 1 << 19
 """Entries below which one thread is as fast as several."""
+NARROW = 2.0**-21
+"""Error of products in float32 with unit columns, beside the vector's length or the sum of weights: eight times the usual."""
 _UNEVEN = 30.0
 """Features whose sizes differ by more than this factor are brought to one size."""
 _NOISE = 2.0**-48
@@ -104,8 +106,8 @@ class ColumnMatrix:
     def squares(self) -> Floats:
         """Sums (d,) of the squares of each feature."""
         squares = np.zeros(self.shape[1])
-        for _, tile in self._tiles(range(self.shape[0])):
-            squares += np.einsum("ij,ij->j", tile, tile)
+        for _, part in self._tiles(range(self.shape[0])):
+            squares += np.einsum("ij,ij->j", part, part)
         return squares
 
     def some(self, rows: Indices) -> ColumnMatrix:
@@ -138,12 +140,21 @@ class ColumnMatrix:
 
     def _tiles(self, rows: Indices | range, least: int = 1) -> Iterator[tuple[slice, Floats]]:
         """(positions, columns) of some rows, or of a range of them; ``least`` of them at a time."""
+        for here, chosen in self._cut(rows, least):
+            yield here, self.gather(chosen)
+
+    def _stored(self, rows: Indices | range, *, single: bool = False) -> Iterator[tuple[slice, Any]]:
+        """(positions, rows without factors) of the same in float64, or float32; the next ones take their memory."""
+        for here, chosen in self._cut(rows):
+            yield here, converted(self.points[chosen], np.dtype(np.float32 if single else np.float64))
+
+    def _cut(self, rows: Indices | range, least: int = 1) -> Iterator[tuple[slice, Indices | slice]]:
+        """Positions, and the rows there."""
         count = len(rows)
         size = max(least, TILE_BYTES // (8 * self.shape[1]))
         for first in range(0, count, size):
             here = slice(first, min(count, first + size))
-            chosen = rows[here]
-            yield here, self.gather(slice(chosen.start, chosen.stop) if isinstance(chosen, range) else chosen)
+            yield here, _place(rows[here])
 
     def _groups(self, count: int, most: int = GROUPS) -> list[tuple[int, int]]:
         """Cuts of ``count`` rows for work side by side; they depend on sizes alone, so that sums are the same anywhere."""
@@ -151,8 +162,8 @@ class ColumnMatrix:
         edges = [count * i // pieces for i in range(pieces + 1)]
         return list(pairwise(edges))
 
-    def scores(self, v: Floats, level: float = 1.0) -> Floats:
-        """Scores (c,) (D a_j)'v; in float64 at least where they are not clearly above ``level``."""
+    def scores(self, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
+        """Scores (c,) (D a_j)'v, wrong by ``within`` at most, or in float64 where they are not clearly above ``level``."""
         if not self.single:
             return self._wide(v)
         narrow = (self.feature * v).astype(np.float32)
@@ -165,12 +176,13 @@ class ColumnMatrix:
                 np.multiply(self.points[rows] @ narrow, self.scale[rows], out=fast[rows])
 
         side_by_side(multiply, len(groups))
-        # eight times the usual error of a product in float32 with a unit column
-        unsure = np.flatnonzero(fast < level + 2.0**-21 * float(np.linalg.norm(v)))
+        error = NARROW * float(np.linalg.norm(v))
+        if error <= within:
+            return fast
+        unsure = np.flatnonzero(fast < level + error)
         if 3 * len(unsure) > len(fast):
             return self._wide(v)
-        for here, tile in self._tiles(unsure):
-            fast[unsure[here]] = tile @ v
+        fast[unsure] = self._products(unsure, self.feature * v)
         return fast
 
     def _wide(self, v: Floats) -> Floats:
@@ -178,46 +190,70 @@ class ColumnMatrix:
         groups = self._groups(len(wide))
 
         def multiply(g: int) -> None:
-            first, stop = groups[g]
-            if self.points.dtype == np.float64:
-                wide[first:stop] = (self.points[first:stop] @ (self.feature * v)) * self.scale[first:stop]
-                return
-            for here, tile in self._tiles(range(first, stop)):
-                wide[first:stop][here] = tile @ v
+            wide[slice(*groups[g])] = self._products(range(*groups[g]), self.feature * v)
 
         side_by_side(multiply, len(groups))
         return wide
 
-    def combine(self, x: Floats) -> Floats:
-        """sum_j x_j D a_j (d,) over the entries that are not zero, in float64."""
-        rows = np.flatnonzero(x)
+    def _products(self, rows: Indices | range, v: Floats) -> Floats:
+        """Products (r,) of some columns, without feature factors, in float64."""
+        products = np.empty(len(rows))
+        for here, part in self._stored(rows):
+            products[here] = part @ v
+        return products * self.scale[_place(rows)]
+
+    def combine(self, x: Floats, less: Floats | float = 0.0, share: float = 0.0) -> Floats:
+        """sum_j x_j D a_j - ``less`` (d,) over the entries that are not zero; in float64, or wrong by a share of its length."""
+        if share and self.single:
+            fast = self._combined(x, single=True) - less
+            if NARROW * float(np.abs(x).sum()) <= share * float(np.linalg.norm(fast)):
+                return fast
+        return self._combined(x) - less
+
+    def _combined(self, x: Floats, *, single: bool = False) -> Floats:
+        some = np.flatnonzero(x)
+        rows = range(len(x)) if 2 * len(some) > len(x) else some
+        weight = x * self.scale
         groups = self._groups(len(rows))
 
         def add(g: int) -> Floats:
             mine, total = rows[slice(*groups[g])], np.zeros(self.shape[1])
-            for here, tile in self._tiles(mine):
-                total += x[mine[here]] @ tile
+            mass = weight[_place(mine)]
+            with np.errstate(over="ignore", invalid="ignore"):  # of columns that float32 does not hold
+                for here, part in self._stored(mine, single=single):
+                    total += mass[here].astype(part.dtype) @ part
             return total
 
-        return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
+        return np.asarray(self.feature * np.sum(side_by_side(add, len(groups)), axis=0))
 
     def lengths(self, rows: Indices) -> Floats:
         """Lengths (r,) of some columns D a_j."""
         length = np.empty(len(rows))
-        for here, tile in self._tiles(rows):
-            length[here] = np.sqrt(np.einsum("ij,ij->i", tile, tile))
+        for here, part in self._tiles(rows):
+            length[here] = np.sqrt(np.einsum("ij,ij->i", part, part))
         return length
 
     def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``."""
-        if self.points.dtype == np.float32 and not self.single:
-            return lambda v: self.combine(np.where(active, self._wide(v), 0.0))
-        few = 2 * int(active.sum()) <= len(active)
-        points, square = (self.points[active], self.scale[active] ** 2) if few else (self.points, self.scale**2 * active)
+        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``.
+
+        A tile is multiplied twice while the cache holds it, so that a product reads the columns once.
+        """
+        some = np.flatnonzero(active)
+        rows = range(len(active)) if 2 * len(some) > len(active) else some
+        square = self.scale**2 * active
+        groups = self._groups(len(rows))
 
         def product(v: Floats) -> Floats:
-            inner = (points @ (self.feature * v).astype(points.dtype)) * square
-            return np.asarray(self.feature * (points.T @ inner.astype(points.dtype)), np.float64)
+            question = (self.feature * v).astype(np.float32 if self.single else np.float64)
+
+            def add(g: int) -> Floats:
+                mine, total = rows[slice(*groups[g])], np.zeros(self.shape[1])
+                factor = square[_place(mine)]
+                for here, part in self._stored(mine, single=self.single):
+                    total += ((part @ question) * factor[here]).astype(part.dtype) @ part
+                return total
+
+            return np.asarray(self.feature * np.sum(side_by_side(add, len(groups)), axis=0))
 
         return product
 
@@ -242,9 +278,9 @@ class ColumnMatrix:
 
         def add(g: int) -> tuple[Floats, Floats]:
             square, total = np.zeros((d, d)), np.zeros(d)
-            for _, tile in self._tiles(rows[slice(*groups[g])], least):
-                square += tile.T @ tile
-                total += tile.sum(axis=0)
+            for _, part in self._tiles(rows[slice(*groups[g])], least):
+                square += part.T @ part
+                total += part.sum(axis=0)
             return square, total
 
         parts = side_by_side(add, len(groups))
@@ -253,6 +289,11 @@ class ColumnMatrix:
             square += more
             total += rest
         return square, total
+
+
+def _place(rows: Indices | range) -> Indices | slice:
+    """What takes rows from an array."""
+    return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
 DIRECT_SPARSE = 1000
@@ -329,11 +370,14 @@ class SparseMatrix(ColumnMatrix):
 
         return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
 
-    def scores(self, v: Floats, level: float = 1.0) -> Floats:
+    def scores(self, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
         if not self.single:
             return self._wide(v)
         fast = self._multiplied(self.points, (self.feature * v).astype(np.float32)) * self.scale
-        unsure = np.flatnonzero(fast < level + 2.0**-21 * float(np.linalg.norm(v)))
+        error = NARROW * float(np.linalg.norm(v))
+        if error <= within:
+            return fast
+        unsure = np.flatnonzero(fast < level + error)
         if 3 * len(unsure) > len(fast):
             return self._wide(v)
         fast[unsure] = self.taken(unsure) @ v
@@ -342,11 +386,14 @@ class SparseMatrix(ColumnMatrix):
     def _wide(self, v: Floats) -> Floats:
         return self._multiplied(self._wide_rows, self.feature * v) * self.scale
 
-    def combine(self, x: Floats) -> Floats:
+    def _combined(self, x: Floats, *, single: bool = False) -> Floats:
         rows = np.flatnonzero(x)
         if 4 * len(rows) < len(x):
             return np.asarray(csr.transposed(self.taken(rows)) @ x[rows])
-        return self.feature * self._summed(self._wide_rows, x * self.scale)
+        mass = x * self.scale
+        return self.feature * (
+            self._summed(self.points, mass.astype(np.float32)) if single else self._summed(self._wide_rows, mass)
+        )
 
     def lengths(self, rows: Indices) -> Floats:
         taken = self.taken(rows)

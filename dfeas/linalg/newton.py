@@ -39,6 +39,12 @@ active columns change before more digits help. 7 times fewer products than 1e-4 
 EXACT = 1e-4
 """The same where the optimum itself is wanted."""
 
+WITHIN = 1e-4
+"""Error of scores by which a step may go, where not all active columns need to be known."""
+
+SHARE = 0.01
+"""Error of a gradient beside its length with which conjugate gradients begin."""
+
 LEAST_SQUARES_BYTES = 16 << 20
 """Largest float64 matrix of active columns for a QR."""
 
@@ -104,14 +110,15 @@ class Newton:
             step = target - point.v
             if float(np.linalg.norm(step)) <= 1e-12 * float(np.linalg.norm(target)):
                 return
-            score = self.matrix.scores(target)
+            within = WITHIN if rough else 0.0
+            score = self.matrix.scores(target, within=within)
             slope = score - point.score
             t = line_search(point.score, slope, float(point.v @ step), float(step @ step), C)
             if t == 0:
                 return
             beat(f"{len(active)} columns, step {self.steps + 1}")
             v = point.v + t * step
-            self.point = Point(target, score) if t == 1 else Point(v, self.matrix.scores(v))
+            self.point = Point(target, score) if t == 1 else Point(v, self.matrix.scores(v, within=within))
             self.steps += 1
             changed = int((active != (self.point.score < 1)).sum())
             if abs(t - 1) < (0.2 if rough else 1e-6) and changed <= rough * int(active.sum()):
@@ -187,7 +194,7 @@ class Newton:
             return step.reshape(-1) / C + normal(step.reshape(-1))
 
         system = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=np.float64)
-        downhill = matrix.combine(self.point.slack()) - v / C
+        downhill = matrix.combine(self.point.slack(), v / C, SHARE)
         step, _ = scipy.sparse.linalg.cg(system, downhill, rtol=share, maxiter=200 if matrix.single else 1000)
         target = v + np.asarray(step)
         return target if np.isfinite(target).all() else None

@@ -95,11 +95,12 @@ def tile(points: Points, rows: slice, single: bool) -> Tile:
     dtype = np.dtype(np.float32 if single else np.float64)
     if not is_dense(points):
         some = csr.rows_of(points, rows)
-        return some if some.dtype == dtype else csr.with_data(some, _converted_to(some.data, dtype))
-    return _converted_to(points[rows], dtype)
+        return some if some.dtype == dtype else csr.with_data(some, converted(some.data, dtype))
+    return converted(points[rows], dtype)
 
 
-def _converted_to(stored: NDArray[Any], dtype: np.dtype[Any]) -> Array:
+def converted(stored: NDArray[Any], dtype: np.dtype[Any]) -> Array:
+    """Entries in another type, in a buffer that this thread uses again for the next ones, or as they are."""
     if stored.dtype == dtype:
         return stored
     size = stored.size * dtype.itemsize

@@ -44,6 +44,9 @@ FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
 LONGER = 3
 """Where |Ax| is below eps it is no longer looked for a separator than so many times the products that took."""
 
+NEAR = 1e-3
+"""Share by which |Ax| of a soft margin may be wrong."""
+
 SMALL = 3e-6
 """|Ax| below which columns are looked at in float64: the margin is tiny, or there is none."""
 
@@ -159,14 +162,15 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
     while True:
         newton, enough = some.newton, some.enough
         newton.minimise(C, enough, ROUGH)
-        best = solution = _described(matrix, newton, some.rows, C).with_upper(best)
+        best = solution = _described(matrix, newton, some.rows, C, NEAR).with_upper(best)
         if newton.point.low > enough:
             if some.whole:
-                return solution
+                return _settled(matrix, solution)
             score = some.scores()
             least = float(score.min())
             if least > CLEAR * newton.point.low:
-                return replace(solution, margin=min(solution.margin, least / float(np.linalg.norm(solution.w))))
+                margin = min(solution.margin, least / float(np.linalg.norm(solution.w)))
+                return replace(_settled(matrix, solution), margin=margin)
             some.grow(score)
             continue
         if matrix.wide:
@@ -176,6 +180,7 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
         if alone and solution.upper <= eps:
             newton.most_products = min(newton.most_products, LONGER * newton.products)
         if alone and (last <= C or newton.products >= newton.most_products):
+            solution = _settled(matrix, solution)
             return solution if some.whole else replace(solution, outcome=UNRESOLVED)
         if not alone and (last <= C or solution.upper < SMALL):
             return None
@@ -293,8 +298,17 @@ def _polished(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solutio
     return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, solution.margin) else closer
 
 
-def _described(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float) -> Solution:
-    """The solution that an iterate on ``solved`` columns gives, in terms of the columns without feature factors."""
+def _settled(matrix: ColumnMatrix, solution: Solution) -> Solution:
+    """With |Ax| in float64."""
+    weight = np.zeros(matrix.shape[0])
+    weight[solution.rows] = solution.weight
+    return replace(solution, upper=min(1.0, float(np.linalg.norm(matrix.combine(weight)))))
+
+
+def _described(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float, share: float = 0.0) -> Solution:
+    """The solution that an iterate on ``solved`` columns gives, in terms of the columns without feature factors; its |Ax| is
+    wrong by a share of it.
+    """
     point = newton.point
     w = newton.matrix.feature * point.v
     length = float(np.linalg.norm(w))
@@ -304,7 +318,7 @@ def _described(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float) -
     rows = np.flatnonzero(slack)
     if len(rows):
         slack /= slack.sum()
-        upper, weight = float(np.linalg.norm(plain.combine(slack))), slack[rows]
+        upper, weight = float(np.linalg.norm(plain.combine(slack, share=share))), slack[rows]
     else:
         rows, weight, upper = np.zeros(1, np.int64), np.ones(1), 1.0
     margin = low / length if length > 0 else -1.0
