@@ -211,6 +211,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         facts = state.facts
         if state.columns is None or state.solution is None:
             return first_question(facts, state.cap, self.seed)
+        if len(state.columns) == facts.n:
+            return Select(_direction(state), -np.inf, 0, 0)  # W misses nothing
         cap = max(state.cap - len(state.columns), (state.cap - facts.m) // 2)
         return Select(_direction(state), self._threshold(state), cap, -(-2 * cap // facts.blocks))
 
