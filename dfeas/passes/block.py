@@ -318,6 +318,11 @@ class Columns:
     def take(self, rows: Indices | NDArray[np.bool_]) -> Columns:
         return Columns(self.index[rows], self.points[rows], self.scale[rows])
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return nbytes(self.points) + self.index.nbytes + self.scale.nbytes
+
     def unit(self) -> Floats:
         """Signed unit columns (c, dimension) in float64, one a row."""
         if not is_dense(self.points):

@@ -14,20 +14,24 @@ from dfeas.linalg.points import Indices
 
 T = TypeVar("T")
 
-FEW = 4096
-"""Points up to which pieces are joined: copying them takes less than keeping them apart."""
+FEW_BYTES = 1 << 16
+"""Bytes up to which pieces are joined: copying them takes less than keeping them apart."""
 
 
 def in_order(
-    pieces: Iterable[T], index: Callable[[T], Indices], joined: Callable[[list[T]], T], take: Callable[[T, Indices], T]
+    pieces: Iterable[T],
+    index: Callable[[T], Indices],
+    size: Callable[[T], int],
+    joined: Callable[[list[T]], T],
+    take: Callable[[T, Indices], T],
 ) -> tuple[T, ...]:
     """Pieces in the order of the points, whose numbers ``index`` ascend in each; empty ones are left out.
 
-    ``joined`` puts some behind each other, and ``take`` picks points of one, by their places.
+    ``size`` is that of a piece in bytes, ``joined`` puts some behind each other, and ``take`` picks points by their places.
     """
     some = sorted((piece for piece in pieces if len(index(piece))), key=lambda piece: int(index(piece)[0]))
     apart = all(index(first)[-1] < index(second)[0] for first, second in pairwise(some))
-    if len(some) < 2 or (apart and sum(len(index(piece)) for piece in some) > FEW):
+    if len(some) < 2 or (apart and sum(map(size, some)) > FEW_BYTES):
         return tuple(some)
     whole = joined(some)
     return (whole if apart else take(whole, np.argsort(index(whole))),)

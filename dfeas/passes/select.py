@@ -119,7 +119,7 @@ def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> I
 def merged(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
     """Both, with the ``cap`` lowest columns."""
     best = min((s for s in (first, second) if s.arg >= 0), key=lambda s: (s.low, s.arg), default=first)
-    pieces = in_order(first.pieces + second.pieces, _index, _joined, _taken)
+    pieces = in_order(first.pieces + second.pieces, _index, _size, _joined, _taken)
     count = sum(len(score) for score, _ in pieces)
     if count > cap:
         pieces = _lowest(pieces, cap)
@@ -139,6 +139,10 @@ def finished(partial: SelectPartial, cap: int, dimension: int) -> Selection:
 
 def _index(piece: Piece) -> Indices:
     return piece[1].index
+
+
+def _size(piece: Piece) -> int:
+    return piece[1].nbytes
 
 
 def _joined(pieces: list[Piece]) -> Piece:
@@ -182,7 +186,7 @@ class Sample:
 
     def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
         """Both, in the order of the points."""
-        return in_order(first + second, lambda part: part.index, Columns.joined, Columns.take)
+        return in_order(first + second, lambda part: part.index, lambda part: part.nbytes, Columns.joined, Columns.take)
 
     def finish(self, partial: tuple[Columns, ...]) -> Columns:
         """All columns that were drawn, in the order of the points."""

@@ -34,6 +34,10 @@ def _index(piece: Piece) -> Indices:
     return piece[0]
 
 
+def _size(piece: Piece) -> int:
+    return int(piece[0].nbytes + piece[1].nbytes)
+
+
 def _joined(pieces: list[Piece]) -> Piece:
     return np.concatenate([index for index, _ in pieces]), np.concatenate([weight for _, weight in pieces])
 
@@ -61,7 +65,7 @@ class SparseWeights:
 
     def with_others(self, others: SparseWeights) -> SparseWeights:
         """Both, in the order of the points."""
-        return SparseWeights(in_order(self.pieces + others.pieces, _index, _joined, _taken) or self.pieces[:1])
+        return SparseWeights(in_order(self.pieces + others.pieces, _index, _size, _joined, _taken) or self.pieces[:1])
 
 
 class Gathers(Plain[SparseWeights]):

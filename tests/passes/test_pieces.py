@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.passes.pieces import FEW
+from dfeas.passes.block import Columns
+from dfeas.passes.pieces import FEW_BYTES
 from dfeas.passes.protocol import Partial
-from dfeas.passes.select import sample
+from dfeas.passes.select import Sample, sample
 from dfeas.passes.vectors import Gathers, SparseWeights
 
 
@@ -18,7 +19,7 @@ def test_weights_of_many_blocks_come_in_order_whoever_is_merged_first(sizes: lis
     edges, rng = np.cumsum([0, *sizes]), np.random.default_rng(seed)
     partials = [SparseWeights(((np.arange(a, b), np.arange(a, b) / 7),)) for a, b in pairwise(edges)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("dfeas.passes.pieces.FEW", few)
+        patched.setattr("dfeas.passes.pieces.FEW_BYTES", 16 * few)
         while len(partials) > 1:
             second, first = (partials.pop(rng.integers(len(partials))) for _ in range(2))
             partials.append(Gathers().merge(first, second))
@@ -28,10 +29,19 @@ def test_weights_of_many_blocks_come_in_order_whoever_is_merged_first(sizes: lis
 
 def test_few_points_of_many_blocks_are_one_piece() -> None:
     total, merge = SparseWeights(((np.arange(1), np.ones(1)),)), Gathers().merge
-    for point in range(1, FEW + 1):
+    few = FEW_BYTES // 16
+    for point in range(1, few + 1):
         total = merge(total, SparseWeights(((np.array([point]), np.ones(1)),)))
-    assert [len(index) for index, _ in total.pieces] == [FEW, 1]
-    assert np.array_equal(total.index(), np.arange(FEW + 1))
+    assert [len(index) for index, _ in total.pieces] == [few, 1]
+    assert np.array_equal(total.index(), np.arange(few + 1))
+
+
+def test_columns_of_many_features_are_not_copied_to_be_one_piece() -> None:
+    wide = [Columns(np.array([point]), np.ones((1, FEW_BYTES // 8)), np.ones(1)) for point in range(3)]
+    total: tuple[Columns, ...] = ()
+    for column in wide:
+        total = Sample(FEW_BYTES // 8, 1, 0).merge(total, (column,))
+    assert all(piece is column for piece, column in zip(total, wide, strict=True))
 
 
 def test_a_sample_of_all_points_names_its_blocks_by_a_range() -> None:
