@@ -128,6 +128,7 @@ class Block:
     points: Points  # (b, m) as they are stored: an array in C order, or a CSR matrix
     sides: Sides
     resident: bool = False  # whether the points lie in memory from before, and not in a buffer that was just filled
+    chunk_rows: int = 0  # points of each of the chunks that it is stored in, the last one maybe shorter; 0: it is one
 
     @classmethod
     def of(cls, start: int, points: Points, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:

@@ -32,8 +32,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
-from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, stamp_of
-from dfeas.data.storage.shards import MOST_CHUNKS, Files, Form, ShardReader, read_index
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, stamp_of
+from dfeas.data.storage.shards import MOST_CHUNKS, Form, ShardReader, read_index
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.shards import CHUNKS, SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
 from dfeas.data.writers.sparse import SparseWriter
