@@ -15,7 +15,6 @@ import argparse
 import hashlib
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -65,11 +64,6 @@ def made(path: Path, blocks: int, rows: int, m: int, shard: int) -> Header:
         return target.finish(("-1", "1"))
 
 
-def peak() -> float:
-    """Megabytes that this process has had at most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-
-
 def held() -> float:
     """Megabytes that this process has now."""
     return psutil.Process().memory_info().rss / 1e6
@@ -108,7 +102,7 @@ def drive(path: str, address: str) -> dict[str, float]:
         proved = took("verify", lambda: check(engine, dataset, certificate))
         assert proved.verdict == "feasible", "the points are separable"
         engine.close()
-        return {**found, "looks": looks, "peak": peak()}
+        return {**found, "looks": looks}
 
 
 def asked(words: list[str], seconds: float | None = None) -> tuple[float, str]:
@@ -160,8 +154,8 @@ def main(words: list[str] | None = None) -> None:
         print(json.dumps(drive(*options.drive)))
         return
     print(f"blocks of {options.rows} points of {options.features} features; {THREADS} threads, or {THREADS} workers")
-    print("| blocks | in | engine | open s | survey s | pass s | verify s | MB | peak MB | looks | a pass in all s | solve s |")
-    print("|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("| blocks | in | engine | open s | survey s | pass s | verify s | MB | looks | a pass in all s | solve s |")
+    print("|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory(dir=options.dir) as folder, local_cluster(THREADS) as client:
         for blocks in map(int, options.blocks.split(",")):
             for kind, shard in (("files", 0), ("shards", SHARD_BYTES)):
@@ -177,7 +171,7 @@ def compare(data: Path, blocks: int, kind: str, address: str, runs: bool) -> Non
     for engine, where in zip(ENGINES, ("", address), strict=True):
         found = json.loads(asked([__file__, "--drive", str(data), where])[1])
         cells = [f"{found[name]:.3f}" for name in ("open", "survey", "pass", "verify")]
-        cells += [f"{found['grown']:.0f}", f"{found['peak']:.0f}", f"{found['looks']:.0f}", f"{found['pass wall']:.2f}"]
+        cells += [f"{found['grown']:.0f}", f"{found['looks']:.0f}", f"{found['pass wall']:.2f}"]
         took = "-"
         if runs:
             with tempfile.TemporaryDirectory(dir=data.parent) as made_for:

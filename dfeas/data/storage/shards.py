@@ -110,7 +110,7 @@ def _index_sealed(codecs: Sequence[dict[str, Any]]) -> bool:
 class Index(NamedTuple):
     """Where the chunks of a shard lie."""
 
-    offsets: NDArray[np.uint64]  # (chunks,)
+    offsets: NDArray[np.uint64] | range  # (chunks,) a range where they lie at equal distances, which takes no memory
     mark: int  # of the shard when it was read
 
 
@@ -150,6 +150,10 @@ def read_index(folder: Folder, name: str, form: Form, place: Sequence[int], what
             at = int((wrong & wanted).argmax())
             text = f"chunk number {at} of the shard at {offsets[at]}, {lengths[at]} bytes: {why}"
             raise CorruptDataError(f"{where}: the index places {text}; {again}")
+    steps = np.diff(offsets[: int(wanted.sum())].astype(np.int64))
+    if wanted[: len(steps) + 1].all() and len(steps) and steps[0] > 0 and (steps == steps[0]).all():
+        first, step = int(offsets[0]), int(steps[0])
+        return Index(range(first, first + step * (len(steps) + 1), step), mark)
     return Index(offsets, mark)
 
 
@@ -253,9 +257,8 @@ class ShardReader:
         count, size = into.shape
         for _ in range(TRIES):
             known = self._index(shard)
-            steps = np.diff(known.offsets[place : place + count].astype(np.int64))
-            step = int(steps[0]) if count > 1 else self.size
-            if not (self.size <= step <= in_pages(self.size) and (steps == step).all()):
+            step = known.offsets.step if isinstance(known.offsets, range) else 0
+            if not self.size <= step <= in_pages(self.size):
                 break
             got, mark = self._part(first, 0, (count - 1) * step + size, lambda size: buffers.take(self.name, size))
             if mark == known.mark:
