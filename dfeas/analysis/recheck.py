@@ -225,13 +225,14 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
             "points appended"
         )
     assert dataset.expected is not None, "a dataset has checksums"
-    kept, rest = n // dataset.block_rows, n % dataset.block_rows
+    kept, rest = n // dataset.chunk_rows, n % dataset.chunk_rows
     checksums: NDArray[np.uint32] = dataset.expected[:kept, :2]
     if rest:
-        block = dataset.read(kept, Buffers(), Cost())
-        tail = np.array([[crc(block.points[:rest]), crc(block.label[:rest])]], np.uint32)
+        block = dataset.read(kept // dataset.together, Buffers(), Cost())
+        rows = slice(kept * dataset.chunk_rows - block.start, n - block.start)
+        tail = np.array([[crc(block.points[rows]), crc(block.label[rows])]], np.uint32)
         checksums = np.concatenate([checksums, tail])
-    mark = fingerprint(n, m, dataset.dtype.name, dataset.block_rows, checksums)
+    mark = fingerprint(n, m, dataset.dtype.name, dataset.chunk_rows, checksums)
     for certificate in certificates:
         if seen_fingerprint(mark, certificate.view) != certificate.fingerprint:
             raise CorruptDataError(
@@ -251,11 +252,12 @@ def _on_new_points(
         return [Tally() for _ in separators], 0
     with local_engine(viewed, parse_bytes(memory)) as engine:
         looked = whole(engine.map(_later_range, first, tuple(separators), count=count))
+    chunk = first * dataset.together
     damaged = np.flatnonzero(
-        (np.frombuffer(looked.checksums, "<u4").reshape(-1, 2) != dataset.expected[first:, :2]).any(axis=1)
+        (np.frombuffer(looked.checksums, "<u4").reshape(-1, 2) != dataset.expected[chunk:, :2]).any(axis=1)
     )
     if len(damaged):
-        raise CorruptDataError(f"{dataset.where}: chunk {first + damaged[0]} is damaged; restore or ingest again")
+        raise CorruptDataError(f"{dataset.where}: chunk {chunk + damaged[0]} is damaged; restore or ingest again")
     return looked.tallies, dataset.n - first * dataset.block_rows
 
 

@@ -102,7 +102,7 @@ class Kept:
     bytes: int = 0  # of ``sides``
     _lock: Lock = field(default_factory=Lock)
     _stamps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # (blocks,) 0: not verified
-    _checksums: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), np.int64))  # (blocks, 2) -1: not known
+    _checksums: dict[int, NDArray[np.uint32]] = field(default_factory=dict)  # (chunks, 2) of each block that is known
 
     def is_verified(self, index: int, stamp: int) -> bool:
         """Whether a block was verified when it had this stamp."""
@@ -116,19 +116,13 @@ class Kept:
                     self._stamps = np.zeros(blocks, np.int64)
         self._stamps[index] = stamp
 
-    def checksums(self, index: int) -> tuple[int, ...] | None:
-        """Of points and labels of a block at the first touch, where none are expected."""
-        known = self._checksums[index].tolist() if index < len(self._checksums) else (-1,)
-        return None if known[0] < 0 else tuple(known)
+    def checksums(self, index: int) -> NDArray[np.uint32] | None:
+        """Of points and labels (chunks, 2) of a block at the first touch, where none are expected."""
+        return self._checksums.get(index)
 
-    def first_checksums(self, index: int, checksums: tuple[int, ...], blocks: int) -> tuple[int, ...]:
-        """Those of one of so many blocks at the first touch, which is this one if there was none."""
-        with self._lock:
-            if blocks > len(self._checksums):
-                self._checksums = np.full((blocks, 2), -1, np.int64)
-            if self._checksums[index, 0] < 0:
-                self._checksums[index] = checksums
-            return tuple(self._checksums[index].tolist())
+    def first_checksums(self, index: int, checksums: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Those of a block at the first touch, which is this one if there was none."""
+        return self._checksums.setdefault(index, checksums)
 
     def has_room(self, sides: Sides) -> bool:
         """Whether labels and norms fit in."""

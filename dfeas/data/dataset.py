@@ -17,12 +17,12 @@ from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
-from dfeas.data.storage.readers import Buffers, Cost, DirectReader, Looks, PointReader, RowReader, SliceReader
+from dfeas.data.storage.readers import Buffers, Cost, DirectReader, Looks, PointReader, RowReader, SliceReader, chunks_of
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Points, is_dense, nbytes, norms, placed_in
 from dfeas.passes.block import Block, Sides, against
-from dfeas.passes.survey import Summary, checksum, digest
+from dfeas.passes.survey import Summary, checksums, digest
 
 AT_ONCE = 2
 """Blocks that are read at once past the page cache, while another is scanned."""
@@ -51,6 +51,7 @@ class Storage:
     m: int  # features, without the intercept
     dtype: np.dtype[Any]
     block_rows: int
+    together: int = 1  # stored chunks, each with a checksum of its own, that are a block
     points: PointReader
     labels: RowReader
     stored_norms: RowReader | None = None  # None: computed when a block is read
@@ -80,6 +81,11 @@ class Storage:
             side = min(self.cones.largest, self.m, GRAM)
             return 240 * self.block_rows + 6 * self.entries.block_bytes + 48 * side * side
         return max(240 * self.block_rows + 16 * cone, 48 * cone)
+
+    @property
+    def chunk_rows(self) -> int:
+        """Points of a stored chunk: what checksums and fingerprints are about."""
+        return self.block_rows // self.together
 
     @property
     def blocks(self) -> int:
@@ -147,7 +153,7 @@ class Provenance:
 
     where: str  # how messages call it
     header: Header | None = None  # of a dataset that dfeas wrote
-    expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
+    expected: NDArray[np.uint32] | None = None  # (chunks, 3) checksums of X, label, norm; of a survey (chunks, 2), without norm
     mark: str = ""  # fingerprint of what is stored, where it is seen in another way
     fingerprint: str = ""
     features: tuple[str, ...] = ()  # names of the features; empty where there are none
@@ -247,8 +253,12 @@ class Dataset(Storage, View, Provenance):
         cost.points += block.size
         checksums = (self.stored or self).kept.checksums(index)
         if checksums is not None:
-            cost.digest = (cost.digest + digest(index, *checksums)) % 2**64
+            cost.digest = (cost.digest + digest(self._chunks(index), checksums)) % 2**64
         return block
+
+    def _chunks(self, index: int) -> range:
+        """Numbers of the chunks of a block."""
+        return chunks_of(index, self.together, self.n, self.chunk_rows)
 
     def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool, looks: Looks | None = None) -> Block:
         """Read a block; ``unverified`` is its stamp when its contents must be verified."""
@@ -279,9 +289,9 @@ class Dataset(Storage, View, Provenance):
                 self.kept.add(index, sides)
         if unverified is None and (looks or self.points.distant) and not self.kept.is_verified(index, self.stamp(index, looks)):
             return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at, or listed
-        block = Block(start, points, sides, self.in_memory)
+        block = Block(start, points, sides, self.in_memory, self.chunk_rows)
         if memory is not None and self.cache is not None:
-            block = Block(start, placed_in(memory, points), sides, resident=True)
+            block = replace(block, points=placed_in(memory, points), resident=True)
             self.cache.keep(index, block)
         return block
 
@@ -290,21 +300,18 @@ class Dataset(Storage, View, Provenance):
         if self.stored is not None or (self.expected is None and self.points.stamp(index) is None):
             return
         arrays = (points, label) if self.header is None else (points, label, norm)
-        checksums = tuple(checksum(array) for array in arrays)
-        if self.expected is None:
-            expected = self.kept.first_checksums(index, checksums, self.blocks)
-        else:
-            expected = tuple(self.expected[index].tolist())
-        for name, was, now in zip(("X", "label", "norm"), expected, checksums, strict=False):
-            if was == now:
-                continue
-            if self.header is not None:
-                text = f"chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); restore or ingest again"
-                raise CorruptDataError(f"{self.where}: {text}")
-            raise CorruptDataError(
-                f"{self.where}: block {index} of {name} (from point {index * self.block_rows}) has changed during the run "
-                f"(crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
-            )
+        found, chunks = np.stack([checksums(array, self.chunk_rows) for array in arrays], axis=1), self._chunks(index)
+        known = None if self.expected is None else self.expected[chunks.start : chunks.stop]
+        expected = self.kept.first_checksums(index, found) if known is None else known
+        both = min(found.shape[1], expected.shape[1])
+        for chunk, place in np.argwhere(found[:, :both] != expected[:, :both])[:1].tolist():
+            was, now = int(expected[chunk, place]), int(found[chunk, place])
+            what = f"{chunks[chunk]} of {('X', 'label', 'norm')[place]}"
+            text = f"chunk {what} is damaged (crc32c {now:08x}, expected {was:08x}); restore or ingest again"
+            if self.header is None:
+                text = f"block {what} (from point {chunks[chunk] * self.chunk_rows}) has changed during the run"
+                text += f" (crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
+            raise CorruptDataError(f"{self.where}: {text}")
 
     def read_digest(self, blocks: Sequence[int] | None) -> int | None:
         """``Cost.digest`` of a read of some blocks, or of all, as the survey saw them; None where nothing is compared."""
@@ -312,9 +319,10 @@ class Dataset(Storage, View, Provenance):
             return self.stored.read_digest(blocks)
         if self.header is not None or self.expected is None:
             return None
-        indices = np.arange(self.blocks) if blocks is None else np.asarray(blocks)
-        points, labels = self.expected[indices, :2].astype(np.uint64).T
-        return int(digest(indices.astype(np.uint64), points, labels).sum(dtype=np.uint64))
+        chunks = np.arange(len(self.expected))
+        if blocks is not None:
+            chunks = chunks[np.isin(chunks // self.together, blocks)]
+        return digest(chunks, self.expected[chunks])
 
     def read_blocks(
         self, indices: Sequence[int], cost: Cost, keep: bool = False, buffers: Buffers | None = None

@@ -16,7 +16,16 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.labels import stored_type
 from dfeas.data.source import Source, is_file
 from dfeas.data.storage.files import DAMAGE
-from dfeas.data.storage.layout import ATTRIBUTE, Header, fingerprint, looks_like_dataset, require_complete, seal
+from dfeas.data.storage.layout import (
+    ATTRIBUTE,
+    Header,
+    chunks_together,
+    default_block_rows,
+    fingerprint,
+    looks_like_dataset,
+    require_complete,
+    seal,
+)
 from dfeas.data.storage.places import Place, place, speaking
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader, EntryShards
@@ -34,7 +43,7 @@ from dfeas.data.storage.zarr_arrays import (
 )
 from dfeas.data.views import masked, open_mask, picked, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
-from dfeas.passes.survey import checksum
+from dfeas.passes.survey import checksums
 
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
@@ -76,10 +85,10 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
     if plain is None:
         raise _broken(path)
     if isinstance(path, Path):
-        return EntryFiles(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
+        return EntryFiles(name, path / name, plain.key, plain.dtype, plain.chunk_rows, plain.trailer)
     from dfeas.data.storage.object_readers import EntryObjects, Tags
 
-    return EntryObjects(name, Tags(path / name), plain.key, plain.dtype, plain.block_rows, plain.trailer)
+    return EntryObjects(name, Tags(path / name), plain.key, plain.dtype, plain.chunk_rows, plain.trailer)
 
 
 def _broken(path: Place) -> CorruptDataError:
@@ -168,16 +177,19 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
 
     def reader(name: str) -> RowReader:
         array, rows, folder = arrays[name], header.block_rows, path / name
-        direct = direct_reader(name, folder, array, rows, source.cache_dir) if source.direct else None
-        return direct or slice_reader(SliceReader(str(folder), array, header.n, rows, array.dtype), folder, array)
+        direct = direct_reader(name, folder, array, rows, source.cache_dir, together) if source.direct else None
+        return direct or slice_reader(SliceReader(str(folder), array, header.n, block_rows, array.dtype), folder, array)
 
+    together = _together(header)
+    block_rows = together * header.block_rows
     points, entries = (reader("X"), None) if header.entries is None else _open_sparse(path, arrays, header)
     return Dataset(
         where=str(path),
         n=header.n,
         m=header.m,
         dtype=np.dtype(header.dtype),
-        block_rows=header.block_rows,
+        block_rows=block_rows,
+        together=together,
         points=points,
         labels=reader("label"),
         stored_norms=reader("norm"),
@@ -190,6 +202,14 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         entries=entries,
         cones=header.cones,
     )
+
+
+def _together(header: Header) -> int:
+    """Chunks of a block of dense points: small ones would take longer to go through than to read and to scan."""
+    if header.entries is not None or header.cones is not None:
+        return 1
+    usual = default_block_rows(header.m, np.dtype(header.dtype).itemsize, header.n)
+    return chunks_together(header.block_rows, usual, header.n)
 
 
 def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
@@ -228,7 +248,7 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
 
 
 def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
-    """Those of all blocks (blocks, 3), which make the fingerprint."""
+    """Those of all chunks (chunks, 3), which make the fingerprint."""
     expected = _read_list(path, array, "checksums", np.uint32)
     mark = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
     if mark != header.fingerprint:
@@ -249,9 +269,8 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     assert dataset.expected is not None, "a dataset has checksums"
     classes, label = encode(labels, dataset.n, source, dataset.where)
     expected = dataset.expected.copy()
-    for index in range(dataset.blocks):
-        expected[index, 1] = checksum(label[index * dataset.block_rows : (index + 1) * dataset.block_rows])
-    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, expected)
+    expected[:, 1] = checksums(label, dataset.chunk_rows)
+    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected)
     return replace(
         dataset,
         labels=array_reader("label", label, dataset.block_rows),

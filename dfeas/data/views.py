@@ -21,7 +21,7 @@ from dfeas.data.dataset import AHEAD, Dataset, array_reader
 from dfeas.data.product import Placing, cones_kept
 from dfeas.data.source import Transform
 from dfeas.data.storage.features import difference
-from dfeas.data.storage.layout import PADDING
+from dfeas.data.storage.layout import PADDING, chunks_together
 from dfeas.data.storage.readers import AnyArray, Buffers, Cost, Looks, RowReader
 from dfeas.data.storage.sparse_readers import Entries, index_size
 from dfeas.data.storage.zarr_arrays import load_npy
@@ -92,6 +92,7 @@ def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
         m=dataset.m,
         dtype=np.dtype(np.float64),
         block_rows=dataset.block_rows,
+        together=dataset.together,
         points=TranslatedReader.of(dataset, p),
         labels=array_reader("label", np.ones(dataset.n, np.int8), dataset.block_rows),
         features=dataset.features,
@@ -251,7 +252,9 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     n = total if rows is None else len(rows)
     labels = first.signs(np.concatenate([label for part in parts for label in _all_of(part, part.labels)]))
     labels = labels if rows is None else labels[rows]
-    block_rows = min(n, first.block_rows)
+    chunk_rows = min(n, first.chunk_rows)
+    together = chunks_together(chunk_rows, first.block_rows, n)
+    block_rows = together * chunk_rows
     points = SubsetReader(tuple(parts), starts, rows, n, block_rows)
     return Dataset(
         where=where,
@@ -259,6 +262,7 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
         m=first.m,
         dtype=first.dtype,
         block_rows=block_rows,
+        together=together,
         points=points,
         labels=array_reader("label", labels, block_rows),
         classes=first.classes,

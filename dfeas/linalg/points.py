@@ -164,14 +164,17 @@ def picked(points: Points, rows: Indices) -> Points:
 
 
 def dots(points: Points, y: Floats) -> Floats:
-    """Products (b,) with y (m,) in float64, each by one fixed order of summation."""
+    """Products (b,) with y (m,), or dense points with a y of their own each (b, m), in float64, each by one fixed order of
+    summation.
+    """
     if not is_dense(points):
         return np.asarray(csr.astype(points, np.float64) @ y)
     rows = max(1, SUMMED // points.shape[1])
     dot, held = np.empty(len(points)), np.empty((min(rows, len(points)), points.shape[1]))
     for first in range(0, len(points), rows):
         some = points[first : first + rows]
-        products = np.multiply(some, y, out=held[: len(some)], dtype=np.float64)
+        factor = y if y.ndim == 1 else y[first : first + rows]
+        products = np.multiply(some, factor, out=held[: len(some)], dtype=np.float64)
         products.sum(axis=1, out=dot[first : first + rows])
     return dot
 

@@ -45,6 +45,9 @@ TILE_BYTES = 4 << 20
 """A scan works on tiles of this size: they stay in cache between the two products, and need few Python calls, which is
 what threads of one process contend for."""
 
+AT_ONCE = 1024
+"""Rows that are scored at once for several questions, as long as these are few."""
+
 # Single precision neither overflows nor underflows in a product with entries of at most 1 for norms in this range.
 _SINGLE_NORMS = (1e-25, 1e25)
 
@@ -128,6 +131,7 @@ class Block:
     points: Points  # (b, m) as they are stored: an array in C order, or a CSR matrix
     sides: Sides
     resident: bool = False  # whether the points lie in memory from before, and not in a buffer that was just filled
+    chunk_rows: int = 0  # points of each of the chunks that it is stored in, the last one maybe shorter; 0: it is one
 
     @classmethod
     def of(cls, start: int, points: Points, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
@@ -237,15 +241,23 @@ class Block:
     def exact_scores(self, rows: Indices, y: Floats) -> Floats:
         """Scores (r,) a_j'y in float64, each by one fixed order of summation: the same bits in any partition.
 
-        ``rows`` are rows of this block, ``y`` has length ``dimension``.
+        ``rows`` are rows of this block, ``y`` has length ``dimension``; of dense points each may have its own (r, dimension).
         """
         if not rows.size:
             return np.empty(0)
         m = self.points.shape[1]
-        scores = dots(picked(self.points, rows), y[:m])
+        scores = dots(picked(self.points, rows), y[..., :m])
         if self.intercept:
-            scores += y[m]
+            scores += y[..., m]
         return np.asarray(scores * self.sides.scale(rows))
+
+    def exact_scores_each(self, rows: Sequence[Indices], Y: Floats) -> list[Floats]:
+        """``exact_scores`` of some rows under the first y, of some under the second, and so on; ``Y`` is (k, dimension)."""
+        counts = [len(some) for some in rows]
+        if len(rows) < 2 or not is_dense(self.points) or sum(counts) > AT_ONCE:
+            return [self.exact_scores(some, y) for some, y in zip(rows, Y, strict=True)]
+        together = self.exact_scores(np.concatenate(rows), np.repeat(Y, counts, axis=0))
+        return np.split(together, np.cumsum(counts)[:-1])
 
     def column(self, row: int) -> Floats:
         """The signed unit column (dimension,) of one row, in float64."""

@@ -85,6 +85,11 @@ class Softmin:
         return bool((self._lengths[self._soft] <= SINGLE_LIMIT * self.mu[self._soft]).all())
 
     @cached_property
+    def _each(self) -> Floats:
+        """The y (k, m), one a row."""
+        return np.ascontiguousarray(self.Y.T)
+
+    @cached_property
     def _narrow(self) -> Array:
         return np.ascontiguousarray(self.Y, np.float32)
 
@@ -102,12 +107,13 @@ class Softmin:
             points = block.tile(rows, single)
             scores = _scores(points, factor[rows], questions, block.intercept) if alone is None else alone[:, rows]
             least = scores.min(axis=1)
-            for i in np.flatnonzero(least <= partial.low + slack):
-                near = min(least[i] + 2 * slack[i], partial.low[i] + slack[i])
-                # y = 0 scores every column 0, and the first row stands for all
-                lowest = np.flatnonzero(scores[i] <= near) if self._lengths[i] > 0 else np.zeros(1, np.int64)
-                candidates = rows.start + lowest
-                self._lower(partial, i, block.start, candidates, block.exact_scores(candidates, self.Y[:, i]))
+            lower = np.flatnonzero(least <= partial.low + slack)
+            near = np.minimum(least + 2 * slack, partial.low + slack)
+            # y = 0 scores every column 0, and the first row stands for all
+            lowest = [(scores[i] <= near[i]).nonzero()[0] if self._lengths[i] > 0 else np.zeros(1, np.int64) for i in lower]
+            candidates = [rows.start + some for some in lowest]
+            for i, some, exact in zip(lower, candidates, block.exact_scores_each(candidates, self._each[lower]), strict=True):
+                self._lower(partial, i, block.start, some, exact)
             live = soft[least[soft] - partial.low[soft] < NEGLIGIBLE * self.mu[soft]]
             if live.size:
                 chosen = scores if live.size == len(scores) else scores[live]

@@ -12,16 +12,16 @@ blocks.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
-from dfeas.linalg.points import Floats, Indices, Points, Tile, any_entry, nonfinite, parts
+from dfeas.linalg.points import Floats, Indices, Points, Tile, any_entry, is_dense, nonfinite, parts, row_slice
 from dfeas.passes.block import Block, rounding
 from dfeas.passes.protocol import Plain, Sums
 
@@ -32,8 +32,8 @@ NORM_RANGE = (1e-130, 1e130)
 """Norms outside lose accuracy or overflow when they are squared, and the checker could prove nothing."""
 
 
-_OF_BLOCK = np.dtype([("start", "<u8"), ("points", "<u4"), ("label", "<u4")])
-"""What a survey keeps of each block: the number of its first point, crc32c of points and of labels."""
+_OF_CHUNK = np.dtype([("start", "<u8"), ("points", "<u4"), ("label", "<u4")])
+"""What a survey keeps of each stored chunk: the number of its first point, crc32c of points and of labels."""
 
 
 def checksum(points: Points | NDArray[np.uint8]) -> int:
@@ -44,21 +44,31 @@ def checksum(points: Points | NDArray[np.uint8]) -> int:
     return value
 
 
-_WORD = 2**64 - 1
+def checksums(points: Points, chunk_rows: int) -> NDArray[np.uint32]:
+    """``checksum`` (chunks,) of runs of so many points, of which the last may be shorter; 0: of all of them."""
+    count = points.shape[0]
+    if not 0 < chunk_rows < count:
+        return np.array([checksum(points)], np.uint32)
+    if not is_dense(points):
+        runs = (slice(first, first + chunk_rows) for first in range(0, count, chunk_rows))
+        return np.array([checksum(row_slice(points, run)) for run in runs], np.uint32)
+    entries = np.ascontiguousarray(points).reshape(-1).view(np.uint8).data
+    size, crc = chunk_rows * (len(entries) // count), crc32c.crc32c
+    return np.array([crc(entries[first : first + size]) for first in range(0, len(entries), size)], np.uint32)
 
 
-def digest(index: Any, points: Any, labels: Any) -> Any:
-    """64 bits for a block and the checksums of its points and labels, each a number or an array. A sum of them stands for a set
-    of blocks in any order.
-    """
-    return _mixed(_mixed(index + 1) ^ (points << 32 | labels))
+def digest(chunks: Sequence[int] | Indices, checksums: NDArray[np.uint32]) -> int:
+    """64 bits for some chunks and the checksums (c, 2 or more) of their points and labels: a sum, whatever their order."""
+    points, labels = checksums[:, :2].astype(np.uint64).T
+    each = _mixed(_mixed(np.asarray(chunks, np.uint64) + np.uint64(1)) ^ (points << np.uint64(32) | labels))
+    return int(each.sum(dtype=np.uint64))
 
 
-def _mixed(value: Any) -> Any:
+def _mixed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014)."""
-    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _WORD
-    value = (value ^ value >> 27) * 0x94D049BB133111EB & _WORD
-    return value ^ value >> 31
+    value = (value ^ value >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ value >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(value ^ value >> np.uint64(31), np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +85,13 @@ class Summary:
     first_extreme: tuple[int, ...]  # the first five
     norm_min: float  # inf when there is no point
     norm_max: float
-    packed: bytes  # ``_OF_BLOCK`` of each block, in order
+    packed: bytes  # ``_OF_CHUNK`` of each stored chunk, in order
 
     @property
     def checksums(self) -> NDArray[np.uint32]:
-        """crc32c (blocks, 2) of points and labels of each block."""
-        each = np.frombuffer(self.packed, _OF_BLOCK)
+        """crc32c (chunks, 2) of points and labels of each stored chunk."""
+        each = np.frombuffer(self.packed, _OF_CHUNK)
         return np.stack([each["points"], each["label"]], axis=1)
-
-
-EMPTY = Summary(0, 0, 0, (), 0, (), 0, (), np.inf, 0.0, b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +126,7 @@ class Survey(Plain[Summary]):
             tuple(int(block.start + j) for j in extreme[:SHOWN]),
             float(norm.min(initial=np.inf)),
             float(norm.max(initial=0.0)),
-            struct.pack("<QII", block.start, checksum(block.points), checksum(block.label)),
+            _packed(block),
         )
 
     def merge(self, first: Summary, second: Summary) -> Summary:
@@ -138,14 +145,23 @@ class Survey(Plain[Summary]):
         )
 
 
+def _packed(block: Block) -> bytes:
+    """``_OF_CHUNK`` of its chunks."""
+    points = checksums(block.points, block.chunk_rows)
+    each = np.empty(len(points), _OF_CHUNK)
+    each["start"] = block.start + block.chunk_rows * np.arange(len(points))
+    each["points"], each["label"] = points, checksums(block.label, block.chunk_rows)
+    return each.tobytes()
+
+
 def _in_order(first: bytes, second: bytes) -> bytes:
-    """``_OF_BLOCK`` of all blocks; as a rule those of ``second`` follow."""
+    """``_OF_CHUNK`` of all chunks; as a rule those of ``second`` follow."""
     both = first + second
-    if not (first and second) or struct.unpack_from("<Q", first, len(first) - _OF_BLOCK.itemsize) < struct.unpack_from(
+    if not (first and second) or struct.unpack_from("<Q", first, len(first) - _OF_CHUNK.itemsize) < struct.unpack_from(
         "<Q", second
     ):
         return both
-    return np.sort(np.frombuffer(both, _OF_BLOCK), order="start").tobytes()
+    return np.sort(np.frombuffer(both, _OF_CHUNK), order="start").tobytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _read(dataset: Dataset, runs: Sequence[Run], memory: str | int) -> dict[str,
         engine.close()
     mark = dataset.fingerprint
     if surveys:
-        mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, counted[-1].checksums)
+        mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, counted[-1].checksums)
         mark = seen_fingerprint(mark, dataset.view)
     negative, positive = dataset.classes or ("-1", "+1")
     answers = {}

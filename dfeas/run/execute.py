@@ -59,6 +59,14 @@ def execute(
     return _Execution(session, job, how, folder, earlier).answer()
 
 
+def on_blocks(kept: Any, blocks: int) -> Any:
+    """A moment of a task whose method knows how many blocks there are: versions before 0.1 took small chunks one by one."""
+    facts = getattr(kept.state, "facts", None)
+    if facts is None or facts.blocks == blocks:
+        return kept
+    return replace(kept, state=replace(kept.state, facts=replace(facts, blocks=blocks)))
+
+
 @dataclass(frozen=True)
 class _Execution:
     """A run that is carried out."""
@@ -173,7 +181,7 @@ class _Execution:
         request, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
         if moment is not None:
             for task, kept in zip(tasks, moment.lanes, strict=True):
-                task.restore(kept)
+                task.restore(on_blocks(kept, self.session.dataset.blocks))
         course = Course(
             request.limits,
             to_the_end=self.job.to_the_end,

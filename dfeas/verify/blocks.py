@@ -49,11 +49,15 @@ class Data(Protocol):
     classes: tuple[str, ...]  # (negative, positive), or all in the order of their codes
     positive: int | None  # the label that counts as +1, all others as -1; None: as they are
     intercept: bool
-    expected: NDArray[np.uint32] | None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2)
+    expected: NDArray[np.uint32] | None  # (chunks, 3) checksums of X, label, norm; of a survey (chunks, 2)
     entries: Entries | None  # of sparse points
     features: tuple[str, ...]  # names of the features; empty where there are none
     numbers: NDArray[np.int64] | None  # (n,) of the points, or rows of cones, in what they were picked from
     header: Any  # of a dataset that dfeas wrote; None of others
+
+    @property
+    def chunk_rows(self) -> int:
+        """Of what is stored, with a checksum of its own: a block is one chunk, or some that follow each other."""
 
     @property
     def kind(self) -> str:
@@ -92,7 +96,7 @@ class Block:
     plain: Any  # (b, m) an array or a CSR matrix, as stored
     points: Any  # the same, or their differences from the point that they are seen from
     label: NDArray[Any]  # (b,) as stored
-    checksums: bytes  # of points and labels, 4 bytes each
+    checksums: bytes  # of points and labels of each stored chunk, 4 bytes each
 
 
 def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = None) -> Block:
@@ -104,7 +108,7 @@ def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = 
     else:
         plain = stored = (points or data.points).read(index, buffers)
     label = data.labels.read(index, buffers)
-    return Block(index, index * data.block_rows, plain, stored, label, checksums_of(stored, label))
+    return Block(index, index * data.block_rows, plain, stored, label, checksums_of(stored, label, data.chunk_rows))
 
 
 def blocks(
@@ -196,13 +200,24 @@ def crc(points: Any) -> int:
     return checksum
 
 
-def checksums_of(points: Any, label: NDArray[Any]) -> bytes:
-    """Of a block; those of several follow each other."""
-    return struct.pack("<II", crc(points), crc(label))
+def checksums_of(points: Any, label: NDArray[Any], chunk_rows: int) -> bytes:
+    """Of points and labels of runs of so many points, of which the last may be shorter; they follow each other."""
+    count = len(label)
+    if count <= chunk_rows:
+        return struct.pack("<II", crc(points), crc(label))
+    sums = np.empty((-(-count // chunk_rows), 2), "<u4")
+    for place, array in enumerate((points, label)):
+        if isinstance(array, np.ndarray):
+            entries = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+            width = chunk_rows * (len(entries) // count)
+            sums[:, place] = [crc32c.crc32c(entries[first : first + width]) for first in range(0, len(entries), width)]
+        else:
+            sums[:, place] = [crc(array[first : first + chunk_rows]) for first in range(0, count, chunk_rows)]
+    return sums.tobytes()
 
 
 def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chosen: Sequence[int] | None = None) -> None:
-    """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint of the data as it is seen.
+    """Raise CorruptDataError when the checksums of all chunks do not make the fingerprint of the data as it is seen.
 
     Of ``chosen`` blocks only, the others are taken to be what their ingest, or a survey, found. Which block is not what its
     ingest wrote is said where that is known.
@@ -210,10 +225,11 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
     if chosen is not None:
         assert data.expected is not None, "blocks are chosen where it is known what all should be"
         every = np.array(data.expected[:, :2], "<u4")
-        every[list(chosen)] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
+        read_ones = np.isin(np.arange(len(every)) // (data.block_rows // data.chunk_rows), list(chosen))
+        every[read_ones] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
         checksums = every.tobytes()
     dtype = (data.stored or data).dtype.name
-    head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.block_rows}
+    head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.chunk_rows}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     digest.update(checksums)
     mark = digest.hexdigest()
@@ -272,7 +288,7 @@ class Tally:
 class Tallies:
     """What some consecutive blocks showed of several certificates."""
 
-    checksums: bytes  # of points and labels of each block, as stored
+    checksums: bytes  # of points and labels of each chunk, as stored
     tallies: list[Any]  # of each certificate
     numbers: Numbers | None = None  # that a transform is made of
     signs: bool = True  # whether all labels are -1 or +1
@@ -297,7 +313,7 @@ class Tallies:
 class Part(Protocol):
     """What some consecutive blocks showed."""
 
-    checksums: bytes  # of points and labels of each block
+    checksums: bytes  # of points and labels of each chunk
 
     def add(self, other: Any) -> None:
         """What the blocks that follow showed."""

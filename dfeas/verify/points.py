@@ -89,6 +89,7 @@ class Sight:
 
     where: str
     block_rows: int
+    chunk_rows: int
     intercept: bool
     certificates: Sequence[Certificate]
     codes: Sequence[int | None]  # the label that counts as +1, of each
@@ -101,15 +102,15 @@ class Sight:
         """Raises CheckFailedError when a certificate does not say which label counts."""
         codes = [code_of(data, certificate) for certificate in certificates]
         transform = transform_of(data.view, data.m)
-        sign = -1 if data.positive == -1 else 1
-        return cls(data.where, data.block_rows, data.intercept, certificates, codes, transform, point_of(data), sign)
+        sign, rows = -1 if data.positive == -1 else 1, (data.block_rows, data.chunk_rows)
+        return cls(data.where, *rows, data.intercept, certificates, codes, transform, point_of(data), sign)
 
     def __call__(self, start: int, points: Any, label: NDArray[Any]) -> Tallies | None:
         """What points (b, m) from number ``start`` on and labels (b,), which somebody else has read, show; None where they
         cannot be looked at.
         """
         label = label if self.sign == 1 else -label
-        block = Block(start // self.block_rows, start, points, points, label, checksums_of(points, label))
+        block = Block(start // self.block_rows, start, points, points, label, checksums_of(points, label, self.chunk_rows))
         shown = attempt(self.look, block, [math.inf] * len(self.certificates))
         return None if isinstance(shown, CheckFailedError) else shown
 

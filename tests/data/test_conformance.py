@@ -17,8 +17,8 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform
 from dfeas.data.storage.object_path import ObjectPath
-from dfeas.data.storage.readers import DirectReader
-from dfeas.data.storage.shards import Files, ShardReader
+from dfeas.data.storage.readers import DirectReader, Files
+from dfeas.data.storage.shards import ShardReader
 from dfeas.data.views import transformed
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.s3 import serving
@@ -41,11 +41,11 @@ def sparse(n: int = 300, m: int = 50) -> sp.csr_array:
     return sp.csr_array(X)
 
 
-def stored(folder: Path | str, X: Rows, scratch: Path, shard: int | None = None) -> str:
-    """The place of a dataset of X in blocks of 64 rows, made at the first call, with shards of so many bytes."""
+def stored(folder: Path | str, X: Rows, scratch: Path, shard: int | None = None, rows: int = 64) -> str:
+    """The place of a dataset of X in chunks of so many rows, made at the first call, with shards of so many bytes."""
     where = f"{folder}/data"
     if not (scratch / "made").exists():
-        dfeas.ingest(X, where, labels=np.resize([0, 1, 1], X.shape[0]), block_rows=64, shard=shard)
+        dfeas.ingest(X, where, labels=np.resize([0, 1, 1], X.shape[0]), block_rows=rows, shard=shard)
         (scratch / "made").touch()
     return where
 
@@ -129,6 +129,48 @@ class TestShardsPastThePageCache(TestShards):
 
 
 class TestShardsThroughZarr(TestShards):
+    direct = False
+
+
+SMALL = 4
+"""Points of a chunk: four of the 175 are a block."""
+
+
+class TestSmallChunksTogether(ReaderTests):
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "a bit": flipped("X/c.13.0"),
+        "too short": cut("X/c.14.0"),
+        "gone": gone("X/c.174.0"),
+        "of the labels": flipped("label/c.15", 2),
+    }
+    direct = True
+    shard = 0
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        place = stored(folder, dense(), folder, self.shard, SMALL)
+        dataset = open_source(Source(place, direct=self.direct))
+        assert dataset.block_rows == 4 * SMALL
+        return dataset, dense()
+
+
+class TestSmallChunksTogetherThroughZarr(TestSmallChunksTogether):
+    direct = False
+
+
+class TestSmallChunksInShards(TestSmallChunksTogether):
+    """Seven in a shard, whose ends are within blocks."""
+
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "a bit": flipped("X/c.1.0"),
+        "a bit of an index": flipped("X/c.1.0", -30),
+        "too short": cut("X/c.1.0"),
+        "gone": gone("X/c.1.0"),
+        "of the labels": flipped("label/c.0", 2),
+    }
+    shard = 7 * (SMALL * 7 * 4 + 4)
+
+
+class TestSmallChunksInShardsThroughZarr(TestSmallChunksInShards):
     direct = False
 
 

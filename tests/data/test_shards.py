@@ -32,8 +32,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
-from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, stamp_of
-from dfeas.data.storage.shards import MOST_CHUNKS, Files, Form, ShardReader, read_index
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, stamp_of
+from dfeas.data.storage.shards import MOST_CHUNKS, Form, ShardReader, read_index
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.shards import CHUNKS, SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
 from dfeas.data.writers.sparse import SparseWriter
@@ -420,7 +420,7 @@ def test_large_chunks_begin_with_a_page_and_are_read_past_the_page_cache(
     for shard, chunks in enumerate([2] * (n // 10_000) + [1] * (n > 20_000)):
         form = Form.of(zarr.open_array(folder, mode="r"), folder)
         assert form is not None
-        offsets = read_index(Files(folder), f"c.{shard}.0", form, (shard, 0), "chunks").offsets[:chunks]
+        offsets = np.array(read_index(Files(folder), f"c.{shard}.0", form, (shard, 0), "chunks").offsets[:chunks])
         assert (offsets % PAGE_BYTES == 0).all()
     assert np.array_equal(zarr.open_array(folder, mode="r")[:], X)
     monkeypatch.setattr("dfeas.data.storage.zarr_arrays.cacheable_bytes", lambda: 1000)
@@ -444,7 +444,7 @@ def test_a_shard_is_looked_at_once_a_way_and_what_changes_on_the_way_is_seen(
         looks.append(path)
         return stamp_of(path)
 
-    monkeypatch.setattr("dfeas.data.storage.shards.stamp_of", counted)
+    monkeypatch.setattr("dfeas.data.storage.readers.stamp_of", counted)
     dataset = open_source(Source(str(tmp_path / "data")))
     for _ in range(2):
         looks.clear()

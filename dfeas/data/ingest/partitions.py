@@ -26,7 +26,8 @@ from dfeas.data.labels import CODE, Categories, LabelEncoder
 from dfeas.data.storage.files import sync
 from dfeas.data.storage.layout import MARKER, SPARSE_BLOCK_BYTES, Header, default_block_rows
 from dfeas.data.storage.places import Place
-from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, Written, write_blocks
+from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, write_blocks
+from dfeas.data.writers.ledger import Ledger
 from dfeas.data.writers.shards import chunks_of_shard
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError
@@ -183,7 +184,7 @@ class Done:
 
     block: int  # its first one
     points: int
-    written: Written
+    written: Ledger
     labels: list[Any]  # the label of each code that it wrote, where labels came with the points
 
 

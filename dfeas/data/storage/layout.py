@@ -206,6 +206,18 @@ def sparse_block_rows(entries: float, entry_bytes: int, n: int) -> int:
     return max(1, min(n, int(SPARSE_BLOCK_BYTES // (entries * entry_bytes + 8))))
 
 
+LEAST_BLOCKS = 32
+"""Blocks that small chunks are not put together below: threads and workers share them out, and samples are drawn from some."""
+
+
+def chunks_together(chunk_rows: int, usual: int, n: int) -> int:
+    """How many chunks of so many rows are read and scanned as one block of at most ``usual`` rows, or of one chunk: a power of
+    two. It depends on what is stored only, as bits do.
+    """
+    most = min(usual // chunk_rows, -(-n // chunk_rows) // LEAST_BLOCKS)
+    return 1 << max(0, most.bit_length() - 1)
+
+
 _OF_SPARSE = ("entries", "block_entries")
 _MANY = Number(1, whole=True)
 _SHAPE = {
@@ -333,7 +345,7 @@ class Header(Displayed):
 
 
 def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[np.uint32]) -> str:
-    """sha256 over the shape and the checksums (blocks, 2) of points and labels, in block order; the same in all formats."""
+    """sha256 over the shape and the checksums (chunks, 2) of points and labels, in order; the same in all formats."""
     head = json.dumps({"format": 1, "n": n, "m": m, "dtype": dtype, "block_rows": block_rows}, sort_keys=True)
     digest = hashlib.sha256(head.encode())
     digest.update(np.ascontiguousarray(checksums[:, :2], "<u4").tobytes())

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.bucket import pool, said
 from dfeas.data.storage.object_path import ObjectPath
-from dfeas.data.storage.readers import AnyArray, Buffers, Looks, Reader, SliceReader
-from dfeas.data.storage.shards import Got, Take
+from dfeas.data.storage.readers import AnyArray, Buffers, Got, Looks, Reader, SliceReader, Take, chunks_of
 from dfeas.data.storage.sparse_readers import pieces
 from dfeas.errors import CorruptDataError, UsageError
 
@@ -214,28 +213,36 @@ class ObjectReader:
 
     name: str
     tags: Tags  # of the folder of the chunks
-    key: Callable[[int], str]  # block index -> name of its chunk in the folder
+    key: Callable[[int], str]  # chunk -> its name in the folder
     n: int
-    block_rows: int
+    chunk_rows: int
     row: tuple[int, ...]  # shape of a row
     dtype: np.dtype[Any]
     trailer: int  # bytes of checksum after the entries
+    together: int = 1  # chunks of a block
     kept: KeptBlocks | None = None
 
     overlaps = False
     distant = True
 
+    def _chunks(self, index: int) -> range:
+        return chunks_of(index, self.together, self.n, self.chunk_rows)
+
     def read(self, index: int, buffers: Buffers) -> AnyArray:
-        """Read a chunk; raises CorruptDataError when it is missing or has another size."""
-        whole = self.block_rows * self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
-        rows = min(self.block_rows, self.n - index * self.block_rows)
-        content: AnyArray = self._content(index, buffers)
+        """Read the chunks of a block; raises CorruptDataError when one is missing or has another size."""
+        parts = [self._read(chunk, buffers) for chunk in self._chunks(index)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _read(self, index: int, buffers: Buffers) -> AnyArray:
+        whole = self.chunk_rows * self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
+        rows = min(self.chunk_rows, self.n - index * self.chunk_rows)
+        content: AnyArray = self._content(index, buffers if self.together == 1 else Buffers())
         if content.size != whole + self.trailer:
             raise CorruptDataError(
                 f"{self._where(index)}: chunk {index} of {self.name} has {content.size} bytes, expected "
                 f"{whole + self.trailer}; restore or ingest again"
             )
-        entries = content[: rows * (whole // self.block_rows)].view(self.dtype).reshape(rows, *self.row)
+        entries = content[: rows * (whole // self.chunk_rows)].view(self.dtype).reshape(rows, *self.row)
         return entries if entries.flags.aligned else entries.copy()
 
     def _content(self, index: int, buffers: Buffers) -> NDArray[np.uint8]:
@@ -258,8 +265,9 @@ class ObjectReader:
         """Nothing to do: see Ahead."""
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
-        """The ETag, as a number."""
-        return self.tags(self.key(index))
+        """The ETags, as a number."""
+        tags = [self.tags(self.key(chunk)) for chunk in self._chunks(index)]
+        return tags[0] if len(tags) == 1 else hash(tuple(tags))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import psutil
@@ -187,18 +187,105 @@ def advise_chunk(path: str, offset: int = 0, length: int = 0) -> None:
     os.close(descriptor)
 
 
+Take = Callable[[int], NDArray[np.uint8]]
+"""A buffer of so many bytes."""
+
+
+class Got(NamedTuple):
+    """Bytes of a file or an object, and what is known of the whole."""
+
+    content: NDArray[np.uint8]
+    size: int | None  # of the whole; None of what was kept
+    mark: int  # changes with the whole
+
+
+class Folder(Protocol):
+    """Files of a folder, or objects below a key."""
+
+    distant: bool
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether ``advise`` alone makes reading overlap with work."""
+
+    def where(self, name: str) -> str:
+        """How messages call one of them."""
+
+    def stamp(self, name: str) -> int:
+        """A number that changes with it."""
+
+    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
+        """``size`` bytes from ``first`` on, before 0 from the end; fewer where there are no more. May be those of ``take``.
+
+        What is far away, and is to be kept, may be read from here the next time. Raises CorruptDataError when there is no such
+        file, of which messages say that it holds ``what``.
+        """
+
+    def advise(self, name: str, first: int, size: int) -> None:
+        """Say that some bytes will soon be wanted."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Those of a folder of this machine."""
+
+    folder: Path
+    past_cache: bool = False  # whether chunks are read past the page cache, which cannot hold all of them
+
+    distant = False
+
+    @property
+    def overlaps(self) -> bool:
+        return not self.past_cache
+
+    def where(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+    def stamp(self, name: str) -> int:
+        return stamp_of(self.where(name))
+
+    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
+        path, direct = self.where(name), self.past_cache and first >= 0 and first % PAGE_BYTES == 0
+        pages = take(in_pages(size) if direct else size)
+        buffer, done = pages[:size], min(size, past_page_cache(path, pages, first)) if direct else 0
+        try:
+            descriptor = os.open(path, os.O_RDONLY | BINARY)
+            try:
+                status = os.fstat(descriptor)
+                first = first if first >= 0 else max(0, status.st_size + first)
+                done += fill(descriptor, buffer[done:], first + done)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            raise CorruptDataError(f"{path}: the shard with {what} is missing; restore or ingest again") from None
+        except OSError as error:
+            raise CorruptDataError(f"{path}: cannot read {what}: {error.strerror}") from None
+        mark = hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+        return Got(buffer[:done], status.st_size, mark)
+
+    def advise(self, name: str, first: int, size: int) -> None:
+        if not self.past_cache:
+            advise_chunk(self.where(name), first, size)
+
+
+def chunks_of(index: int, together: int, n: int, chunk_rows: int) -> range:
+    """Numbers of the chunks of a block, of which each has so many, but the last; none of one behind it."""
+    return range(index * together, min((index + 1) * together, -(-n // chunk_rows)))
+
+
 @dataclass(frozen=True)
 class DirectReader:
-    """Chunks that are plain files: uncompressed, little-endian, one chunk a block, with or without crc32c."""
+    """Chunks that are plain files: uncompressed, little-endian, one or more a block, with or without crc32c."""
 
     name: str
     folder: Path
-    key: Callable[[int], str]  # block index -> path of its chunk in the folder
+    key: Callable[[int], str]  # chunk -> its path in the folder
     n: int
-    block_rows: int
+    chunk_rows: int
     row: tuple[int, ...]  # shape of a row
     dtype: np.dtype[Any]
     trailer: int  # bytes of checksum after the entries
+    together: int = 1  # chunks of a block
     past_cache: bool = False  # whether they are read past the page cache, which cannot hold all of them
 
     distant = False
@@ -208,26 +295,34 @@ class DirectReader:
         """Whether the kernel reads ahead."""
         return not self.past_cache
 
-    def _path(self, index: int) -> str:
-        return f"{self.folder}/{self.key(index)}"
+    def _path(self, chunk: int) -> str:
+        return f"{self.folder}/{self.key(chunk)}"
+
+    def _chunks(self, index: int) -> range:
+        return chunks_of(index, self.together, self.n, self.chunk_rows)
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
-        """Read a chunk into the buffer; raises CorruptDataError when it is missing or has another size."""
-        size = self.block_rows * self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
-        rows = min(self.block_rows, self.n - index * self.block_rows)
-        wanted, path, done = rows * (size // self.block_rows), self._path(index), 0
-        if self.past_cache:
-            done = min(wanted, past_page_cache(path, buffers.take(self.name, in_pages(size + self.trailer))))
+        """Read the chunks of a block into the buffer; raises CorruptDataError when one is missing or has another size."""
+        chunks, of_row = self._chunks(index), self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
+        size, rows = self.chunk_rows * of_row, min(self.n, chunks.stop * self.chunk_rows) - chunks.start * self.chunk_rows
+        wanted, done = rows * of_row, 0
+        if self.past_cache and len(chunks) == 1:
+            pages = buffers.take(self.name, in_pages(size + self.trailer))
+            done = min(wanted, past_page_cache(self._path(index), pages))
         buffer = buffers.take(self.name, wanted)
-        read_chunk(path, done, buffer[done:], size + self.trailer, f"chunk {index} of {self.name}")
+        for place, chunk in enumerate(chunks):
+            part = buffer[place * size + done : (place + 1) * size]
+            read_chunk(self._path(chunk), done, part, size + self.trailer, f"chunk {chunk} of {self.name}")
         return buffer.view(self.dtype).reshape(rows, *self.row)
 
     def advise(self, index: int) -> None:
-        if index * self.block_rows < self.n and not self.past_cache:
-            advise_chunk(self._path(index))
+        if not self.past_cache:
+            for chunk in self._chunks(index):
+                advise_chunk(self._path(chunk))
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
-        return stamp_of(self._path(index))
+        chunks = self._chunks(index)
+        return stamp_of(self._path(index)) if self.together == 1 else hash(tuple(stamp_of(self._path(i)) for i in chunks))
 
 
 @dataclass(frozen=True)

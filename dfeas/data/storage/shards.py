@@ -8,32 +8,20 @@ fill values, here it is an error.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
-from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import BINARY, COUNT, conform
-from dfeas.data.storage.readers import (
-    PAGE_BYTES,
-    AnyArray,
-    Buffers,
-    Looks,
-    advise_chunk,
-    fill,
-    in_pages,
-    past_page_cache,
-    stamp_of,
-)
+from dfeas.data.storage.files import COUNT, conform
+from dfeas.data.storage.readers import AnyArray, Buffers, Folder, Looks, Take, chunks_of, in_pages
 from dfeas.errors import BadInputError, CorruptDataError
 
 CODEC = "sharding_indexed"
@@ -119,91 +107,10 @@ def _index_sealed(codecs: Sequence[dict[str, Any]]) -> bool:
     return len(names) == 2
 
 
-Take = Callable[[int], NDArray[np.uint8]]
-"""A buffer of so many bytes."""
-
-
-class Got(NamedTuple):
-    """Bytes of a file or an object, and what is known of the whole."""
-
-    content: NDArray[np.uint8]
-    size: int | None  # of the whole; None of what was kept
-    mark: int  # changes with the whole
-
-
-class Folder(Protocol):
-    """Files of a folder, or objects below a key."""
-
-    distant: bool
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether ``advise`` alone makes reading overlap with work."""
-
-    def where(self, name: str) -> str:
-        """How messages call one of them."""
-
-    def stamp(self, name: str) -> int:
-        """A number that changes with it."""
-
-    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
-        """``size`` bytes from ``first`` on, before 0 from the end; fewer where there are no more. May be those of ``take``.
-
-        What is far away, and is to be kept, may be read from here the next time. Raises CorruptDataError when there is no such
-        file, of which messages say that it holds ``what``.
-        """
-
-    def advise(self, name: str, first: int, size: int) -> None:
-        """Say that some bytes will soon be wanted."""
-
-
-@dataclass(frozen=True)
-class Files:
-    """Those of a folder of this machine."""
-
-    folder: Path
-    past_cache: bool = False  # whether chunks are read past the page cache, which cannot hold all of them
-
-    distant = False
-
-    @property
-    def overlaps(self) -> bool:
-        return not self.past_cache
-
-    def where(self, name: str) -> str:
-        return f"{self.folder}/{name}"
-
-    def stamp(self, name: str) -> int:
-        return stamp_of(self.where(name))
-
-    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
-        path, direct = self.where(name), self.past_cache and first >= 0 and first % PAGE_BYTES == 0
-        pages = take(in_pages(size) if direct else size)
-        buffer, done = pages[:size], min(size, past_page_cache(path, pages, first)) if direct else 0
-        try:
-            descriptor = os.open(path, os.O_RDONLY | BINARY)
-            try:
-                status = os.fstat(descriptor)
-                first = first if first >= 0 else max(0, status.st_size + first)
-                done += fill(descriptor, buffer[done:], first + done)
-            finally:
-                os.close(descriptor)
-        except FileNotFoundError:
-            raise CorruptDataError(f"{path}: the shard with {what} is missing; restore or ingest again") from None
-        except OSError as error:
-            raise CorruptDataError(f"{path}: cannot read {what}: {error.strerror}") from None
-        mark = hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-        return Got(buffer[:done], status.st_size, mark)
-
-    def advise(self, name: str, first: int, size: int) -> None:
-        if not self.past_cache:
-            advise_chunk(self.where(name), first, size)
-
-
 class Index(NamedTuple):
     """Where the chunks of a shard lie."""
 
-    offsets: NDArray[np.uint64]  # (chunks,)
+    offsets: NDArray[np.uint64] | range  # (chunks,) a range where they lie at equal distances, which takes no memory
     mark: int  # of the shard when it was read
 
 
@@ -243,6 +150,10 @@ def read_index(folder: Folder, name: str, form: Form, place: Sequence[int], what
             at = int((wrong & wanted).argmax())
             text = f"chunk number {at} of the shard at {offsets[at]}, {lengths[at]} bytes: {why}"
             raise CorruptDataError(f"{where}: the index places {text}; {again}")
+    steps = np.diff(offsets[: int(wanted.sum())].astype(np.int64))
+    if wanted[: len(steps) + 1].all() and len(steps) and steps[0] > 0 and (steps == steps[0]).all():
+        first, step = int(offsets[0]), int(steps[0])
+        return Index(range(first, first + step * (len(steps) + 1), step), mark)
     return Index(offsets, mark)
 
 
@@ -274,9 +185,9 @@ TRIES = 5
 
 @dataclass(frozen=True)
 class ShardReader:
-    """Plain chunks in shards: uncompressed, little-endian, one chunk a block, with or without crc32c.
+    """Plain chunks in shards: uncompressed, little-endian, one or more a block, with or without crc32c.
 
-    Where nobody else ``checks`` what comes, a crc32c behind a chunk is compared when it is read first.
+    Where nobody else ``checks`` what comes, one chunk is a block, and a crc32c behind it is compared when it is read first.
     """
 
     name: str
@@ -285,6 +196,7 @@ class ShardReader:
     form: Form
     dtype: np.dtype[Any]
     trailer: int  # bytes of checksum behind the entries of a chunk
+    together: int = 1  # chunks of a block
     checks: bool = False
     _known: dict[int, Index] = field(default_factory=dict)  # by shard
     _turns: dict[int, Lock] = field(default_factory=dict)  # of who reads the index of a shard
@@ -321,8 +233,41 @@ class ShardReader:
                 self._known[shard] = known
         return known
 
+    def _chunks(self, index: int) -> range:
+        return chunks_of(index, self.together, self.form.shape[0], self.form.chunk[0])
+
     def read(self, index: int, buffers: Buffers) -> AnyArray:
-        """Read a chunk into the buffer. Raises CorruptDataError when it or its shard is missing or damaged."""
+        """Read a block into the buffer. Raises CorruptDataError when a chunk or its shard is missing or damaged."""
+        if self.together == 1:
+            return self._read_chunk(index, buffers)
+        chunks, size = self._chunks(index), self.form.chunk[0] * self._row
+        rows = min(self.form.shape[0], chunks.stop * self.form.chunk[0]) - chunks.start * self.form.chunk[0]
+        content = buffers.take(f"{self.name} block", len(chunks) * size)
+        first = chunks.start
+        while first < chunks.stop:
+            stop = min(chunks.stop, (first // self.form.chunks + 1) * self.form.chunks)
+            part = content[(first - chunks.start) * size : (stop - chunks.start) * size]
+            self._read_together(first, part.reshape(stop - first, size), buffers)
+            first = stop
+        return content[: rows * self._row].view(self.dtype).reshape(rows, *self.form.shape[1:])
+
+    def _read_together(self, first: int, into: NDArray[np.uint8], buffers: Buffers) -> None:
+        """Chunks (c, bytes) of one shard from one on: by one read where they lie at equal distances, as they were written."""
+        shard, place = divmod(first, self.form.chunks)
+        count, size = into.shape
+        for _ in range(TRIES):
+            known = self._index(shard)
+            step = known.offsets.step if isinstance(known.offsets, range) else 0
+            if not self.size <= step <= in_pages(self.size):
+                break
+            got, mark = self._part(first, 0, (count - 1) * step + size, lambda size: buffers.take(self.name, size))
+            if mark == known.mark:
+                np.copyto(into, np.lib.stride_tricks.as_strided(got, into.shape, (step, 1)))
+                return
+        for place in range(count):
+            self.fill(first + place, 0, into[place])
+
+    def _read_chunk(self, index: int, buffers: Buffers) -> AnyArray:
         rows = min(self.form.chunk[0], self.form.shape[0] - index * self.form.chunk[0])
         content, mark = self._get(index, rows * self._row if self._is_checked(index) else self.size, buffers)
         if content.size == self.size and not self._is_checked(index):
@@ -375,11 +320,12 @@ class ShardReader:
             raise CorruptDataError(f"{where}: {text}; restore or write it again")
 
     def advise(self, index: int) -> None:
-        if not self.overlaps or index * self.form.chunk[0] >= self.form.shape[0]:
+        chunks = self._chunks(index)
+        if not self.overlaps or not chunks:
             return
-        shard, place = divmod(index, self.form.chunks)
+        shard, place = divmod(chunks.start, self.form.chunks)
         with contextlib.suppress(CorruptDataError):  # the read itself will say what is wrong
-            first, size = int(self._index(shard).offsets[place]), self.size
+            first, size = int(self._index(shard).offsets[place]), self.size * len(chunks)
             if size < STRETCH:  # to ask for each small chunk would take as long as to read it
                 if first // STRETCH == (first + size) // STRETCH:
                     return
@@ -387,8 +333,14 @@ class ShardReader:
             self.folder.advise(self.key(shard), first, size)
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
-        """Of the whole shard that a block lies in."""
-        shard = index // self.form.chunks
+        """Of the whole shards that a block lies in."""
+        chunks = self._chunks(index)
+        first, last = chunks.start // self.form.chunks, (chunks.stop - 1) // self.form.chunks
+        if first == last:
+            return self._stamp(first, looks)
+        return hash(tuple(self._stamp(shard, looks) for shard in range(first, last + 1)))
+
+    def _stamp(self, shard: int, looks: Looks | None) -> int:
         if looks is None or self.folder.distant:
             return self.folder.stamp(self.key(shard))
         known, index_of = looks.get((id(self), shard)), self._known.get(shard)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
-from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader, cacheable_bytes
-from dfeas.data.storage.shards import CRC, Files, Folder, Form, ShardReader, require_chunks_in
+from dfeas.data.storage.readers import DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
+from dfeas.data.storage.shards import CRC, Form, ShardReader, require_chunks_in
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 METADATA = {
@@ -213,33 +213,32 @@ def _chunk_files(path: Place | str, array: Any, count: int) -> int:
 
 
 def direct_reader(
-    name: str, path: Place, array: Any, block_rows: int, cache_dir: str = "", checks: bool = False
+    name: str, path: Place, array: Any, chunk_rows: int, cache_dir: str = "", together: int = 1, checks: bool = False
 ) -> RowReader | None:
-    """A direct reader when the chunks are plain, one a block; objects may be kept in ``cache_dir``.
+    """A direct reader when the chunks are plain, and have so many rows; some ``together`` are a block. Objects may be kept in
+    ``cache_dir``.
 
-    It ``checks`` what lies in shards where that has no checksums but those of zarr.
+    It ``checks`` what lies in shards where that has no checksums but those of zarr, one chunk a block.
     """
     form, past_cache = Form.of(array, path), array.nbytes > cacheable_bytes()
     if form is not None:
-        return _shard_reader(name, _folder(path, cache_dir, past_cache), array, form, block_rows, checks)
-    chunks = plain_chunks(array, block_rows)
+        if not _are_plain(array, form, chunk_rows) or prod(form.per[1:]) != 1:
+            return None
+        folder, trailer = _folder(path, cache_dir, past_cache), CRC if len(form.codecs) == 2 else 0
+        return _ahead(ShardReader(name, folder, _key(array), form, array.dtype, trailer, together, checks))
+    chunks = plain_chunks(array, chunk_rows)
     if chunks is None:
         return None
     if isinstance(path, Path):
-        return DirectReader(name, path, *chunks, past_cache=past_cache)
-    from dfeas.data.storage.object_readers import Ahead, KeptBlocks, ObjectReader, Tags
+        return DirectReader(name, path, *chunks, together, past_cache)
+    from dfeas.data.storage.object_readers import KeptBlocks, ObjectReader, Tags
 
-    kept = KeptBlocks.at(cache_dir) if cache_dir else None
-    return Ahead(ObjectReader(name, Tags(path), *chunks, kept))
+    return _ahead(ObjectReader(name, Tags(path), *chunks, together, KeptBlocks.at(cache_dir) if cache_dir else None))
 
 
-def _shard_reader(name: str, folder: Folder, array: Any, form: Form, block_rows: int, checks: bool) -> RowReader | None:
-    """Of plain chunks one after the other in shards; None for others."""
-    if not _are_plain(array, form, block_rows) or prod(form.per[1:]) != 1:
-        return None
-    trailer = CRC if len(form.codecs) == 2 else 0
-    reader = ShardReader(name, folder, _key(array), form, array.dtype, trailer, checks)
-    if not folder.distant:
+def _ahead(reader: RowReader) -> RowReader:
+    """The same, asked before what is far away."""
+    if not reader.distant:
         return reader
     from dfeas.data.storage.object_readers import Ahead
 
@@ -254,14 +253,14 @@ def entry_shards(name: str, path: Place, array: Any) -> ShardReader | None:
     return ShardReader(name, _folder(path), _key(array), form, array.dtype, CRC if len(form.codecs) == 2 else 0)
 
 
-def _are_plain(array: Any, form: Form | None, block_rows: int) -> bool:
-    """Whether chunks are their entries as they are, one a block, with or without a crc32c."""
+def _are_plain(array: Any, form: Form | None, chunk_rows: int) -> bool:
+    """Whether chunks are so many rows of entries as they are, with or without a crc32c."""
     codecs = _codecs(array, form)
     endian = (codecs[0].get("configuration") or {}).get("endian", "little")
     return bool(
         [codec["name"] for codec in codecs] in (["bytes"], ["bytes", "crc32c"])
         and endian == "little"
-        and tuple(array.chunks) == (block_rows, *array.shape[1:])
+        and tuple(array.chunks) == (chunk_rows, *array.shape[1:])
         and array.dtype.isnative
         and np.little_endian
     )
@@ -285,18 +284,18 @@ class Plain(NamedTuple):
 
     key: Callable[[int], str]  # chunk -> its name in the folder
     n: int
-    block_rows: int
+    chunk_rows: int
     row: tuple[int, ...]  # shape of a row
     dtype: np.dtype[Any]
     trailer: int  # bytes of checksum after the entries
 
 
-def plain_chunks(array: Any, block_rows: int) -> Plain | None:
-    """Of an array whose chunks are its entries as they are, one chunk a block; None for others."""
+def plain_chunks(array: Any, chunk_rows: int) -> Plain | None:
+    """Of an array whose chunks are so many rows of its entries as they are; None for others."""
     form = Form.of(array, array.path)
-    if form is not None or not _are_plain(array, None, block_rows):
+    if form is not None or not _are_plain(array, None, chunk_rows):
         return None
-    shape = array.shape[0], block_rows, tuple(array.shape[1:]), array.dtype
+    shape = array.shape[0], chunk_rows, tuple(array.shape[1:]), array.dtype
     return Plain(_key(array), *shape, CRC if len(_codecs(array, None)) == 2 else 0)
 
 

@@ -42,7 +42,7 @@ from dfeas.data.writers.shards import ShardWriter
 from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, any_entry, is_dense, stacked
+from dfeas.linalg.points import Points, any_entry, is_dense, picked, stacked
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,10 @@ class Stage:
 
 
 def tail_of(old: Dataset) -> Labelled:
-    """Points and labels of a last block that is not full, verified, or none."""
-    kept = old.n // old.block_rows
-    block = old.read(min(kept, old.blocks - 1), Buffers(), Cost())
-    if kept == old.blocks:
-        none = np.zeros(0, np.int64)
-        return block.points[none], block.label[none]
-    return block.points.copy(), block.label.copy()
+    """Points and labels of a last chunk that is not full, verified, or none."""
+    block = old.read(old.blocks - 1, Buffers(), Cost())
+    rows = np.arange(old.n - old.n % old.chunk_rows - block.start, block.size)
+    return picked(block.points, rows), block.label[rows]
 
 
 def blocks_of(tail: Labelled, new: Dataset, rows: int, dtype: np.dtype[Any]) -> Iterator[Labelled]:
@@ -235,7 +232,7 @@ def append(
         with growing(path) as part:
             kind = format_of(src, options.get("format"))
             sparse = old.entries is not None if kind in ("svmlight", "arrays") else None  # tables are dense always
-            given = IngestOptions(**options, sparse=sparse, block_rows=old.block_rows)
+            given = IngestOptions(**options, sparse=sparse, block_rows=old.chunk_rows)
             if kind == "svmlight" and given.features is None:  # its lines leave out zeros
                 given = replace(given, features=old.m)
             ingest(src, part / "new", given, old=old, progress=progress, note=note)
@@ -305,7 +302,7 @@ def move(file: Path, place: Path) -> None:
 
 def _stage_points(part: Path, old: Dataset, new: Dataset) -> Header:
     """Write DATA/append.part/stage, and return the header of the dataset that it makes."""
-    rows = old.block_rows
+    rows = old.chunk_rows
     tail = tail_of(old)
     kind = DatasetWriter if old.entries is None else SparseWriter
     out = kind(part / "out", len(tail[1]) + new.n, old.m, old.dtype, rows, label=tail[1].dtype)
@@ -323,7 +320,7 @@ def stage(old: Dataset, out: DatasetWriter, tail: Labelled) -> Header:
     """
     assert old.header is not None, "a dataset has a header"
     assert old.expected is not None, "a dataset has checksums"
-    path, kept = Path(old.where), old.n // old.block_rows
+    path, kept = Path(old.where), old.n // old.chunk_rows
     part = out.finish(old.header.classes, known=True)
     checksums = np.concatenate([old.expected[:kept], out.checksums()])
     header = _joined(old.header, part, tail, checksums)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -25,11 +25,12 @@ from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, se
 from dfeas.data.storage.places import Place, place, put, put_whole, remove, zarr_store
 from dfeas.data.storage.scratch import claim, discard, release
 from dfeas.data.storage.shards import CRC
+from dfeas.data.writers.ledger import Ledger
 from dfeas.data.writers.shards import ShardWriter
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import Points, norms
 from dfeas.passes.block import Block
-from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
+from dfeas.passes.survey import NORM_RANGE, Summary, Survey, checksum, checksums
 
 
 def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) -> None:
@@ -101,20 +102,6 @@ ASIDE = "aside"
 """The folder where other processes write each file before it gets its name."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """What is known of some blocks that were written."""
-
-    summaries: dict[int, Summary] = field(default_factory=dict)
-    checksums: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # of points, labels and norms
-    entries: dict[int, int] = field(default_factory=dict)  # of sparse blocks
-
-    def add(self, other: Written) -> None:
-        """Count blocks that another process wrote."""
-        for ours, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
-            ours.update(theirs)
-
-
 class DatasetWriter:
     """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
 
@@ -138,7 +125,7 @@ class DatasetWriter:
         self._features, self._shard = features, shard
         self._aside: Path | None = None
         self.where = str(path)  # how messages call it
-        self.written = Written()
+        self.written = Ledger()
         self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
         self._arrays: dict[str, Any] = {}
         self._shards: dict[str, ShardWriter] = {}  # by the paths of the arrays
@@ -175,21 +162,19 @@ class DatasetWriter:
             array.resize((n, *array.shape[1:]))
 
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
-        """Survey and store one whole block."""
+        """Survey and store one whole block, or some dense ones that follow each other."""
         norm, summary = self._survey(index * self.block_rows, points, label)
         refuse_unusable(summary, self.where, self._features)
-        (of_points, of_label), of_norm = summary.checksums[0].tolist(), checksum(norm)
-        # to merge the checksums of all blocks one by one would take longer than to write them
-        self.written.summaries[index] = replace(summary, packed=b"")
-        self.written.checksums[index] = of_points, of_label, of_norm
-        self._store_points(index, points, of_points)
-        self._store(self._arrays["label"], index, label, of_label)
-        self._store(self._arrays["norm"], index, norm, of_norm)
+        sums = np.column_stack([summary.checksums, checksums(norm, self.block_rows)])
+        self.written.note(index, summary, sums)
+        self._store_points(index, points, sums[:, 0])
+        self._store_all(self._arrays["label"], index, label, sums[:, 1])
+        self._store_all(self._arrays["norm"], index, norm, sums[:, 2])
 
     def _survey(self, start: int, points: Points, label: NDArray[Any]) -> tuple[NDArray[np.float64], Summary]:
         """Norms (b,) of a block, and what is wrong with it."""
         norm = norms(points)
-        return norm, _SURVEY.scan(Block.of(start, points, label, norm))
+        return norm, _SURVEY.scan(replace(Block.of(start, points, label, norm), chunk_rows=self.block_rows))
 
     def for_worker(self) -> Self:
         """The same, to write some of the blocks in another process. It puts files in their places whole: one that was taken for
@@ -200,14 +185,27 @@ class DatasetWriter:
         other._aside = self.path / ASIDE
         other._aside.mkdir(exist_ok=True)
         other._shards = {name: each.beginning_in(other._aside) for name, each in self._shards.items()}
-        other.written = Written()
+        other.written = Ledger()
         return other
 
-    def _store_points(self, index: int, points: Any, crc: int) -> None:
-        self._store(self._arrays["X"], index, points, crc)
+    def _store_points(self, index: int, points: Any, sums: NDArray[np.uint32]) -> None:
+        self._store_all(self._arrays["X"], index, points, sums)
 
     def _rows(self, index: int) -> slice:
         return slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
+
+    def _store_all(self, array: Any, index: int, values: NDArray[Any], sums: NDArray[np.uint32]) -> None:
+        """Write chunks that follow each other: those of a shard at once."""
+        full = len(values) // self.block_rows
+        if full < 2 or array.path not in self._shards:
+            full = 0
+        else:
+            entries = np.ascontiguousarray(values[: full * self.block_rows]).view(np.uint8).reshape(full, -1)
+            trailers = sums[:full, None].astype("<u4").view(np.uint8)
+            self._shards[array.path].put_all(index, np.hstack([entries, trailers]))
+        for number in range(full, len(sums)):
+            rows = slice(number * self.block_rows, (number + 1) * self.block_rows)
+            self._store(array, index + number, values[rows], int(sums[number]))
 
     def _store(self, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
         """Write one chunk: its entries, fill values behind a short one, and the checksum, which is known of the entries."""
@@ -238,12 +236,11 @@ class DatasetWriter:
         if CODES in self._shards:
             self._shards.pop(CODES).finish()
         self._arrays["label"] = self._created("label", (self.n,), table(0).dtype, 0)
-        summaries, checksums = self.written.summaries, self.written.checksums
         for index in range(self.blocks):
             label = table(index)[np.asarray(codes[self._rows(index)])]
-            checksums[index] = checksums[index][0], checksum(label), checksums[index][2]
-            self._store(self._arrays["label"], index, label, checksums[index][1])
-            summaries[index] = replace(summaries[index], positive=int((label > 0).sum()))
+            crc = checksum(label)
+            self._store(self._arrays["label"], index, label, crc)
+            self.written.relabel(index, int((label > 0).sum()), crc)
         remove(self.path / CODES)
 
     def _counts(self, classes: int) -> tuple[int, ...]:
@@ -255,21 +252,21 @@ class DatasetWriter:
 
     def checksums(self) -> NDArray[np.uint32]:
         """crc32c (blocks, 3) of points, labels and norms of each block."""
-        return np.array([self.written.checksums[index] for index in range(self.blocks)], np.uint32)
+        return self.written.checksums(self.blocks)
 
     def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None, known: bool = False) -> Header:
         """Write checksums, header and marker. Raises CorruptDataError when a block was never written.
 
         Of ``known`` classes some may have no point.
         """
-        summaries, coded = self.written.summaries, len(classes) > 2
-        if len(summaries) != self.blocks:
-            raise CorruptDataError(f"{self.path}: {self.blocks - len(summaries)} blocks were never written")
+        missing, coded = self.written.missing(self.blocks), len(classes) > 2
+        if missing:
+            raise CorruptDataError(f"{self.path}: {missing} blocks were never written")
         more = self._finish_points()
         self.end_shards()
-        summary = reduce(_SURVEY.merge, (summaries[index] for index in range(self.blocks)), EMPTY)
+        facts = self.written.facts(self.blocks)
         if classes:
-            self._require_classes(classes, summary.positive, known)
+            self._require_classes(classes, facts["positive"], known)
         checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
         store_whole(self._group, "checksum", checksums)
@@ -280,11 +277,7 @@ class DatasetWriter:
             dtype=self.dtype.name,
             block_rows=self.block_rows,
             classes=classes,
-            positive=0 if coded else summary.positive,
-            zero=summary.zero,
-            first_zero=summary.first_zero,
-            norm_min=summary.norm_min,
-            norm_max=summary.norm_max,
+            **{**facts, "positive": 0 if coded else facts["positive"]},
             fingerprint=mark,
             generator=generator,
             counts=self._counts(len(classes)) if coded else (),

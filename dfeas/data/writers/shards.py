@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -65,8 +65,12 @@ def chunks_of_shard(asked: int | None, points: int, block: int) -> int:
 class Begun(Protocol):
     """A shard that is being written."""
 
-    def put(self, place: int, parts: Iterable[Any]) -> bool:
-        """Write a chunk; whether it was the last one."""
+    @property
+    def dense(self) -> bool:
+        """Whether chunks lie one right behind the other, by their places."""
+
+    def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
+        """Write a chunk, or some that follow each other where it is ``dense``; whether none is missing then."""
 
     def finish(self) -> None:
         """Write the index, and make it a shard. Chunks that were never written are absent."""
@@ -93,15 +97,29 @@ class ShardWriter:
 
     def put(self, index: int, *parts: Any) -> None:
         """Write a chunk, whose bytes are the parts one after the other."""
+        self._put(index, parts, 1)
+
+    def put_all(self, index: int, chunks: NDArray[np.uint8]) -> None:
+        """Write chunks (c, bytes) that follow each other from number ``index`` on."""
+        while len(chunks):
+            done = self._put(index, [chunks], len(chunks))
+            index, chunks = index + done, chunks[done:]
+
+    def _put(self, index: int, parts: Sequence[Any], count: int) -> int:
+        """Write a chunk in parts, or the first ones of an array of chunks, as many as can be written at once; how many."""
         shard, place = divmod(index, self._chunks)
         with self._lock:
             begun = self._begun.get(shard)
             if begun is None:
                 begun = self._begun[shard] = self._begin(shard)
-        if begun.put(place, parts):
+        if count > 1:
+            count = min(count, self._chunks - place) if begun.dense else 1
+            parts = [parts[0][:count].data]
+        if begun.put(place, parts, count):
             with self._lock:
                 del self._begun[shard]
             begun.finish()
+        return count
 
     def _begin(self, shard: int) -> Begun:
         where = self._folder / ".".join(("c", str(shard), *("0",) * (self._axes - 1)))
@@ -133,13 +151,17 @@ class _BegunFile:
         with naming(where):
             self._part.touch(exist_ok=False)
 
-    def put(self, place: int, parts: Iterable[Any]) -> bool:
+    @property
+    def dense(self) -> bool:
+        return self._apart == self._size
+
+    def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
         with naming(self._where), self._part.open("r+b") as file:
             file.seek(place * self._apart)
             for part in parts:
                 file.write(part)
         with self._lock:
-            self._written[place] = True
+            self._written[place : place + count] = True
             return bool(self._written.all())
 
     def finish(self) -> None:
@@ -157,6 +179,8 @@ class _BegunFile:
 class _BegunObject:
     """Chunks lie one behind the other, as they came."""
 
+    dense = False
+
     def __init__(self, where: ObjectPath, chunks: int) -> None:
         self._where = where
         with speaking(where):
@@ -165,7 +189,7 @@ class _BegunObject:
         self._end = 0
         self._lock = Lock()
 
-    def put(self, place: int, parts: Iterable[Any]) -> bool:
+    def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
         with self._lock:
             first = self._end
             with speaking(self._where):

@@ -167,7 +167,7 @@ class SparseWriter(DatasetWriter):
             raise BadInputError(f"{self.path}: indices of block {index} do not ascend within 0 .. {self.m - 1}")
         super().write(index, points, label)
 
-    def _store_points(self, index: int, points: Any, crc: int) -> None:
+    def _store_points(self, index: int, points: Any, sums: NDArray[np.uint32]) -> None:
         """Append all blocks whose turn has come."""
         with self._lock:
             self._waiting[index] = points
@@ -241,15 +241,15 @@ class SparsePieces(SparseWriter):
         for folder in (PIECES, "X/data", "X/indices", "X/indptr"):
             (self.path / folder).mkdir(parents=True)
 
-    def _store_points(self, index: int, points: csr_array, crc: int) -> None:
+    def _store_points(self, index: int, points: csr_array, sums: NDArray[np.uint32]) -> None:
         """A file of the block."""
-        self.written.entries[index] = len(points.indices)
+        self.written.stored(index, len(points.indices))
         arrays = zip((points.data, points.indices, points.indptr[:-1]), self._types, strict=True)
         put(self._file(index), *(np.ascontiguousarray(values, dtype).data for values, dtype in arrays), aside=self._aside)
 
     def join(self, pool: Pool) -> None:
         """Make the chunks of X, when all blocks are there."""
-        offsets = np.concatenate([[0], np.cumsum([self.written.entries[index] for index in range(self.blocks)])])
+        offsets = np.concatenate([[0], np.cumsum(self.written.entries(self.blocks))])
         self._offsets = offsets.tolist()
         total, step = self._offsets[-1], (self._chunks[0].shard or JOINED_CHUNKS) * self._chunks[0].chunk
         pieces = []

@@ -1,0 +1,193 @@
+"""Small chunks are read and scanned some together, and each keeps a checksum of its own: nothing that is stored or said of them
+changes with it.
+"""
+
+import pickle
+from pathlib import Path
+
+import crc32c
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dfeas
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.layout import LEAST_BLOCKS, chunks_together
+from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.shards import ShardReader
+from dfeas.data.writers.dataset import DatasetWriter
+from dfeas.data.writers.ledger import Ledger
+from dfeas.data.writers.shards import sealed
+from dfeas.engine.local import LocalEngine
+from dfeas.errors import CorruptDataError
+from dfeas.passes.block import Block
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.survey import Survey
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.core import check
+
+ROWS, N, M = 3, 1000, 5
+PER = 7
+"""Chunks of a shard."""
+
+
+def points(n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    label = np.resize([-1, 1, 1], n)
+    return (rng.uniform(-1, 1, (n, M)) + 3 * label[:, None]).astype(np.float32), label
+
+
+@pytest.fixture(params=["files", "shards"])
+def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    X, label = points()
+    shard = PER * (ROWS * M * 4 + 4) if request.param == "shards" else 0
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard)
+    return tmp_path / "data"
+
+
+def separator(data: Path) -> Certificate:
+    return Certificate("separator", open_source(Source(str(data))).fingerprint, y=np.full(M, M**-0.5))
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**7), st.integers(1, 10**9))
+def test_a_block_is_no_larger_than_usual_and_there_are_some(chunk_rows: int, usual: int, n: int) -> None:
+    together = chunks_together(chunk_rows, usual, n)
+    assert together & (together - 1) == 0
+    assert together == 1 or (together * chunk_rows <= usual and -(-n // (together * chunk_rows)) >= LEAST_BLOCKS)
+    twice = 2 * together
+    assert twice * chunk_rows > usual or -(-n // chunk_rows) < twice * LEAST_BLOCKS
+
+
+def test_a_survey_has_the_checksum_of_each_chunk(data: Path) -> None:
+    X, label = points()
+    dataset = open_source(Source(str(data)))
+    assert dataset.together > 1
+    found = LocalEngine(dataset, 2).run(Survey()).checksums
+    signs = label.astype(np.int8)
+    for chunk, sums in enumerate(found.tolist()):
+        rows = slice(chunk * ROWS, (chunk + 1) * ROWS)
+        assert sums == [crc32c.crc32c(X[rows].tobytes()), crc32c.crc32c(signs[rows].tobytes())]
+    assert len(found) == -(-N // ROWS) == len(dataset.expected)  # type: ignore[arg-type]
+
+
+def test_the_fingerprint_is_that_of_the_chunks(data: Path, tmp_path: Path) -> None:
+    dataset = open_source(Source(str(data)))
+    np.save(tmp_path / "label.npy", points()[1])
+    again = open_source(Source(str(data), labels=str(tmp_path / "label.npy")))
+    assert again.fingerprint == dataset.fingerprint
+    assert dfeas.info(data).blocks == -(-N // ROWS)
+
+
+def test_damage_is_told_by_the_number_of_the_chunk_also_by_the_checker(tmp_path: Path) -> None:
+    X, label = points()
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS)
+    certificate, file = separator(tmp_path / "data"), tmp_path / "data" / "X" / "c.101.0"
+    content = bytearray(file.read_bytes())
+    content[5] ^= 1
+    file.write_bytes(content)
+    dataset = open_source(Source(str(tmp_path / "data")))
+    with pytest.raises(CorruptDataError, match=r"chunk 101 of X is damaged"):
+        LocalEngine(dataset, 2).run(Survey())
+    with pytest.raises(CorruptDataError, match=r"chunk 101 of X is damaged"):
+        check(LocalEngine(open_source(Source(str(tmp_path / "data"))), 2), dataset, certificate)
+
+
+def test_a_change_between_two_passes_is_noticed(data: Path) -> None:
+    dataset = open_source(Source(str(data)))
+    engine, question = LocalEngine(dataset, 2), Softmin(np.ones((M, 1)), np.ones(1))
+    engine.run(question)
+    file = sorted((data / "X").glob("c.*"))[3]
+    content = bytearray(file.read_bytes())
+    content[1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(CorruptDataError, match="damaged"):
+        engine.run(question)
+
+
+def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path: Path) -> None:
+    X, label = points()
+    answers = set()
+    for name, shard in (("files", 0), ("shards", PER * (ROWS * M * 4 + 4))):
+        dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard)
+        for threads in (1, 3):
+            engine = LocalEngine(open_source(Source(str(tmp_path / name))), threads)
+            answer = engine.run(Softmin(np.eye(M)[:, :2] + 0.1, np.full(2, 0.3)))
+            answers.add(b"".join(part.tobytes() for part in (answer.low, answer.arg, answer.lse, answer.mean)))
+    assert len(answers) == 1
+
+
+def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path) -> None:
+    X, label = points()
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=PER * (ROWS * M * 4 + 4))
+    dataset = open_source(Source(str(tmp_path / "data")))
+    reader = dataset.points
+    assert isinstance(reader, ShardReader)
+    size = reader.size
+    for file in sorted((tmp_path / "data" / "X").glob("c.*"))[:4]:
+        chunks = [file.read_bytes()[place * size : (place + 1) * size] for place in range(PER)]
+        order = np.random.default_rng(0).permutation(PER)
+        table = np.empty((PER, 2), np.uint64)
+        table[order] = np.stack([np.arange(PER) * size, np.full(PER, size)], axis=1)
+        file.write_bytes(b"".join(chunks[place] for place in order) + sealed(table))
+    again = open_source(Source(str(tmp_path / "data")))
+    read = [block.points.copy() for block in again.read_blocks(range(again.blocks), Cost())]
+    assert (np.concatenate(read) == X).all()
+
+
+def test_views_keep_their_fingerprints(data: Path) -> None:
+    X, label = points()
+    mask = np.arange(N) % 10 != 3
+    np.save(data.parent / "mask.npy", mask)
+    seen = dfeas.solve(data, mask=data.parent / "mask.npy")
+    one = dfeas.ingest(X[mask], data.parent / "one", labels=label[mask], block_rows=ROWS)
+    assert seen.verdict == "feasible"
+    assert seen.fingerprint == one.fingerprint
+    assert dfeas.solve(data, scale="std", out=data.parent / "run").verdict == "feasible"
+    assert dfeas.verify_run(data.parent / "run").verdict == "feasible"
+
+
+def test_what_is_appended_is_rechecked_from_the_block_that_it_begins_in(data: Path) -> None:
+    X, label = points(N + 10)
+    before = dfeas.solve(data, out=data.parent / "run")
+    dfeas.append(data, X[N:], labels=label[N:])
+    one = dfeas.ingest(X, data.parent / "one", labels=label, block_rows=ROWS)
+    assert open_source(Source(str(data))).fingerprint == one.fingerprint
+    assert before.verdict == "feasible"
+    rechecked = dfeas.recheck(data.parent / "run", data).results.values()
+    assert [result.verdict for result in rechecked] == ["feasible"]
+
+
+@pytest.mark.parametrize("shard", [0, PER])
+def test_blocks_that_are_written_at_once_are_the_same_files(tmp_path: Path, shard: int) -> None:
+    X, label = points()
+    contents = []
+    for name, at_once in (("one", 1), ("some", 100)):
+        (tmp_path / name).mkdir()
+        writer = DatasetWriter(tmp_path / name, N, M, X.dtype, ROWS, shard=shard)
+        for first in range(0, writer.blocks, at_once):
+            rows = slice(first * ROWS, (first + at_once) * ROWS)
+            writer.write(first, X[rows], label[rows].astype(np.int8))
+        writer.finish(("-1", "1"))
+        files = (file for file in (tmp_path / name).rglob("*") if file.is_file())
+        contents.append({file.relative_to(tmp_path / name): file.read_bytes() for file in files})
+    assert contents[0] == contents[1]
+
+
+def test_a_ledger_travels_and_is_added_up() -> None:
+    X, label = points(12)
+    X[5] = 0
+    ledgers = [Ledger(), Ledger()]
+    for index in (3, 0, 2, 1):
+        rows = slice(index * 3, index * 3 + 3)
+        block = Block.of(rows.start, X[rows], label[rows], np.linalg.norm(X[rows].astype(float), axis=1))
+        ledgers[index % 2].note(index, Survey().scan(block), np.array([[index, 1, 2]], np.uint32))
+    whole = pickle.loads(pickle.dumps(ledgers[0]))
+    assert whole.missing(4) == 2
+    whole.add(pickle.loads(pickle.dumps(ledgers[1])))
+    assert whole.missing(4) == 0
+    assert whole.checksums(4)[:, 0].tolist() == [0, 1, 2, 3]
+    facts = whole.facts(4)
+    assert (facts["zero"], facts["first_zero"], facts["positive"]) == (1, (5,), int((label > 0).sum()))
+    assert facts["norm_max"] == np.linalg.norm(X.astype(float), axis=1).max()
