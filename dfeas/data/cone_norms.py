@@ -85,12 +85,13 @@ def _sigma_of_sparse(rows: csr_array, d: int) -> Floats:
     for owner, some in parts(rows, d):
         size = some.shape[0] // len(owner)
         for run, here in few_at_once(some, np.arange(some.shape[0]).reshape(-1, size), AT_ONCE):
-            narrow, found = Narrow.of(here, size), np.empty(len(owner[run]))
-            for width in np.unique(narrow.widths).tolist():
-                alike = np.flatnonzero(narrow.widths == width)
-                if size * width > AT_ONCE:  # it is the only one of these rows
-                    found[:] = _of_large(here)
-                else:
+            one = here.shape[0] == size
+            if one and size * np.count_nonzero(np.bincount(here.indices)) > AT_ONCE:
+                found = np.array([_of_large(here)])
+            else:
+                narrow, found = Narrow.of(here, size), np.empty(here.shape[0] // size)
+                for width in np.unique(narrow.widths).tolist():
+                    alike = np.flatnonzero(narrow.widths == width)
                     found[alike] = _sigma(narrow.dense(alike, width))
             np.maximum.at(sigma, owner[run], found)
     return sigma

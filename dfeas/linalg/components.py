@@ -17,6 +17,9 @@ from dfeas.linalg.points import Indices
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+ROOMY = 4
+"""Features of all matrices, for each entry, up to which each has a place; of more those that are there are sorted out."""
+
 
 def connected(left: Indices, right: Indices, count: int) -> Indices:
     """The least node (count,) that each node is connected with, in a graph with edges (e,)."""
@@ -40,8 +43,12 @@ def parts(rows: csr_array, dimension: int) -> Iterator[tuple[Indices, csr_array]
     """
     count, m = rows.shape
     row = row_numbers(rows)
-    own, feature = np.unique(row // dimension * m + rows.indices, return_inverse=True)  # features of a matrix are its own
-    least = connected(row, count + feature.reshape(-1), count + len(own))[:count]
+    feature = row // dimension * m + rows.indices  # those of a matrix are its own
+    nodes = count // dimension * m
+    if nodes > ROOMY * len(feature):
+        own, places = np.unique(feature, return_inverse=True)
+        feature, nodes = places.reshape(-1), len(own)
+    least = connected(row, count + feature, count + nodes)[:count]
     filled = np.flatnonzero(np.diff(rows.indptr))
     filled = filled[np.argsort(least[filled], kind="stable")]
     first, many = np.unique(least[filled], return_counts=True)

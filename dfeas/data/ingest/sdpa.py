@@ -37,9 +37,13 @@ SDPA = (".dat-s", ".dat-s.gz")
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
 _SEPARATORS = bytes.maketrans(b"\t\r,(){}", b"       ")
+_PLACES = ("matrix", "block", "i", "j")
 _COMMENTS = ('"', "*")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _HEADING = re.compile(r"\s*\+?([0-9]{1,300})(?![0-9])")
+
+PARSED = 1 << 20
+"""Bytes of text that are parsed at a time: more are no longer in cache when they are converted."""
 
 MOST_ROWS = 1 << 27
 """Rows of all blocks, each of which has its place in memory: 1 GiB of row ends."""
@@ -137,7 +141,8 @@ def apart(layout: Layout, entries: Entries) -> tuple[Layout, Entries]:
     Rows of a block that have an entry off the diagonal in common, in any matrix, are connected. Those that are alone make a
     diagonal block behind the others. Zeros are left out.
     """
-    entries = entries.take(np.flatnonzero(entries.value))
+    if not entries.value.all():
+        entries = entries.take(np.flatnonzero(entries.value))
     sizes = np.array(layout.sizes, np.int64)
     nodes = np.maximum(sizes, 1)  # a diagonal block stays as it is, and is one
     end = np.cumsum(nodes)
@@ -218,27 +223,41 @@ def _at_once(text: bytes, layout: Layout) -> Entries | None:
     """All entries, or None where one of them is in doubt, and without pyarrow."""
     if pyarrow is None or not text:
         return None
-    plain = text.translate(_SEPARATORS)
-    for double, single in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
-        while double in plain:
-            plain = plain.replace(double, single)
-    whole = {name: pyarrow.int32() for name in ("matrix", "block", "i", "j")}
+    # where single spaces are between the words, as in most files, there is nothing to replace
+    table = None if b"\r" in text else _table(text)
+    if table is None:
+        plain = text.translate(_SEPARATORS)
+        for double, single in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
+            while double in plain:
+                plain = plain.replace(double, single)
+        table = _table(plain.lstrip(b" "))
+    return None if table is None or not len(table) else _entries(table, layout)
+
+
+def _table(text: bytes) -> Any:
+    """Columns of lines of five words with single spaces between them; None for other lines."""
+    whole = {name: pyarrow.int32() for name in _PLACES}
     try:
-        table = pyarrow.csv.read_csv(
-            pyarrow.BufferReader(plain.lstrip(b" ")),
-            pyarrow.csv.ReadOptions(use_threads=False, block_size=len(plain) + 1, column_names=[*whole, "value"]),
+        return pyarrow.csv.read_csv(
+            pyarrow.BufferReader(text),
+            pyarrow.csv.ReadOptions(use_threads=False, block_size=PARSED, column_names=[*whole, "value"]),
             pyarrow.csv.ParseOptions(delimiter=" ", quote_char=False, escape_char=False),
             pyarrow.csv.ConvertOptions(column_types={**whole, "value": pyarrow.float64()}, null_values=[]),
         )
     except pyarrow.ArrowInvalid:
         return None
-    matrix, block, i, j = (table.column(name).to_numpy().astype(np.int64) for name in whole)
-    size = np.array(layout.sizes)[np.clip(block, 1, len(layout.sizes)) - 1]
-    inside = (matrix >= 0) & (matrix <= layout.m) & (block >= 1) & (block <= len(layout.sizes))
-    inside &= (np.minimum(i, j) >= 1) & (np.maximum(i, j) <= np.abs(size)) & ((size > 0) | (i == j))
-    if not inside.all():
+
+
+def _entries(table: Any, layout: Layout) -> Entries | None:
+    """Those of a table, or None where one is outside of what was declared, or given twice."""
+    matrix, block, i, j = (table.column(name).to_numpy().astype(np.int64) for name in _PLACES)
+    low, high, block = np.minimum(i, j) - 1, np.maximum(i, j) - 1, block - 1
+    if min(each.min() for each in (matrix, block, low)) < 0 or matrix.max() > layout.m or block.max() >= len(layout.sizes):
         return None
-    entries = Entries(matrix, block - 1, np.minimum(i, j) - 1, np.maximum(i, j) - 1, table.column("value").to_numpy())
+    size = np.array(layout.sizes)[block]
+    if (high >= np.abs(size)).any() or ((size < 0) & (low != high)).any():
+        return None
+    entries = Entries(matrix, block, low, high, table.column("value").to_numpy())
     key = matrix * layout.total + layout.rows(entries)
     if not (key[1:] > key[:-1]).all():  # as most files have them
         key = np.sort(key)
