@@ -4,8 +4,8 @@ Of an entry of the orthant it is the length of its row, so that the orthant is a
 with rows a_0 and A_1 it is |a_0| + sigma(A_1), the largest singular value, and of a semidefinite one sigma of its rows: extreme
 points (1, u) and vv' have |u| = |vv'| = 1.
 
-Sparse rows of many small cones are looked at as arrays of the features that each cone has; those of a large one stay as they
-are. Either way the norm of a cone depends on its rows alone.
+Sparse rows are looked at in parts that have no feature in common, small ones as arrays of their features, a large one as it is.
+Either way the norm of a cone depends on its rows alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones import Group, groups_of
-from dfeas.linalg.csr import picked, rows_of, with_data
+from dfeas.data.cones import Group, groups_of, length
+from dfeas.linalg.components import parts
+from dfeas.linalg.csr import picked, with_data
 from dfeas.linalg.lanczos import largest_singular
 from dfeas.linalg.narrow import Narrow, few_at_once
 from dfeas.linalg.points import Floats, Points, is_dense, norms
@@ -61,6 +62,8 @@ def _sigma(X: Floats) -> Floats:
         usable = (size > 0) & np.isfinite(1 / np.where(size > 0, size, 1.0))
     scale = np.where(usable, size, 1.0)[:, None, None]
     X = X / scale  # squares neither overflow nor underflow
+    if min(X.shape[1:]) == 1:
+        return np.asarray(length(X.reshape(len(X), -1)) * scale[:, 0, 0])
     across = np.swapaxes(X, 1, 2)
     gram = X @ across if X.shape[1] <= X.shape[2] else across @ X
     largest = np.linalg.eigvalsh(gram)[:, -1]
@@ -69,23 +72,35 @@ def _sigma(X: Floats) -> Floats:
 
 def _of_sparse(points: csr_array, group: Group) -> Floats:
     """Norms (c,) of cones of several rows."""
-    norm, d = np.zeros(len(group.starts)), group.dimension
-    for some, rows in few_at_once(points, group.rows(), AT_ONCE):
-        narrow = Narrow.of(rows, d)
-        for width in np.unique(narrow.widths).tolist():
-            alike = np.flatnonzero(narrow.widths == width)
-            if d * width > AT_ONCE:  # it is the only one of these rows
-                norm[some.start] = _of_large(group.kind, rows)
+    rows = group.rows()
+    if group.kind == "s":
+        return _sigma_of_sparse(picked(points, rows.reshape(-1)), group.dimension)
+    first, others = picked(points, rows[:, 0]), picked(points, rows[:, 1:].reshape(-1))
+    return norms(first) + _sigma_of_sparse(others, group.dimension - 1)
+
+
+def _sigma_of_sparse(rows: csr_array, d: int) -> Floats:
+    """Largest singular values (c,) of matrices (d, m) below each other: those of their parts."""
+    sigma = np.zeros(rows.shape[0] // d)
+    for owner, some in parts(rows, d):
+        size = some.shape[0] // len(owner)
+        for run, here in few_at_once(some, np.arange(some.shape[0]).reshape(-1, size), AT_ONCE):
+            one = here.shape[0] == size
+            if one and size * np.count_nonzero(np.bincount(here.indices)) > AT_ONCE:
+                found = np.array([_of_large(here)])
             else:
-                norm[some.start + alike] = norms_of(group.kind, narrow.dense(alike, width))
-    return norm
+                narrow, found = Narrow.of(here, size), np.empty(here.shape[0] // size)
+                for width in np.unique(narrow.widths).tolist():
+                    alike = np.flatnonzero(narrow.widths == width)
+                    found[alike] = _sigma(narrow.dense(alike, width))
+            np.maximum.at(sigma, owner[run], found)
+    return sigma
 
 
-def _of_large(kind: str, rows: csr_array) -> float:
-    """Norm of one cone with rows (d, m)."""
+def _of_large(rows: csr_array) -> float:
+    """The largest singular value of one matrix (d, m)."""
     scale = float(np.abs(rows.data).max(initial=0.0))
     if scale == 0 or not np.isfinite(1 / scale):
         scale = 1.0
-    filled = picked(rows, np.flatnonzero(np.diff(rows.indptr) > 0)) if kind == "s" else rows_of(rows, slice(1, None))
-    sigma = largest_singular(with_data(filled, filled.data.astype(np.float64) / scale)) * scale
-    return sigma if kind == "s" else float(norms(rows_of(rows, slice(0, 1)))[0]) + sigma
+    filled = picked(rows, np.flatnonzero(np.diff(rows.indptr) > 0))
+    return largest_singular(with_data(filled, filled.data.astype(np.float64) / scale)) * scale

@@ -231,6 +231,9 @@ def shortest(entries: Floats) -> Floats:
 
 def largest_singular(X: Floats) -> tuple[Floats, Floats]:
     """Bounds (c,) from below and above of the largest singular values of matrices (c, d, m)."""
+    if min(X.shape[1:]) == 1:
+        flat = X.reshape(len(X), -1)
+        return shortest(flat), longest(flat)
     # by powers of two, so that squares neither overflow nor underflow
     power = np.frexp(np.abs(X).max(axis=(1, 2), initial=0.0))[1]
     X = np.ldexp(X, -power[:, None, None])

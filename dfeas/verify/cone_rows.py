@@ -9,6 +9,7 @@ those of others are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,8 @@ SMALL = 1 << 18
 """Entries of a cone, as an array of its features, up to which it is one."""
 GRAM = 1000
 """Order of X'X, or XX', up to which it is an array."""
+ROUNDS = 50
+"""Of looking for parts; rows that are connected by longer ways are looked at together."""
 STEPS = 100
 """Of the power method: its vectors say where to look, and are not believed."""
 NEAR = 1e-6
@@ -161,19 +164,15 @@ class Stored(ConeRows):
         return np.asarray(np.sqrt(squares) * scale * (1 + gamma(len(cone) + 8)) * UP)
 
     def norms(self, some: Rows) -> tuple[Floats, Floats]:
-        d, below, above = self.dimension, np.zeros(len(some)), np.zeros(len(some))
-        rows = self.rows[(some[:, None] * d + np.arange(d)).reshape(-1)]
-        if self.kind == "l":
-            above = Stored("l", 1, some, rows).frobenius()
-            return above * (1 - 3 * gamma(len(rows.data) + 8)), above
-        widths, dense = narrow(rows, d)
-        for width in np.unique(widths).tolist():
-            alike = np.flatnonzero(widths == width)
-            if d * width <= SMALL:
-                below[alike], above[alike] = norms_proved(self.kind, dense(alike, width))
-                continue
-            for i in alike.tolist():
-                below[i], above[i] = norm_of_large(self.kind, rows[i * d : (i + 1) * d])
+        d = self.dimension
+        places = some[:, None] * d + np.arange(d)
+        if self.kind == "s":
+            return singular_values_proved(self.rows[places.reshape(-1)], d)
+        above = Stored("l", 1, some, self.rows[places[:, 0]]).frobenius()
+        below = above * (1 - 3 * gamma(len(self.rows.data) + 8))
+        if self.kind == "q":
+            low, high = singular_values_proved(self.rows[places[:, 1:].reshape(-1)], d - 1)
+            below, above = (below + low) * (1 - 2 * U), (above + high) * UP
         return below, above
 
     def sums(self, factor: Floats) -> tuple[Floats, Floats]:
@@ -216,13 +215,47 @@ def narrow(rows: Any, d: int) -> tuple[Rows, Any]:
     return 2 ** np.ceil(np.log2(np.maximum(1, np.diff(first)))).astype(np.int64), dense
 
 
-def norm_of_large(kind: str, rows: Any) -> tuple[float, float]:
-    """Bounds from below and above of the norm of one cone with rows (d, m) of a CSR matrix."""
-    if kind == "s":
-        return sigma_of_large(rows)
-    low, high = sigma_of_large(rows[1:])
-    first = Stored("l", 1, np.zeros(1, np.int64), rows[:1]).norms(np.zeros(1, np.int64))
-    return (float(first[0][0]) + low) * (1 - 2 * U), (float(first[1][0]) + high) * UP
+def singular_values_proved(rows: Any, d: int) -> tuple[Floats, Floats]:
+    """Bounds (c,) from below and above of the largest singular values of matrices (d, m) below each other, of a CSR matrix."""
+    below, above = np.zeros(rows.shape[0] // d), np.zeros(rows.shape[0] // d)
+    for owner, part in apart(rows, d):
+        size = part.shape[0] // len(owner)
+        widths, dense = narrow(part, size)
+        for width in np.unique(widths).tolist():
+            alike = np.flatnonzero(widths == width)
+            if size * width <= SMALL:
+                low, high = largest_singular(dense(alike, width))
+            else:
+                each = [sigma_of_large(part[i * size : (i + 1) * size]) for i in alike.tolist()]
+                low, high = np.array(each).T
+            np.maximum.at(below, owner[alike], low)
+            np.maximum.at(above, owner[alike], high)
+    return below, above
+
+
+def apart(rows: Any, d: int) -> Iterator[tuple[Rows, Any]]:
+    """Rows of matrices (d, m) in parts, those of as many rows at a time, with the matrix (p,) that each part is of.
+
+    No feature of a matrix is in two of its parts, so XX' has no entry but in one, and its largest eigenvalue is that of a part.
+    """
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    feature = np.unique(row // d * rows.shape[1] + rows.indices, return_inverse=True)[1].reshape(-1)
+    part = np.arange(rows.shape[0])  # the first row of the part that each row is in
+    for _ in range(ROUNDS):
+        least = np.full(len(feature), len(part))
+        np.minimum.at(least, feature, part[row])
+        before = part.copy()
+        np.minimum.at(part, row, least[feature])
+        if np.array_equal(part, before):  # all rows of a feature are in one part
+            break
+    else:
+        part = part // d * d  # as if all rows of a matrix had one
+    order = np.argsort(part, kind="stable")
+    order = order[np.diff(rows.indptr)[order] > 0]
+    first, begin, many = np.unique(part[order], return_index=True, return_counts=True)
+    for size in np.unique(many).tolist():
+        alike = np.flatnonzero(many == size)
+        yield first[alike] // d, rows[order[(begin[alike, None] + np.arange(size)).reshape(-1)]]
 
 
 def sigma_of_large(rows: Any) -> tuple[float, float]:

@@ -45,14 +45,47 @@ def test_plain_entries_are_read_at_once() -> None:
     np.testing.assert_array_equal(found.i, [0, 0, 1, 2])
 
 
+def blocks_of(entries: sdpa.Entries, sizes: list[int], y: np.ndarray) -> list[np.ndarray]:
+    """The matrices of all blocks at y."""
+    found = [np.zeros((abs(size), abs(size))) for size in sizes]
+    for matrix, block, i, j, value in zip(*vars(entries).values(), strict=True):
+        found[block][[i, j], [j, i]] = found[block][i, j] + y[matrix] * value
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.sampled_from([-3, -1, 1, 2, 5, 9]), min_size=1, max_size=4), st.floats(0.0, 0.4))
+def test_blocks_fall_apart_into_those_that_all_matrices_have(seed: int, sizes: list[int], share: float) -> None:
+    rng, found = np.random.default_rng(seed), []
+    for block, size in enumerate(sizes):
+        for matrix in range(4):
+            full = np.eye(abs(size)) if size < 0 else np.triu(rng.random((size, size)) < share)
+            found += [(matrix, block, i, j, float(rng.integers(-1, 3))) for i, j in np.argwhere(full)]
+    columns = np.array(found).T.reshape(5, -1)
+    entries = sdpa.Entries(*columns[:4].astype(np.int64), columns[4])
+    layout, others = sdpa.apart(sdpa.Layout(3, sizes), entries)
+    assert sum(map(abs, layout.sizes)) == sum(map(abs, sizes))
+    assert 1 not in layout.sizes
+    y = rng.standard_normal(4)
+    values = [np.sort(np.concatenate([np.linalg.eigvalsh(each) for each in blocks])) for blocks in
+              (blocks_of(entries, sizes, y), blocks_of(others, layout.sizes, y))]  # fmt: skip
+    np.testing.assert_allclose(values[0], values[1], atol=1e-12)
+    for block, size in enumerate(layout.sizes):  # and none of them falls apart further
+        if size > 0:
+            joined = np.eye(size)
+            own = (others.block == block) & (others.i != others.j)
+            joined[others.i[own], others.j[own]] = joined[others.j[own], others.i[own]] = 1
+            assert (np.linalg.matrix_power(joined, size) > 0).all()
+
+
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_a_file_is_read_with_its_head(ends: str, tmp_path: Path) -> None:
     body = "0 1 1 1 -1.5\n1 1 2 1 2.0\n2 2 2 2 1e-3\n3 1 3 3 4\n"
     (tmp_path / "a.dat-s").write_text((HEAD + body).replace("\n", ends), newline="")
     X, cone = sdpa.read_sdpa(tmp_path / "a.dat-s")
-    assert cone == {"l": 3, "s": [3]}
-    expected = np.zeros((9, 4))
-    expected[3 + 0, 3], expected[3 + 1, 0], expected[1, 1], expected[3 + 5, 2], expected[2, 3] = 1.5, 2 * np.sqrt(2), 1e-3, 4, 1
+    assert cone == {"l": 4, "s": [2]}  # the third row of the matrices is alone
+    expected = np.zeros((7, 4))
+    expected[4 + 0, 3], expected[4 + 1, 0], expected[2, 1], expected[0, 2], expected[3, 3] = 1.5, 2 * np.sqrt(2), 1e-3, 4, 1
     np.testing.assert_array_equal(X.toarray(), expected)
 
 
@@ -72,7 +105,8 @@ def test_a_file_is_read_with_its_head(ends: str, tmp_path: Path) -> None:
         ("3\n1\n2\n1.0 2.0\n1 1 1 1 1\n2 1 1 1 1\n", "line 5: the cost has 2 numbers .* 7 with it, expected 3"),
         ("2\n2\n2\n-2\n1 1\n1 1 1 1 1\n", "line 3: expected the sizes of 2 blocks"),
         ("2\n0\n\n1 1\n1 1 1 1 1\n", "line 4: expected the sizes of 1 blocks"),
-        ("1\n1\n2000000000\n1\n1 1 1 1 1\n", "line 3: a matrix of order 2e"),
+        ("1\n1\n2000000000\n1\n1 1 1 1 1\n", "line 3: blocks of 2e.18 rows"),
+        ("1\n1\n3000\n1\n" + "".join(f"1 1 {i} {i + 1} 1\n" for i in range(1, 3000)), "a matrix of order 3000; at most 2000"),
         ("1\n1\n-20000000000000\n1\n1 1 1 1 1\n", "line 3: blocks of 2e.13 rows"),
         (f"1\n1\n-{'9' * 300}\n1\n1 1 1 1 1\n", "line 3: blocks of 1e.300 rows"),
         (f"1\n1\n-{'9' * 5000}\n1\n1 1 1 1 1\n", "line 3: .* is no whole number"),
@@ -82,7 +116,7 @@ def test_a_file_is_read_with_its_head(ends: str, tmp_path: Path) -> None:
 def test_what_is_no_such_file_is_refused_with_its_line(text: str, said: str | None, tmp_path: Path) -> None:
     (tmp_path / "a.dat-s").write_text(text)
     if said is None:
-        assert sdpa.read_sdpa(tmp_path / "a.dat-s")[0].shape == (8, 3)
+        assert sdpa.read_sdpa(tmp_path / "a.dat-s")[0].shape == (5, 3)  # all rows of the matrices are alone
         return
     with pytest.raises(dfeas.BadInputError, match=said):
         sdpa.read_sdpa(tmp_path / "a.dat-s")

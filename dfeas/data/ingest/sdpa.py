@@ -1,7 +1,9 @@
 """SDPA's sparse format (.dat-s): matrices F_0 .. F_m of diagonal and semidefinite blocks, and a cost, which is left out.
 
 The question is whether some x has  x_1 F_1 + .. + x_m F_m - F_0  positive definite. It is asked of y = (x, t) with - t F_0 and
-t > 0, an entry of the orthant, last of them; where F_0 is zero, of x alone. A diagonal block is entries of the orthant.
+t > 0, an entry of the orthant, last of them; where F_0 is zero, of x alone. A diagonal block is entries of the orthant, and so
+are rows of a block that have no entry off the diagonal in any matrix. Where the matrices of a block fall into the same diagonal
+blocks, after a permutation, each of these is a cone of its own.
 
 ``_by_lines`` says what the format of entries is. ``_at_once`` reads them by columns of numbers, and gives up at any doubt: it
 never accepts what the other one refuses, nor reads another value.
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import MOST_ORDER, rows_of
 from dfeas.errors import BadInputError
+from dfeas.linalg.components import connected
 
 try:
     import pyarrow
@@ -34,9 +37,13 @@ SDPA = (".dat-s", ".dat-s.gz")
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
 _SEPARATORS = bytes.maketrans(b"\t\r,(){}", b"       ")
+_PLACES = ("matrix", "block", "i", "j")
 _COMMENTS = ('"', "*")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _HEADING = re.compile(r"\s*\+?([0-9]{1,300})(?![0-9])")
+
+PARSED = 1 << 20
+"""Bytes of text that are parsed at a time: more are no longer in cache when they are converted."""
 
 MOST_ROWS = 1 << 27
 """Rows of all blocks, each of which has its place in memory: 1 GiB of row ends."""
@@ -53,6 +60,10 @@ class Entries:
     i: Numbers
     j: Numbers
     value: NDArray[np.float64]
+
+    def take(self, some: Numbers) -> Entries:
+        """Some of them."""
+        return Entries(self.matrix[some], self.block[some], self.i[some], self.j[some], self.value[some])
 
 
 @dataclass(frozen=True)
@@ -118,7 +129,39 @@ def read_sdpa(path: Path) -> tuple[Any, dict[str, Any]]:
         entries = _at_once(text[at:], layout) or _by_lines(path, text[at:].decode("ascii"), number, layout)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise BadInputError(f"{path}: cannot be read as text: {error}") from None
+    layout, entries = apart(layout, entries)
+    if max(layout.sizes) > MOST_ORDER:
+        raise BadInputError(f"{path}: a matrix of order {max(layout.sizes)}; at most {MOST_ORDER} is supported")
     return layout.product(entries)
+
+
+def apart(layout: Layout, entries: Entries) -> tuple[Layout, Entries]:
+    """The same with the diagonal blocks that the matrices of a block have alike, after a permutation, as blocks of their own.
+
+    Rows of a block that have an entry off the diagonal in common, in any matrix, are connected. Those that are alone make a
+    diagonal block behind the others. Zeros are left out.
+    """
+    if not entries.value.all():
+        entries = entries.take(np.flatnonzero(entries.value))
+    sizes = np.array(layout.sizes, np.int64)
+    nodes = np.maximum(sizes, 1)  # a diagonal block stays as it is, and is one
+    end = np.cumsum(nodes)
+    first, whole = end - nodes, sizes[entries.block] < 0
+    i, j = (first[entries.block] + np.where(whole, 0, each) for each in (entries.i, entries.j))
+    off = i != j
+    least = connected(i[off], j[off], int(end[-1]))
+    alone = np.bincount(least, minlength=len(least))[least] == 1
+    mark = np.where(alone, 2 * np.repeat(end, nodes) - 1, 2 * least)
+    marks, inverse, counts = np.unique(mark, return_inverse=True, return_counts=True)
+    block = inverse.reshape(-1)
+    own = np.where(marks % 2, -counts, counts)
+    own[block[first[sizes < 0]]] = sizes[sizes < 0]
+    if np.array_equal(own, sizes):
+        return layout, entries
+    place = np.empty(len(mark), np.int64)
+    place[np.argsort(mark, kind="stable")] = np.arange(len(mark)) - np.repeat(np.cumsum(counts) - counts, counts)
+    low, high = (np.where(whole, old, place[new]) for old, new in ((entries.i, i), (entries.j, j)))
+    return Layout(layout.m, own.tolist()), Entries(entries.matrix, block[i], low, high, entries.value)
 
 
 def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
@@ -152,8 +195,6 @@ def _sizes(path: Path, number: int, line: str, m: int, blocks: int) -> list[int]
     if len(sizes) != blocks or not sizes or 0 in sizes or m < 1:
         words = f"expected the sizes of {max(1, blocks)} blocks, none of them 0, and m of at least 1"
         raise BadInputError(f"{path}: line {number}: {words}")
-    if max(sizes) > MOST_ORDER:
-        raise BadInputError(f"{path}: line {number}: a matrix of order {max(sizes):.6g}; at most {MOST_ORDER} is supported")
     rows = sum(-size if size < 0 else rows_of("s", size) for size in sizes)
     if rows > MOST_ROWS:
         raise BadInputError(f"{path}: line {number}: blocks of {rows:.6g} rows together; at most {MOST_ROWS} are read")
@@ -182,27 +223,41 @@ def _at_once(text: bytes, layout: Layout) -> Entries | None:
     """All entries, or None where one of them is in doubt, and without pyarrow."""
     if pyarrow is None or not text:
         return None
-    plain = text.translate(_SEPARATORS)
-    for double, single in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
-        while double in plain:
-            plain = plain.replace(double, single)
-    whole = {name: pyarrow.int32() for name in ("matrix", "block", "i", "j")}
+    # where single spaces are between the words, as in most files, there is nothing to replace
+    table = None if b"\r" in text else _table(text)
+    if table is None:
+        plain = text.translate(_SEPARATORS)
+        for double, single in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
+            while double in plain:
+                plain = plain.replace(double, single)
+        table = _table(plain.lstrip(b" "))
+    return None if table is None or not len(table) else _entries(table, layout)
+
+
+def _table(text: bytes) -> Any:
+    """Columns of lines of five words with single spaces between them; None for other lines."""
+    whole = {name: pyarrow.int32() for name in _PLACES}
     try:
-        table = pyarrow.csv.read_csv(
-            pyarrow.BufferReader(plain.lstrip(b" ")),
-            pyarrow.csv.ReadOptions(use_threads=False, block_size=len(plain) + 1, column_names=[*whole, "value"]),
+        return pyarrow.csv.read_csv(
+            pyarrow.BufferReader(text),
+            pyarrow.csv.ReadOptions(use_threads=False, block_size=PARSED, column_names=[*whole, "value"]),
             pyarrow.csv.ParseOptions(delimiter=" ", quote_char=False, escape_char=False),
             pyarrow.csv.ConvertOptions(column_types={**whole, "value": pyarrow.float64()}, null_values=[]),
         )
     except pyarrow.ArrowInvalid:
         return None
-    matrix, block, i, j = (table.column(name).to_numpy().astype(np.int64) for name in whole)
-    size = np.array(layout.sizes)[np.clip(block, 1, len(layout.sizes)) - 1]
-    inside = (matrix >= 0) & (matrix <= layout.m) & (block >= 1) & (block <= len(layout.sizes))
-    inside &= (np.minimum(i, j) >= 1) & (np.maximum(i, j) <= np.abs(size)) & ((size > 0) | (i == j))
-    if not inside.all():
+
+
+def _entries(table: Any, layout: Layout) -> Entries | None:
+    """Those of a table, or None where one is outside of what was declared, or given twice."""
+    matrix, block, i, j = (table.column(name).to_numpy().astype(np.int64) for name in _PLACES)
+    low, high, block = np.minimum(i, j) - 1, np.maximum(i, j) - 1, block - 1
+    if min(each.min() for each in (matrix, block, low)) < 0 or matrix.max() > layout.m or block.max() >= len(layout.sizes):
         return None
-    entries = Entries(matrix, block - 1, np.minimum(i, j) - 1, np.maximum(i, j) - 1, table.column("value").to_numpy())
+    size = np.array(layout.sizes)[block]
+    if (high >= np.abs(size)).any() or ((size < 0) & (low != high)).any():
+        return None
+    entries = Entries(matrix, block, low, high, table.column("value").to_numpy())
     key = matrix * layout.total + layout.rows(entries)
     if not (key[1:] > key[:-1]).all():  # as most files have them
         key = np.sort(key)

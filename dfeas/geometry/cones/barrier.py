@@ -42,7 +42,7 @@ STEPS = 100
 CLOSED = 1e-14
 """<x, s> over |y|^2 below which it is rounding."""
 SETTLED = 1e-9
-"""|Ax| below which the cones have no separator, as far as float64 tells."""
+"""|Ax| below which the cones have no separator, as far as float64 tells; for a smaller eps a smaller one is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ Elements = list[Floats]
 """Of the cones of each part (c, d)."""
 
 
-def widest(kept: Kept, share: float) -> Widest:
-    """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at rounding level.
+def widest(kept: Kept, share: float, settled: float = SETTLED) -> Widest:
+    """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at most ``settled``.
 
     The best of the iterates, where float64 does not reach that.
     """
@@ -103,7 +103,7 @@ def widest(kept: Kept, share: float) -> Widest:
     for _ in range(STEPS):
         image = _pulled(parts, x)  # (Ax, -<e, x>)
         best = _better(best, parts, z, x, image)
-        if (best.low > 0 and best.low >= share * best.upper) or best.upper <= SETTLED:
+        if (best.low > 0 and best.low >= share * best.upper) or best.upper <= settled:
             break
         step = _step(parts, z, x, image, rank)
         if step is None:

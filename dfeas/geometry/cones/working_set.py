@@ -23,7 +23,7 @@ from dfeas.geometry.cones.curvature import DENSE_BYTES, MOST_PAIRED
 from dfeas.geometry.cones.softmin import factors, fast_scores
 from dfeas.linalg.points import Floats, Indices, dense, is_dense, picked, times_rows
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
-from dfeas.methods.working_set import WorkingSet, WorkingSetState
+from dfeas.methods.working_set import SLACK, WorkingSet, WorkingSetState
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Partial, Question, together
 from dfeas.passes.softmin import Softmin
@@ -210,6 +210,11 @@ class ConeWorkingSetState(WorkingSetState):
         """Of the best margin on W that y must have."""
         return SHARE if self.facts.tolerance is None else 1 - self.facts.tolerance / 2
 
+    @property
+    def settled(self) -> float:
+        """|Ax| on W that needs no smaller one."""
+        return min(SETTLED, (1 - SLACK) * self.facts.eps)
+
 
 @dataclass(frozen=True, slots=True)
 class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
@@ -252,16 +257,19 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
     def solved(self, state: ConeWorkingSetState) -> ConeWorkingSetState:
         kept = state.columns
         assert kept is not None
-        solution = widest(kept, state.share)
+        solution = widest(kept, state.share, state.settled)
         if solution.upper < state.bracket.upper:
             best = Sparse(kept.index, solution.x)
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
+        stalled = "" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}"
+        if stalled and solution.upper > state.settled:
+            stalled += ", which float64 brings no lower; ask for a larger --eps"
         return replace(
             state,
             y=solution.y,
             low=solution.low,
-            separated=solution.low > 0 and solution.upper > SETTLED,
-            stalled="" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}",
+            separated=solution.low > 0 and solution.upper > state.settled,
+            stalled=stalled,
             steps=state.steps + 1,
         )
 

@@ -512,4 +512,19 @@ def test_an_x_on_the_boundary_alone_proves_a_bound() -> None:
     result = dfeas.solve(dataset, eps=1e-4)
     assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
     assert 0 < result.margin_upper <= 1e-4
-    assert dfeas.solve(dataset, eps=1e-12, max_passes=20).verdict == "undecided"
+
+
+WEAK = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, np.sqrt(2.0)], [0.0, 0.0]])
+"""Rows of y_1 > 0 and a matrix with the diagonal y_0, 0 and y_1 beside it: x comes as near to Ax = 0 as one likes."""
+
+
+@pytest.mark.parametrize("eps", [1e-6, 1e-10, 1e-12])
+def test_a_smaller_eps_is_tried_as_far_as_float64_goes(eps: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    cones = dfeas.from_scs(WEAK, {"l": 1, "s": [2]})
+    result = dfeas.solve(cones, eps=eps)
+    assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
+    assert result.margin_upper <= eps
+    monkeypatch.setattr("dfeas.geometry.cones.barrier.STEPS", 3)
+    result = dfeas.solve(cones, eps=eps)
+    assert (result.verdict, result.stopped) == ("undecided", "stalled")
+    assert result.message.endswith("which float64 brings no lower; ask for a larger --eps")

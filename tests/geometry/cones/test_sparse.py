@@ -27,6 +27,7 @@ from dfeas.geometry.cones.scaling import scaling
 from dfeas.geometry.cones.space import ConeEngine
 from dfeas.geometry.cones.working_set import Rows, SelectCones
 from dfeas.linalg import csr
+from dfeas.linalg.components import parts
 from dfeas.linalg.lanczos import largest_singular
 from dfeas.passes.softmin import Softmin
 from dfeas.verify import cone_rows
@@ -68,6 +69,32 @@ def test_norms_are_the_largest_singular_values_whatever_way_they_are_found(monke
     for at_once in (norms_module.AT_ONCE, 500, 1):
         monkeypatch.setattr(norms_module, "AT_ONCE", at_once)
         np.testing.assert_allclose(cone_norms(X, label), expected, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.003, 0.01, 0.05, 0.3]), st.sampled_from([1, 3, 50]))
+def test_norms_are_those_of_parts_that_share_no_feature(seed: int, share: float, rounds: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = sparse(rng, CONE, 30, None, share)
+    label = Placing(Product.from_scs(CONE), X.shape[0]).label
+    ours, array = cone_norms(X, label), X.toarray()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cone_rows, "ROUNDS", rounds)
+        for kind, size, rows in cones_of(CONE):
+            exact = norm(kind, array[rows])
+            np.testing.assert_allclose(ours[rows], exact, rtol=1e-12)
+            low, high = cone_rows.Stored(kind, size, np.zeros(1, np.int64), X[rows]).norms(np.zeros(1, np.int64))
+            assert low[0] <= exact * (1 + 1e-13)
+            assert exact * (1 - 1e-13) <= high[0] <= low[0] * (1 + 1e-5)
+
+
+def test_parts_are_the_finest_whatever_the_order_of_features() -> None:
+    chain = sp.csr_array(
+        (np.ones(2000), (np.arange(2000) // 2, np.random.default_rng(0).permutation(1001)[(np.arange(2000) + 1) // 2]))
+    )
+    apart = sp.csr_array(sp.vstack([chain, sp.csr_array((3, 1001)), sp.eye_array(1001, format="csr")[:997]]))
+    found = {rows.shape[0] // len(owner): owner.tolist() for owner, rows in parts(apart, 1000)}
+    assert found == {1000: [0], 1: [1] * 997}
 
 
 @settings(max_examples=40, deadline=None)
