@@ -22,8 +22,8 @@ import numpy as np
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.separate import FIRST_C, Round, fast, solve
+from dfeas.linalg.sparse_columns import column_matrix
 
 RUNS = [  # name, instance, options of solve, most reads, most seconds (None: five plain reads and 20 s)
     ("halfspace 100 x 500,000", Instance("halfspace", 100, 500_000), [], 2.2, 5.0),
@@ -104,7 +104,7 @@ def rounds(scale: float) -> None:
         instance = Instance("halfspace", m, max(200, int(full * scale)))
         blocks = [instance.block(i) for i in range(-(-instance.n // instance.rows))]
         points = np.vstack([X * y[:, None].astype(X.dtype) for X, y in blocks])
-        matrix = ColumnMatrix.of(points, np.ones(len(points)))
+        matrix = column_matrix(points, np.ones(len(points)))
         began = time.process_time()
         with one_thread(of_scipy=True):
             whole = fast(matrix, Round(matrix, np.zeros(m), at_once=True), FIRST_C)

@@ -40,9 +40,10 @@ import numpy as np
 
 from dfeas.errors import enough
 from dfeas.linalg.basic import basic
-from dfeas.linalg.columns import BASIS_BYTES, DIRECT_SPARSE, ColumnMatrix
+from dfeas.linalg.columns import BASIS_BYTES
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separate import CONFLICT, SEPARATED, Solution, solve
+from dfeas.linalg.sparse_columns import DIRECT_SPARSE, column_matrix
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, S, Sparse, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
@@ -221,13 +222,13 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         assert state.solution is not None
         columns, separated = state.columns, state.bracket.lower > 0
         if state.full == 0 and columns is not None:
-            score = ColumnMatrix.of(columns.points, columns.scale).scores(state.solution.y, np.inf)
+            score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
             share = min(1.0, FILL * len(score) / state.facts.n, (state.cap - len(score)) / state.facts.n)
             return max(0.5 * state.solution.margin, float(np.quantile(score, share)))
         if state.z is not None:
             return float(np.linalg.norm(state.z)) if separated else 0.0
         margin = state.solution.margin
-        if not separated and margin > 0 and columns is not None and ColumnMatrix.of(columns.points, columns.scale).large:
+        if not separated and margin > 0 and columns is not None and column_matrix(columns.points, columns.scale).large:
             # all that the soft margin feels: another pass is dearer than some more columns
             return max(0.5 * margin, 1 / float(np.linalg.norm(state.solution.w)))
         return max(0.0, (2.0 if separated else 0.5) * margin)
@@ -268,7 +269,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         """Separate W from where the last separator stands, and more closely where that is wanted."""
         columns = state.columns
         assert columns is not None
-        matrix = ColumnMatrix.of(columns.points, columns.scale)
+        matrix = column_matrix(columns.points, columns.scale)
         solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
         steps = state.steps + solution.steps
         if solution.outcome == CONFLICT and state.solution is not None:
@@ -295,12 +296,12 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         sampled = first_question(facts, cap, self.seed).blocks
         if len(np.unique(columns.index[solution.rows] * facts.blocks // facts.n)) <= len(sampled) + WRONG:
             return solution
-        score = ColumnMatrix.of(columns.points, columns.scale).scores(y, np.inf)
+        score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
         chosen = np.isin(columns.index * facts.blocks // facts.n, sampled)
         chosen[np.argsort(score, kind="stable")[:WRONG]] = True
         rows = np.flatnonzero(chosen)
         some = columns.take(rows)
-        other = solve(ColumnMatrix.of(some.points, some.scale))
+        other = solve(column_matrix(some.points, some.scale))
         if other.outcome != CONFLICT:
             return solution
         return replace(solution, rows=rows[other.rows], weight=other.weight, upper=other.upper)
@@ -321,7 +322,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         x = _toward(weight / weight.sum(), anchors, taken.take(np.zeros(1, np.int64)))
         others = state.columns.take(~np.isin(state.columns.index, np.concatenate([anchors.index, fresh.index])))
         room = state.cap - len(anchors) - len(fresh)
-        score = ColumnMatrix.of(others.points, others.scale).scores(_direction(state), -np.inf)
+        score = column_matrix(others.points, others.scale).scores(_direction(state), -np.inf)
         lowest = np.argsort(score, kind="stable")[:room]
         columns = Columns.joined([anchors, fresh, others.take(lowest)])
         best = _sparse(np.append(anchors.index, taken.index[:1]), x)

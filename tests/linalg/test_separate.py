@@ -21,6 +21,7 @@ from dfeas.linalg.columns import LARGE, ColumnMatrix
 from dfeas.linalg.newton import line_search
 from dfeas.linalg.pulse import heard
 from dfeas.linalg.separate import Solution, solve
+from dfeas.linalg.sparse_columns import column_matrix
 from tests.exact import conflicts, small_instance
 
 
@@ -28,7 +29,7 @@ def matrix_of(A: np.ndarray, dtype: Any = np.float64) -> ColumnMatrix:
     """Signed points (m, n) as a matrix of unit columns."""
     points = np.ascontiguousarray(A.T, dtype)
     length = np.linalg.norm(points.astype(np.float64), axis=1)
-    return ColumnMatrix.of(points, np.divide(1, length, out=np.zeros_like(length), where=length > 0))
+    return column_matrix(points, np.divide(1, length, out=np.zeros_like(length), where=length > 0))
 
 
 def unit(matrix: ColumnMatrix) -> np.ndarray:
@@ -387,7 +388,7 @@ def test_a_gram_matrix_in_slabs_is_the_sum_of_products(single: bool) -> None:
     """Of more columns than a slab has."""
     d = 500
     points = np.random.default_rng(0).standard_normal((10_000, d)).astype(np.float32 if single else np.float64)
-    matrix = ColumnMatrix.of(points, np.ones(len(points)))
+    matrix = column_matrix(points, np.ones(len(points)))
     square, total = matrix.gram(np.arange(len(points)))
     wide = points.astype(np.float64)
     assert np.allclose(square, wide.T @ wide, rtol=1e-12, atol=1e-9)
@@ -409,7 +410,7 @@ def wide_columns(kind: str, m: int = 1500, n: int = 1500, copies: int = 0) -> Co
     points = np.vstack([X * y[:, None].astype(X.dtype) for X, y in blocks])
     if copies:
         points[-copies:] = -points[:copies]
-    matrix = ColumnMatrix.of(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1))
+    matrix = column_matrix(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1))
     assert matrix.wide
     return matrix
 
@@ -438,18 +439,18 @@ def test_heavy_columns_that_are_too_wide_for_a_basis_end_the_search(monkeypatch:
     points = np.random.default_rng(0).standard_normal((40, 300)).astype(np.float32)
     points[-1] = -points[:-1].sum(axis=0)
     monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", 1 << 10)
-    assert conflict(ColumnMatrix.of(points, np.ones(40)), np.full(40, 1 / 40)) is None
+    assert conflict(column_matrix(points, np.ones(40)), np.full(40, 1 / 40)) is None
 
 
 def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.zeros((40, 500))
     points[:, ::5] = np.random.default_rng(0).integers(-9, 9, (40, 100))
     points[-1] = -points[:-1].sum(axis=0)
-    monkeypatch.setattr("dfeas.linalg.columns.DIRECT_SPARSE", 100)
-    matrix = ColumnMatrix.of(csr_array(points), np.ones(40))
+    monkeypatch.setattr("dfeas.linalg.sparse_columns.DIRECT_SPARSE", 100)
+    matrix = column_matrix(csr_array(points), np.ones(40))
     assert matrix.wide
     for room in (8 * 40 * 100, 8 * 40 * 99):
-        monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", room)
+        monkeypatch.setattr("dfeas.linalg.sparse_columns.BASIS_BYTES", room)
         found = conflict(matrix, np.full(40, 1 / 40))
         assert (found is None) == (room < 8 * 40 * 100)
         if found is not None:
@@ -475,7 +476,7 @@ def test_columns_with_more_features_than_points_are_decided_as_by_highs(kind: st
     instance = Instance(kind, 200, 1200, margin=0.05)
     X, labels = instance.block(0)
     points = X * labels[:, None].astype(X.dtype)
-    matrix = ColumnMatrix.of(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1))
+    matrix = column_matrix(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1))
     found = solve(matrix, eps=1e-3)
     columns = unit(matrix)
     best = linprog(

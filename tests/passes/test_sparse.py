@@ -12,8 +12,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import norms
+from dfeas.linalg.sparse_columns import column_matrix
 from dfeas.passes.block import Block, Columns
 from dfeas.passes.select import Sample, Select, Selection
 from dfeas.passes.softmin import Softmin
@@ -135,7 +135,7 @@ def test_the_solver_sees_the_same_columns() -> None:
     X = np.where(rng.random((400, 30)) < 0.2, rng.standard_normal((400, 30)), 0).astype(np.float32)
     X[:, 4], X[:, 5] = 0, X[:, 5] * 1e-3
     scale = rng.choice([-1.0, 1.0], 400) / np.maximum(np.linalg.norm(X, axis=1), 1e-3)
-    (sparse,), (dense,) = ColumnMatrix.of(sp.csr_array(X), scale).evened(), ColumnMatrix.of(X, scale).evened()
+    (sparse,), (dense,) = column_matrix(sp.csr_array(X), scale).evened(), column_matrix(X, scale).evened()
     assert type(sparse) is not type(dense)
     assert np.allclose(sparse.feature, dense.feature, rtol=1e-12)
     v, x, rows, active = rng.standard_normal(30), rng.random(400), np.arange(0, 400, 7), rng.random(400) < 0.5

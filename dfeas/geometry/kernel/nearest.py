@@ -34,9 +34,9 @@ from dfeas.geometry.kernel.distances import Floats
 from dfeas.geometry.kernel.gram import cuts
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Points, is_dense, row_slice
 from dfeas.linalg.separate import SEPARATED, solve
+from dfeas.linalg.sparse_columns import column_matrix
 
 ROUNDS = 8
 """At most so many steps for each point."""
@@ -163,7 +163,7 @@ def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
     order, r = np.asarray(pivots, np.int64) - 1, int(rank)
     factor = np.zeros((len(gram), r))
     factor[order] = np.tril(lower)[:, :r]
-    matrix = ColumnMatrix.of(factor, np.ones(len(factor)))
+    matrix = column_matrix(factor, np.ones(len(factor)))
     solution = solve(matrix)
     if tolerance is not None and solution.outcome == SEPARATED:
         solution = solve(matrix, solution, tolerance / 4).with_upper(solution)

@@ -1,0 +1,150 @@
+"""Sparse columns in memory: the products of ``columns`` without a dense copy of what is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.linalg import csr
+from dfeas.linalg.blas import side_by_side
+from dfeas.linalg.columns import BASIS_BYTES, GROUPS, NARROW, WORTH, ColumnMatrix
+from dfeas.linalg.points import Floats, Indices, Points, is_dense
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+DIRECT_SPARSE = 1000
+"""Largest system that is factorised: conjugate gradients are faster on sparse columns from there on."""
+
+
+@dataclass(frozen=True)
+class SparseMatrix(ColumnMatrix):
+    """c columns of dimension d, one a row of a CSR matrix."""
+
+    points: csr_array  # (c, d)
+    direct: int = DIRECT_SPARSE
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are many features."""
+        return self.shape[1] > DIRECT_SPARSE
+
+    @property
+    def large(self) -> bool:
+        return super().large and not self.wide
+
+    @cached_property
+    def _wide_rows(self) -> csr_array:
+        return csr.astype(self.points, np.float64)
+
+    def _entries(self, rows: csr_array, scale: Floats) -> csr_array:
+        """Columns D a_j (r, d) of some rows with their factors, in float64."""
+        data = rows.data * np.repeat(scale, np.diff(rows.indptr))
+        return csr.with_data(rows, data * self.feature[rows.indices])
+
+    def squares(self) -> Floats:
+        entries = self._entries(self.points, self.scale)
+        return np.asarray(np.bincount(entries.indices, entries.data**2, self.shape[1]), np.float64)
+
+    def taken(self, rows: Indices) -> Any:
+        """Columns D a_j of some rows, sparse."""
+        return self._entries(self.points[rows], self.scale[rows])
+
+    def gather(self, rows: Indices | slice) -> Floats:
+        """Columns D a_j (r, d) of some rows in float64, dense: for few of them."""
+        return np.asarray(self._entries(self.points[rows], self.scale[rows]).toarray())
+
+    def has_room(self, rows: Indices) -> bool:
+        return 8 * len(rows) * len(np.unique(self.points[rows].indices)) <= BASIS_BYTES
+
+    def within(self, rows: Indices) -> ColumnMatrix:
+        """Some columns without the features that none of them has, dense, with their own factors."""
+        some = self.points[rows]
+        used, place = np.unique(some.indices, return_inverse=True)
+        narrow = csr.csr(some.data, place.reshape(-1).astype(some.indptr.dtype), some.indptr, max(1, len(used)))
+        feature = self.feature[used] if len(used) else np.ones(1)
+        return ColumnMatrix(narrow.toarray(), self.scale[rows], feature, exact=True)
+
+    def _multiplied(self, rows: csr_array, vector: NDArray[Any]) -> Floats:
+        """Products (r,) of some rows."""
+        product = np.empty(rows.shape[0])
+        groups = _groups(rows)
+
+        def multiply(g: int) -> None:
+            here = slice(*groups[g])
+            product[here] = csr.rows_of(rows, here) @ vector
+
+        side_by_side(multiply, len(groups))
+        return product
+
+    def _summed(self, rows: csr_array, weights: NDArray[Any]) -> Floats:
+        """Sum (d,) of some rows with weights (r,)."""
+        groups = _groups(rows)
+
+        def add(g: int) -> Floats:
+            here = slice(*groups[g])
+            return np.asarray(csr.transposed(csr.rows_of(rows, here)) @ weights[here], np.float64)
+
+        return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
+
+    def scores(self, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
+        if not self.single:
+            return self._wide(v)
+        fast = self._multiplied(self.points, (self.feature * v).astype(np.float32)) * self.scale
+        error = NARROW * float(np.linalg.norm(v))
+        if error <= within:
+            return fast
+        unsure = np.flatnonzero(fast < level + error)
+        if 3 * len(unsure) > len(fast):
+            return self._wide(v)
+        fast[unsure] = self.taken(unsure) @ v
+        return fast
+
+    def _wide(self, v: Floats) -> Floats:
+        return self._multiplied(self._wide_rows, self.feature * v) * self.scale
+
+    def _combined(self, x: Floats, *, single: bool = False) -> Floats:
+        rows = np.flatnonzero(x)
+        if 4 * len(rows) < len(x):
+            return np.asarray(csr.transposed(self.taken(rows)) @ x[rows])
+        mass = x * self.scale
+        return self.feature * (
+            self._summed(self.points, mass.astype(np.float32)) if single else self._summed(self._wide_rows, mass)
+        )
+
+    def lengths(self, rows: Indices) -> Floats:
+        taken = self.taken(rows)
+        return np.sqrt(csr.row_sums(taken, taken.data**2))
+
+    def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""
+        taken = csr.astype(self.taken(np.flatnonzero(active)), self.points.dtype if self.single else np.float64)
+
+        def product(v: Floats) -> Floats:
+            return self._summed(taken, self._multiplied(taken, v.astype(taken.dtype)).astype(taken.dtype))
+
+        return product
+
+    def gram(self, rows: Indices) -> tuple[Floats, Floats]:
+        taken = self.taken(rows)
+        total = np.asarray(csr.transposed(taken) @ np.ones(len(rows)))
+        return np.asarray((csr.transposed(taken) @ taken).toarray()), total
+
+
+def _groups(rows: csr_array) -> list[tuple[int, int]]:
+    """Cuts of rows for work side by side; they depend on sizes alone, so that sums are the same anywhere."""
+    pieces, count = (GROUPS if len(rows.data) >= WORTH else 1), rows.shape[0]
+    return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]
+
+
+def column_matrix(points: Points, scale: Floats) -> ColumnMatrix:
+    """Columns scale_j x_j of points (c, d), an array or a CSR matrix, and their factors (c,), without feature factors."""
+    feature = np.ones(points.shape[1])
+    if is_dense(points):
+        return ColumnMatrix(np.ascontiguousarray(points), scale, feature)
+    return SparseMatrix(points, scale, feature)
