@@ -333,6 +333,10 @@ def test_workers_write_the_dataset_of_a_collection(
     found = dfeas.info(tmp_path / kind)
     assert (found.fingerprint, found.classes) == (expected.fingerprint, ("bad", "good"))
     assert found.features == (() if kind == "array" else ("a", "b", "c"))
+    dfeas.ingest(src, tmp_path / "sharded", client=client, block_rows=64, shard=3000, **how)
+    assert dfeas.info(tmp_path / "sharded").fingerprint == expected.fingerprint
+    assert len(list((tmp_path / "sharded" / "X").glob("c.*"))) == 4
+    assert dfeas.solve(tmp_path / "sharded").margin_lower == dfeas.solve(tmp_path / "here").margin_lower
 
 
 def test_what_workers_cannot_write_is_said(client: Any, tmp_path: Path) -> None:
