@@ -64,7 +64,7 @@ SMALL = {
         "--frozen",
         "0",
     ],
-    "scaling": ["--workers", "1,2", "--tasks", "4", "--mb", "2", "--turns", "1"],
+    "scaling": ["--workers", "1,2", "--blocks", "2,4", "--mb", "1", "--turns", "1"],
     "kernel_working_set": ["--points", "200", "--alone", "300", "--features", "4"],
     "kernel_verdicts": ["--instances", "12", "--methods", "working-set,mirror-prox", "--max-passes", "25"],
     "one_vs_rest": ["--gb", "0.0004", "--classes", "3", "--alone", "1", "--features", "10"],

@@ -141,8 +141,8 @@ class Kept:
         self.bytes -= 0 if sides is None else HELD_BYTES + sides.nbytes
 
     def close(self) -> None:
-        """Keep nothing from now on, but for the first labels and norms."""
+        """Keep nothing from now on."""
         if self.cache is not None:
             self.cache.close()
-        self.more = self.bytes = 0
+        self.least = self.more = self.bytes = 0
         self.sides.clear()

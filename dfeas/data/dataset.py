@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
+from dfeas.data.picks import Picks
 from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, DirectReader, Looks, PointReader, RowReader, SliceReader, chunks_of
@@ -125,7 +126,7 @@ class View:
     positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
     intercept: bool = False
     transform: Transform | None = None
-    numbers: NDArray[np.int64] | None = None  # (n,) in the stores that points, or rows of cones without padding, are from
+    numbers: NDArray[np.int64] | Picks | None = None  # (n,) in the stores that points are from; rows of cones without padding
 
     @cached_property
     def view(self) -> str:

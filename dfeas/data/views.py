@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
+from dfeas.data.picks import Picks
 from dfeas.data.product import Placing, cones_kept
 from dfeas.data.source import Transform
 from dfeas.data.storage.features import difference
@@ -156,7 +157,7 @@ class SubsetReader:
 
     parts: tuple[Dataset, ...]
     starts: NDArray[np.int64]  # (parts + 1,) numbers of the first point of each, all counted through
-    rows: NDArray[np.int64] | None  # (n,) ascending numbers of points, counted through, -1 for zeros; None for all
+    rows: NDArray[np.int64] | Picks | None  # (n,) ascending numbers of points, counted through, -1 for zeros; None for all
     n: int
     block_rows: int
 
@@ -251,7 +252,7 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     rows = None if mask is None else _kept(mask, total, where)
     n = total if rows is None else len(rows)
     labels = first.signs(np.concatenate([label for part in parts for label in _all_of(part, part.labels)]))
-    labels = labels if rows is None else labels[rows]
+    labels = labels if rows is None else labels[np.asarray(mask)]
     chunk_rows = min(n, first.chunk_rows)
     together = chunks_together(chunk_rows, first.block_rows, n)
     block_rows = together * chunk_rows
@@ -330,7 +331,7 @@ def open_mask(path: Path) -> NDArray[Any]:
     return load_npy(path)
 
 
-def _kept(mask: Any, n: int, where: str) -> NDArray[np.int64]:
+def _kept(mask: Any, n: int, where: str) -> Picks:
     values = np.asarray(mask)
     if values.shape != (n,) or values.dtype != np.bool_:
         raise BadInputError(
@@ -338,7 +339,7 @@ def _kept(mask: Any, n: int, where: str) -> NDArray[np.int64]:
         )
     if not values.any():
         raise BadInputError(f"the mask keeps none of the {n} points of {where}")
-    return np.flatnonzero(values)
+    return Picks.of(values)
 
 
 def stored_rows(dataset: Dataset, points: NDArray[np.int64]) -> tuple[Points, NDArray[np.generic]]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
+from dfeas.data.storage.readers import SliceReader
+from dfeas.data.views import MappedReader, SubsetReader
 from dfeas.errors import UsageError, enough, format_bytes
 from dfeas.passes.block import TILE_BYTES
 from dfeas.passes.vectors import POINT_BYTES
@@ -18,6 +23,30 @@ def thread_bytes(dataset: Dataset) -> int:
     # of dense points a block holds many points, and a vector is small beside it
     vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
     return blocks * stored.block_bytes + seen + max(4 * TILE_BYTES, dataset.scan_bytes) + vectors
+
+
+def held_bytes(dataset: Dataset) -> int:
+    """Arrays of all points that a process has which opened a dataset: labels and norms that are in no file, and which points
+    of others it has.
+    """
+    arrays = [each.array for each in (dataset.labels, dataset.stored_norms) if isinstance(each, SliceReader) and each.overlaps]
+    numbers = [dataset.numbers, dataset.points.rows if isinstance(dataset.points, SubsetReader) else None]
+    own = {id(each): int(each.nbytes) for each in (*arrays, *numbers) if each is not None}
+    return sum(own.values()) + sum(map(held_bytes, _inside(dataset)))
+
+
+def sides_bytes(dataset: Dataset, kept: int) -> int:
+    """Labels and norms that one keeps which reads, beside a cache of so many bytes, unless that holds all."""
+    own = 0 if kept >= dataset.bytes + dataset.sides_bytes else min(SIDES_BYTES, dataset.sides_bytes)
+    return own + sum(sides_bytes(each, 0) for each in _inside(dataset))
+
+
+def _inside(dataset: Dataset) -> Sequence[Dataset]:
+    """What its blocks are made of."""
+    points = dataset.points
+    if isinstance(points, SubsetReader):
+        return points.parts
+    return (points.inner,) if isinstance(points, MappedReader) else ()
 
 
 def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:

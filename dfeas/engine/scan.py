@@ -109,8 +109,8 @@ def scan_range(
 ) -> tuple[Any, Cost]:
     """Scan the blocks first .. stop-1 of those that are read; returns the nodes of the fixed tree and what it cost."""
     pass_, chosen = parts(question)
-    if isinstance(pass_, Recover | Positive) and dataset.cache is not None:
-        dataset.cache.close()  # the answer may have 16 bytes for each point, and is the last that a run needs
+    if isinstance(pass_, Recover | Positive):
+        dataset.kept.close()  # the answer may have 16 bytes for each point, and is the last that a run needs
     blocks = range(first, stop) if chosen is None else chosen[first:stop]
     tree, cost = Tree(pass_), Cost()
     for position, partial in enumerate(unless_stopped(_partials(dataset, blocks, question, scratch, cost), stopped), first):

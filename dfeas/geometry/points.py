@@ -91,7 +91,8 @@ class Points(Geometry):
         names, n = load.methods * load.classes, load.dataset.n
         methods, facts = [METHODS[name] for name in names], facts_of(load.dataset, load.memory // len(names))
         own = sum(each.kept_bytes(facts, min(load.max_passes, _usual(each, facts, margin))) for each in methods)
-        weights = POINT_BYTES * min(n, 2 * weights_at_once(facts)) if any(each.traits.weighs_all for each in methods) else 0
+        many = n if collection_of(load.dataset) is not None else min(n, 2 * weights_at_once(facts))
+        weights = POINT_BYTES * many if any(each.traits.weighs_all for each in methods) else 0
         if any(each.traits.ordered for each in methods):  # the carry is where the points are, and gets the memory of the cache
             return Needs(own, min(HOLD_BYTES, kept // 2 or HOLD_BYTES), weights, own)
         return Needs(own, min(load.memory // 4, own), weights, weights)

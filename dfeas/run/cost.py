@@ -16,7 +16,7 @@ from dfeas.data.cache import HELD_BYTES
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import cache_bytes, thread_bytes, threads_that_fit
+from dfeas.engine.memory import cache_bytes, held_bytes, sides_bytes, thread_bytes, threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError, format_bytes
 from dfeas.geometry.points import solver_seconds
@@ -99,12 +99,14 @@ def _projection(load: Load, needs_of: Callable[[int], Needs]) -> Projection:
     if later:
         later = int(needs.reads * later)
         first = max(first, later)
-    reading = PROCESS_BYTES + threads * (thread_bytes(dataset) + needs.thread) + needs.tiles
+    held = held_bytes(dataset)
+    reading = PROCESS_BYTES + held + sides_bytes(dataset, kept) + threads * (thread_bytes(dataset) + needs.thread) + needs.tiles
     # weights come when the cache is gone
     if not workers:
         return Projection(int(reading + needs.own + max(kept, needs.late)), 0, kept, first, later)
     worker = reading + needs.worker + max(kept, needs.late_worker)
-    return Projection(int(PROCESS_BYTES + CLIENT_BYTES + needs.own + needs.late), int(worker), kept, first, later)
+    here = PROCESS_BYTES + CLIENT_BYTES + held + needs.own + needs.late
+    return Projection(int(here), int(worker), kept, first, later)
 
 
 def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:

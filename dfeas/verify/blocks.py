@@ -52,7 +52,7 @@ class Data(Protocol):
     expected: NDArray[np.uint32] | None  # (chunks, 3) checksums of X, label, norm; of a survey (chunks, 2)
     entries: Entries | None  # of sparse points
     features: tuple[str, ...]  # names of the features; empty where there are none
-    numbers: NDArray[np.int64] | None  # (n,) of the points, or rows of cones, in what they were picked from
+    numbers: Any  # (n,) of the points, or rows of cones, in what they were picked from; None where they were not
     header: Any  # of a dataset that dfeas wrote; None of others
 
     @property

@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,12 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.collection import CollectionEngine, open_collection
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, UsageError
+from dfeas.geometry.points import Points
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import Positive
+from dfeas.run.cost import PROCESS_BYTES, project
 from tests.bits import digest
 from tests.conformance.engines import BLOCK_ROWS, PAIRS, EngineTests, source
 from tests.engine.test_client import bars
@@ -275,6 +278,19 @@ def test_weights_that_memory_does_not_hold_ask_for_an_ingest(client: Any) -> Non
         dfeas.solve(X, labels="all-positive", client=client, method="mirror-prox", memory="38MB")
 
 
+def test_weights_of_all_points_are_projected(client: Any) -> None:
+    n, memory = 400_000, 22_000_000
+    rng = np.random.default_rng(0)
+    X, labels = da.from_array(rng.standard_normal((n, 1)), chunks=100_000), rng.integers(0, 2, n)
+    data = open_collection(client, X, labels, intercept=True)
+    projected = project(Points(), data, ["mirror-prox"], memory, 0.3, workers=1, threads=1).memory_bytes
+    tracemalloc.start()
+    dfeas.solve(X, labels, client=client, method="mirror-prox", eps=0.3, intercept=True, memory=memory)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 24 * n < peak <= projected - PROCESS_BYTES
+
+
 def test_partitions_of_a_dead_worker_are_made_again(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 20, 12_000, margin=0.05)
     options: dict[str, Any] = {"method": "mirror-prox-one-pass", "eps": 0.01}
@@ -317,6 +333,10 @@ def test_workers_write_the_dataset_of_a_collection(
     found = dfeas.info(tmp_path / kind)
     assert (found.fingerprint, found.classes) == (expected.fingerprint, ("bad", "good"))
     assert found.features == (() if kind == "array" else ("a", "b", "c"))
+    dfeas.ingest(src, tmp_path / "sharded", client=client, block_rows=64, shard=3000, **how)
+    assert dfeas.info(tmp_path / "sharded").fingerprint == expected.fingerprint
+    assert len(list((tmp_path / "sharded" / "X").glob("c.*"))) == 4
+    assert dfeas.solve(tmp_path / "sharded").margin_lower == dfeas.solve(tmp_path / "here").margin_lower
 
 
 def test_what_workers_cannot_write_is_said(client: Any, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from dfeas.data.storage.vectors import is_mapped, part, pieces, spooled, total
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, CorruptDataError
+from dfeas.geometry.points import Points
+from dfeas.run.cost import PROCESS_BYTES, project
 from dfeas.verify import certificate as certificates
 from dfeas.verify import core
 from dfeas.verify import points as checked_points
@@ -218,5 +220,7 @@ def test_memory_does_not_grow_with_the_weights(tmp_path: Path, monkeypatch: pyte
         dfeas.verify_run(folder / "run", memory)
         peaks.append((solved, tracemalloc.get_traced_memory()[1]))
         tracemalloc.stop()
+        dataset = open_source(Source(str(path), intercept=True))
+        assert solved <= project(Points(), dataset, ["mirror-prox"], memory, 0.3, threads=1).memory_bytes - PROCESS_BYTES
     for less, more in zip(*peaks[1:], strict=True):
         assert more - less < 1_500_000 * SIDES_WIDTH

@@ -17,7 +17,7 @@ from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.engine.memory import cache_bytes, require, thread_bytes
+from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
 from dfeas.errors import UsageError, enough, format_bytes
 from dfeas.geometry.points import Points, choose, limit_passes
 from dfeas.methods import work
@@ -245,3 +245,26 @@ def test_blocks_of_short_rows_are_small_and_their_scores_are_projected(tmp_path:
     looked = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     assert max(scanned, looked) <= thread_bytes(dataset) <= 40 << 20
+
+
+@pytest.mark.parametrize("what", ["labels", "also", "mask", "point"])
+def test_what_a_process_holds_of_each_point_is_projected(dataset: Callable[..., Any], tmp_path: Path, what: str) -> None:
+    n = 300_000
+    path, _ = dataset("gaussian", 1, n)
+    np.save(tmp_path / "labels.npy", np.arange(n) % 2)
+    np.save(tmp_path / "mask.npy", np.arange(n) % 3 > 0)
+    source = {
+        "labels": Source(str(path), str(tmp_path / "labels.npy")),
+        "also": Source(str(path), also=(str(path),)),
+        "mask": Source(str(path), mask=str(tmp_path / "mask.npy")),
+        "point": Source(str(path), point=(2.0,)),
+    }[what]
+    open_source(source)  # what is made once
+    tracemalloc.start()
+    opened = open_source(source)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held <= held_bytes(opened) + 60_000
+    assert held_bytes(opened) <= min(held, 2 * n + 60_000)
+    plain = project(POINTS, open_source(Source(str(path))), ["perceptron"], 10**9, 1e-3)
+    assert project(POINTS, opened, ["perceptron"], 10**9, 1e-3).memory_bytes > plain.memory_bytes

@@ -28,7 +28,7 @@ from dfeas.linalg.points import Points
 class CollectionSource(PointSource):
     """Points in the partitions of a collection, whose lengths are counted. Its labels come to this process."""
 
-    in_shards = False
+    whole = True
 
     def __init__(self, collection: Any, options: IngestOptions) -> None:
         table = table_of(collection, _labels(collection, options))

@@ -116,7 +116,7 @@ def ingest(
             if note is not None:
                 note(text)
         encoder = LabelEncoder(about, options.positive, classes)
-        shard = shard_bytes(options.shard, "" if source.in_shards else "partitions of a Dask collection")
+        shard = shard_bytes(options.shard)
         work = Ingest(source, stored, rows, label, names, encoder, classes is not None, progress, shard)
         return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
 

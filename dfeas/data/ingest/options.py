@@ -82,7 +82,7 @@ class IngestOptions:
         Points of a block; None takes as many as suit their size.
     shard : str or int, optional
         Bytes of a file of several blocks, such as ``1GB``; 0 makes a file of each block. None does so up to 10 GB of points,
-        and takes 1 GB for more.
+        and takes 1 GB for more, but not of Dask arrays and frames: a worker has all points of a file that it writes.
 
     Raises
     ------

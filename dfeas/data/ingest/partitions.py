@@ -76,7 +76,7 @@ class PointSource(PointReader):
     features: tuple[str, ...] = ()  # names of the m features that are kept; empty where there are none
     run_rows = 1  # points that are read together at least
     parallel = False  # whether several threads may read blocks, in any order
-    in_shards = True  # whether so many points as a shard holds are read block by block
+    whole = False  # whether the points of a piece come all at once, so that nobody makes large ones unasked
     notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
 
     def part(self, first: int, stop: int) -> PointReader:
@@ -288,7 +288,7 @@ class Ingest:
 
     def _shard(self, n: int, rows: int) -> int:
         """How many blocks a shard has, when it is known of n points that there are; 0 without shards."""
-        if not self.source.in_shards:
+        if self.source.whole and self.shard is None:
             return 0
         block = SPARSE_BLOCK_BYTES if self.source.sparse else rows * self.source.m * self.dtype.itemsize
         return chunks_of_shard(self.shard, -(-self.source.total(n) // rows) * block, block)
