@@ -17,10 +17,10 @@ SMALL = {
         *("--instances", "4", "--turns", "1", "--blocks", "1", "--block-mb", "0.1", "--features", "10"),
         *("--large", "s:3x60", "--memory", "60MB", "--peers", "60"),
     ],
-    "sdplib": ["--order", "8", "--only", "mcp,infeasible"],
+    "sdplib": ["--order", "4", "--only", "infeasible", "--peers", "SCS"],
     "sparse_pass": ["--points", "1000", "--features", "200", "--density", "0.03", "--turns", "1"],
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
-    "pass_speed": ["--gb", "0.02", "--turns", "1"],
+    "pass_speed": ["--gb", "0.004", "--turns", "1"],
     "shard_speed": ["--gb", "0.02", "--shard", "4MB", "--turns", "1"],
     "cluster_speed": ["--gb", "0.01", "--turns", "1", "--no-keeping", "--workers", "1"],
     "merging": ["--features", "300", "--questions", "2", "--ranges", "6", "--turns", "1"],
@@ -81,7 +81,7 @@ SMALL = {
     "blocks": ["--blocks", "50", "--files", "50", "--runs", "0"],
     "elastic": [
         *("--workers", "2", "--points", "4000", "--features", "10", "--passes", "10", "--limit", "400MB"),
-        *("--tasks", "50", "--task-seconds", "0.001", "--only", "adaptive,busy"),
+        *("--tasks", "50", "--task-seconds", "0.001", "--only", "busy"),
     ],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
