@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
+from dfeas.data.picks import Picks
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.views import MappedReader, SubsetReader
 from dfeas.errors import UsageError, enough, format_bytes
@@ -29,9 +32,9 @@ def held_bytes(dataset: Dataset) -> int:
     """Arrays of all points that a process has which opened a dataset: labels and norms that are in no file, and which points
     of others it has.
     """
-    arrays = [each.array for each in (dataset.labels, dataset.stored_norms) if isinstance(each, SliceReader) and each.overlaps]
+    arrays = [each.array for each in (dataset.labels, dataset.stored_norms) if isinstance(each, SliceReader)]
     numbers = [dataset.numbers, dataset.points.rows if isinstance(dataset.points, SubsetReader) else None]
-    own = {id(each): int(each.nbytes) for each in (*arrays, *numbers) if each is not None}
+    own = {id(each): int(each.nbytes) for each in (*arrays, *numbers) if isinstance(each, np.ndarray | Picks)}
     return sum(own.values()) + sum(map(held_bytes, _inside(dataset)))
 
 

@@ -193,7 +193,7 @@ class ColumnMatrix:
 
     def combine(self, x: Floats, less: Floats | float = 0.0, share: float = 0.0) -> Floats:
         """sum_j x_j D a_j - ``less`` (d,) over the entries that are not zero; in float64, or wrong by a share of its length."""
-        if share and self.single:
+        if share and self.single and self.large:
             fast = self._combined(x, single=True) - less
             if NARROW * float(np.abs(x).sum()) <= share * float(np.linalg.norm(fast)):
                 return fast

@@ -110,7 +110,7 @@ class Newton:
             step = target - point.v
             if float(np.linalg.norm(step)) <= 1e-12 * float(np.linalg.norm(target)):
                 return
-            within = WITHIN if rough else 0.0
+            within = WITHIN if rough and self.matrix.large else 0.0
             score = self.matrix.scores(target, within=within)
             slope = score - point.score
             t = line_search(point.score, slope, float(point.v @ step), float(step @ step), C)
