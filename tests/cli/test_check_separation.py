@@ -265,7 +265,7 @@ def test_categories_of_parquet_keep_their_order_where_rows_come_in_parts(tmp_pat
 
 def test_levels_of_a_million_rows_are_coded_in_the_memory_that_is_given(tmp_path: Path) -> None:
     """Table and design are each larger than the budget, and the process stays within it beyond what a tiny table takes."""
-    n, budget = 1_500_000, 48_000_000
+    n, budget = 1_100_000, 40_000_000
     rng = np.random.default_rng(2)
     ward = rng.integers(0, 40, n)
     columns = {name: rng.normal(size=n) for name in ("age", "income", "height", "weight", "pulse", "score")}
