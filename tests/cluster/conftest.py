@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from dfeas.data.generate.points import Instance, generate
 
 PROJECT = Path(__file__).parents[2]
 MARK = "DFEAS_TEST_ROOM"
+# what never says anything, so that "read -t" pauses without a process; opened once, as a trap fails while bash reads <(:)
+SILENT = "exec 3<> <(:)"
 DFEAS = f'exec {sys.executable} -c "from dfeas.cli.main import main; main()" "$@"'
 
 
@@ -45,13 +47,12 @@ class Room:
     def command(self, name: str, body: str) -> None:
         """Put an executable on PATH, before all others of its name."""
         file = self.path / "bin" / name
-        file.write_text(f"#!/usr/bin/env bash\n{body}\n")
+        file.write_text(f"#!/usr/bin/env bash\n{SILENT}\n{body}\n")
         file.chmod(0o755)
 
     def hold(self) -> Path:
         """Let dfeas wait, once it has left the file ``ready``, until there is the file that this returns."""
-        wait = "touch ready\nwhile [ ! -e go ]; do read -r -t 0.05 <> <(:) || true; done"
-        self.command("dfeas", f"{wait}\n{DFEAS}")
+        self.command("dfeas", f"touch ready\nwhile [ ! -e go ]; do read -r -t 0.05 <&3 || true; done\n{DFEAS}")
         return self.path / "go"
 
     def said(self, name: str) -> list[str]:
@@ -59,9 +60,10 @@ class Room:
         file = self.path / name
         return file.read_text().splitlines() if file.exists() else []
 
-    def start(self, *words: Any, **settings: Any) -> subprocess.Popen[str]:
-        """A process of this room, in a session of its own."""
-        return subprocess.Popen(
+    @contextmanager
+    def start(self, *words: Any, **settings: Any) -> Iterator[subprocess.Popen[str]]:
+        """A process of this room, in a session of its own. A test that fails does not wait for its end."""
+        started = subprocess.Popen(
             [str(word) for word in words],
             cwd=self.path,
             env={**self.environment, **{k: str(v) for k, v in settings.items()}},
@@ -71,6 +73,12 @@ class Room:
             text=True,
             start_new_session=True,
         )
+        with started as process:
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
 
     def run(self, *words: Any, timeout: float = 150, **settings: Any) -> subprocess.CompletedProcess[str]:
         """A process of this room, to its end."""

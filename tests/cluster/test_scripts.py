@@ -28,7 +28,7 @@ PATIENT = """
 echo "$*" >> calls
 for name in INT TERM USR1; do trap "echo $name >> signals; exit 75" $name; done
 echo ready >> calls
-while :; do read -r -t 0.05 <> <(:) || true; done
+while :; do read -r -t 0.05 <&3 || true; done
 """
 # a scheduler that writes its file, a worker that does nothing
 DASK = """

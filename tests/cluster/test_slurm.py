@@ -47,7 +47,7 @@ echo "dfeas $*" >> calls
 [ "$1" = resume ] && exit 0
 for name in TERM USR1; do trap "echo $name >> signals; mkdir -p run/checkpoint; exit 75" $name; done
 echo ready >> calls
-while :; do read -r -t 0.05 <> <(:) || true; done
+while :; do read -r -t 0.05 <&3 || true; done
 """
 
 

@@ -72,9 +72,9 @@ def cluster(room: Any, until: Callable[..., None]) -> Iterator[tuple[str, Path]]
     folder, file = room.path / "keys", room.path / "scheduler.json"
     assert room.run(*MAKE, folder).returncode == 0
     here = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", file)
-    scheduler = room.start("dask", "scheduler", *here, "--port", 0, DASK_CONFIG=folder)
-    worker = room.start("dask", "worker", *here, "--nthreads", 1, DASK_CONFIG=folder)
-    with scheduler, worker:
+    starting = room.start("dask", "scheduler", *here, "--port", 0, DASK_CONFIG=folder)
+    joining = room.start("dask", "worker", *here, "--nthreads", 1, DASK_CONFIG=folder)
+    with starting as scheduler, joining as worker:
         until(lambda: file.exists() and file.read_text().endswith("}"))
         yield json.loads(file.read_text())["address"], folder
         for process in (worker, scheduler):
