@@ -138,9 +138,12 @@ def _among_all(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None
 
 
 def among_heavy(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
-    """``conflict`` among the few heaviest columns alone: a QR of them takes less than a product with all."""
+    """``conflict`` among the few heaviest columns alone: a QR of them takes less than a product with all.
+
+    Only where there are more features: some of them all but agree by chance otherwise, and more weights are better then.
+    """
     tried = 0
-    for share in HEAVY:
+    for share in HEAVY if matrix.shape[1] > FEW else ():
         rows = np.flatnonzero(x > share * x.max())
         if len(rows) > FEW:
             break

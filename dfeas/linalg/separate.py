@@ -173,10 +173,9 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
                 return replace(_settled(matrix, solution), margin=margin)
             some.grow(score)
             continue
-        if matrix.wide:
-            found = _among_heavy(matrix, some, solution)
-            if found is not None:
-                return found
+        found = _among_heavy(matrix, some, solution)
+        if found is not None:
+            return found
         if alone and solution.upper <= eps:
             newton.most_products = min(newton.most_products, LONGER * newton.products)
         if alone and (last <= C or newton.products >= newton.most_products):
@@ -191,12 +190,14 @@ def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solut
     """A conflict among the few heaviest of the columns that are solved, such as two equal points with different labels."""
     slack = some.newton.point.slack()
     basis = among_heavy(some.newton.matrix, slack) if slack.any() else None
-    if basis is None:
-        return None
-    weight = np.zeros(matrix.shape[0])
-    weight[some.rows[basis[0]]] = basis[1]
-    upper = float(np.linalg.norm(matrix.combine(weight)))
-    return replace(solution, outcome=CONFLICT, rows=some.rows[basis[0]], weight=basis[1], upper=upper)
+    return None if basis is None else _in_conflict(matrix, solution, some.rows[basis[0]], basis[1])
+
+
+def _in_conflict(plain: ColumnMatrix, solution: Solution, rows: Indices, weight: Floats) -> Solution:
+    """The solution with weights that make a conflict of some rows."""
+    x = np.zeros(plain.shape[0])
+    x[rows] = weight
+    return replace(solution, outcome=CONFLICT, rows=rows, weight=weight, upper=float(np.linalg.norm(plain.combine(x))))
 
 
 def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) -> Solution:
@@ -251,16 +252,14 @@ def _in_float64(
             newton.point.low > ENOUGH if tolerance is None else solution.margin >= (1 - tolerance / 2) * solution.upper
         ):
             break
+        slack = newton.point.slack()
+        basis = among_heavy(part, slack) if slack.any() else None
         if solution.upper < min(SMALL, tried / FACTOR) or C >= LAST_C:
             tried = solution.upper
-            slack = newton.point.slack()
-            basis = conflict(part, slack / slack.sum()) if slack.any() else None
-            if basis is not None:
-                weight = np.zeros(len(rows))
-                weight[basis[0]] = basis[1]
-                upper = float(np.linalg.norm(plain.combine(weight)))
-                solution = replace(solution, outcome=CONFLICT, rows=rows[basis[0]], weight=basis[1], upper=upper)
-                return solution, newton.point.v
+            basis = conflict(part, slack / slack.sum()) if basis is None and slack.any() else basis
+        if basis is not None:
+            solution = _in_conflict(plain, solution, *basis)
+            break
         if C >= LAST_C:
             break
         C *= FACTOR

@@ -435,6 +435,22 @@ def test_wide_columns_with_a_point_of_both_labels_name_it() -> None:
     check(matrix, found)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_row_of_dummies_with_both_labels_is_named_long_before_the_others_are_separated(seed: int) -> None:
+    """The others have a margin that takes a price of 1e8 and more, and four times the steps."""
+    rng = np.random.default_rng(seed)
+    points = (rng.random((3000, 200)) < 3 / 200).astype(float)
+    points[:, 0] = 1
+    score = points @ rng.standard_normal(200)
+    points, score = points[np.abs(score) > 1e-3], score[np.abs(score) > 1e-3]
+    points, label = np.vstack([points, 2 * points[7]]), np.sign(np.append(score, -score[7]))
+    found = solve(matrix_of((points * label[:, None]).T))
+    check(column_matrix(points, label / np.linalg.norm(points, axis=1)), found)
+    assert found.outcome == "conflict"
+    assert len(np.unique(points[found.rows] / points[found.rows, :1], axis=0)) == 1
+    assert found.steps <= 80
+
+
 def test_heavy_columns_that_are_too_wide_for_a_basis_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(0).standard_normal((40, 300)).astype(np.float32)
     points[-1] = -points[:-1].sum(axis=0)
