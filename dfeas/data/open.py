@@ -85,10 +85,10 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
     if plain is None:
         raise _broken(path)
     if isinstance(path, Path):
-        return EntryFiles(name, path / name, plain.key, plain.dtype, plain.chunk_rows, plain.trailer)
+        return EntryFiles(name, path / name, plain)
     from dfeas.data.storage.object_readers import EntryObjects, Tags
 
-    return EntryObjects(name, Tags(path / name), plain.key, plain.dtype, plain.chunk_rows, plain.trailer)
+    return EntryObjects(name, Tags(path / name), plain)
 
 
 def _broken(path: Place) -> CorruptDataError:

@@ -3,6 +3,7 @@ changes with it.
 """
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import crc32c
@@ -15,7 +16,7 @@ import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import LEAST_BLOCKS, chunks_together
-from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
 from dfeas.data.storage.shards import ShardReader
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.ledger import Ledger
@@ -134,6 +135,30 @@ def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path
     again = open_source(Source(str(tmp_path / "data")))
     read = [block.points.copy() for block in again.read_blocks(range(again.blocks), Cost())]
     assert (np.concatenate(read) == X).all()
+
+
+@pytest.mark.parametrize("n", [128 * 4 * 33 + 5, 128 * (4 * 33 + 2) + 5])
+def test_chunks_of_whole_pages_come_past_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    """The last block has one short chunk, or some of those of a block."""
+    X = np.random.default_rng(0).standard_normal((n, 8)).astype(np.float32)
+    dfeas.ingest(X, tmp_path / "data", labels=np.resize([0, 1], n), block_rows=128)  # of 4096 bytes
+    dataset, asked = open_source(Source(str(tmp_path / "data"))), []
+    assert dataset.together == 4
+    monkeypatch.setattr(dataset, "points", replace(dataset.points, past_cache=True))
+
+    def read(path: str, pages: np.ndarray, offset: int = 0) -> int:
+        """As the kernel does where it can: from a page on into whole pages."""
+        assert pages.ctypes.data % PAGE_BYTES == pages.size % PAGE_BYTES == offset % PAGE_BYTES == 0
+        content = Path(path).read_bytes()[offset : offset + pages.size]
+        pages[: len(content)] = np.frombuffer(content, np.uint8)
+        asked.append((Path(path).name, len(content)))
+        return len(content)
+
+    for count in (0, -(-n // 128)):  # as this machine can, then with a kernel that can
+        whole = [dataset.points.read(index, Buffers()) for index in range(dataset.blocks)]
+        assert np.array_equal(np.concatenate(whole), X)
+        assert asked == [(f"c.{chunk}.0", 4096 + 4) for chunk in range(count)]
+        monkeypatch.setattr("dfeas.data.storage.readers.past_page_cache", read)
 
 
 def test_views_keep_their_fingerprints(data: Path) -> None:

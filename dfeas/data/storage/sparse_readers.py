@@ -18,7 +18,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.readers import Buffers, Looks, RowReader, advise_chunk, read_chunk, stamp_of
+from dfeas.data.storage.readers import Buffers, Chunks, Looks, RowReader, advise_chunk, read_chunk, stamp_of
 from dfeas.data.storage.shards import ShardReader
 from dfeas.errors import CorruptDataError
 
@@ -85,22 +85,28 @@ class EntryFiles:
 
     name: str
     folder: Path
-    key: Callable[[int], str]  # chunk -> path in the folder
-    dtype: np.dtype[Any]
-    chunk: int
-    trailer: int
+    chunks: Chunks
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.chunks.dtype
+
+    @property
+    def chunk(self) -> int:
+        """How many entries a chunk has."""
+        return self.chunks.chunk_rows
 
     def _pieces(self, first: int, stop: int) -> Iterator[tuple[str, int, int]]:
         """(path, first entry in it, entries) of the chunks with the entries first .. stop-1."""
         for index, within, count in pieces(self.chunk, first, stop):
-            yield f"{self.folder}/{self.key(index)}", within, count
+            yield f"{self.folder}/{self.chunks.key(index)}", within, count
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
         """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""
         size = self.dtype.itemsize
         buffer = buffers.take(self.name, (stop - first) * size)
         done = 0
-        expected = self.chunk * size + self.trailer
+        expected = self.chunks.bytes + self.chunks.trailer
         for path, within, count in self._pieces(first, stop):
             read_chunk(path, within * size, buffer[done : done + count * size], expected, f"a chunk of {self.name}")
             done += count * size
