@@ -5,6 +5,7 @@ changes with it.
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import crc32c
 import numpy as np
@@ -182,6 +183,29 @@ def test_what_is_appended_is_rechecked_from_the_block_that_it_begins_in(data: Pa
     assert before.verdict == "feasible"
     rechecked = dfeas.recheck(data.parent / "run", data).results.values()
     assert [result.verdict for result in rechecked] == ["feasible"]
+
+
+@pytest.mark.parametrize(
+    ("passes", "options"),
+    [
+        (0, {"method": "working-set"}),
+        (0, {"method": "working-set-plain"}),
+        (1, {"method": "mirror-prox"}),
+        (0, {"kernel": "rbf"}),
+    ],
+)
+def test_a_run_that_began_with_a_block_for_each_chunk_goes_on(
+    data: Path, monkeypatch: pytest.MonkeyPatch, passes: int, options: dict[str, Any]
+) -> None:
+    """As versions did that did not put chunks together."""
+    run, calls = data.parent / "run", iter(range(passes))
+    with monkeypatch.context() as former:
+        former.setattr("dfeas.data.storage.layout.LEAST_BLOCKS", 10**9)
+        begun = dfeas.solve(data, out=run, stop=lambda: next(calls, None) is None, **options)
+    assert (begun.stopped, begun.passes) == ("interrupted", passes)
+    resumed = dfeas.resume(run)
+    assert (resumed.verdict, resumed.proof) == ("feasible", "rigorous")
+    assert dfeas.verify_run(run).verdict == "feasible"
 
 
 @pytest.mark.parametrize("shard", [0, PER])
