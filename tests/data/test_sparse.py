@@ -250,7 +250,7 @@ def test_the_checker_reads_damaged_indices_without_harm(stored: Callable[..., Pa
     content = bytearray(file.read_bytes())
     content[0:4] = (2**31 - 1).to_bytes(4, "little")
     file.write_bytes(content)
-    with pytest.raises(CorruptDataError, match="block 0 of X is damaged: its indices are out of range"):
+    with pytest.raises(CorruptDataError, match="chunk 0 of X is damaged: its indices are out of range"):
         dataset.points.read(0, Buffers())
 
 
