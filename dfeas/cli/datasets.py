@@ -142,11 +142,12 @@ def ingest(
     """
     notes: list[str] = []
     if cones is not None or src.endswith(SDPA):
+        shard = options.pop("shard")
         _refuse(options)
         if cluster != Cluster(None, None, None):
             raise click.UsageError("a cluster is for points, not for cones")
         with dataset_place(out, force):
-            header = ingest_cones(src, out, cones, options["points"], _progress(quiet))
+            header = ingest_cones(src, out, cones, options["points"], _progress(quiet), shard)
         show_info(Info(out, header.to_json()), as_json)
         return
     if cluster != Cluster(None, None, None):

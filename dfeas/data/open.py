@@ -21,10 +21,12 @@ from dfeas.data.storage.layout import (
     Header,
     chunks_together,
     default_block_rows,
+    every,
     fingerprint,
     looks_like_dataset,
     require_complete,
     seal,
+    sparse_together,
 )
 from dfeas.data.storage.places import Place, place, speaking
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
@@ -48,20 +50,22 @@ from dfeas.passes.survey import checksums
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
 
-def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[PointReader, Entries]:
-    """X of a sparse dataset. Raises CorruptDataError when they are not stored as dfeas does."""
-    offsets = _offsets(path, arrays, header)
+def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[PointReader, Entries, int]:
+    """X of a sparse dataset, and how many chunks are a block. Raises CorruptDataError when it is not stored as dfeas does."""
+    offsets, rows = _offsets(path, arrays, header), header.block_rows
     data = _entry_files(path, arrays, "X/data", (header.dtype,))
     indices = _entry_files(path, arrays, "X/indices", ("int32", "int64"))
-    indptr = direct_reader("X/indptr", path / "X/indptr", arrays["X/indptr"], header.block_rows)
+    sizes = data.dtype.itemsize, indices.dtype.itemsize
+    together = 1 if header.cones is not None else sparse_together(rows, offsets, sum(sizes), header.n)
+    indptr = direct_reader("X/indptr", path / "X/indptr", arrays["X/indptr"], rows, together=together)
     if indptr is None or arrays["X/indptr"].dtype.name != "int64":
         raise _broken(path)
-    points: PointReader = CsrChunks(str(path), header.n, header.m, header.block_rows, offsets, data, indices, indptr)
+    points: PointReader = CsrChunks(str(path), header.n, header.m, rows, offsets, data, indices, indptr, together)
     if not isinstance(path, Path):
         from dfeas.data.storage.object_readers import Ahead
 
         points = Ahead(points)
-    return points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize)
+    return points, Entries.of(header.n, every(offsets, together), together * rows, *sizes), together
 
 
 def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.int64]:
@@ -85,10 +89,10 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
     if plain is None:
         raise _broken(path)
     if isinstance(path, Path):
-        return EntryFiles(name, path / name, plain.key, plain.dtype, plain.chunk_rows, plain.trailer)
+        return EntryFiles(name, path / name, plain)
     from dfeas.data.storage.object_readers import EntryObjects, Tags
 
-    return EntryObjects(name, Tags(path / name), plain.key, plain.dtype, plain.chunk_rows, plain.trailer)
+    return EntryObjects(name, Tags(path / name), plain)
 
 
 def _broken(path: Place) -> CorruptDataError:
@@ -180,9 +184,9 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         direct = direct_reader(name, folder, array, rows, source.cache_dir, together) if source.direct else None
         return direct or slice_reader(SliceReader(str(folder), array, header.n, block_rows, array.dtype), folder, array)
 
-    together = _together(header)
+    dense = None, None, _together(header)
+    points, entries, together = dense if header.entries is None else _open_sparse(path, arrays, header)
     block_rows = together * header.block_rows
-    points, entries = (reader("X"), None) if header.entries is None else _open_sparse(path, arrays, header)
     return Dataset(
         where=str(path),
         n=header.n,
@@ -190,7 +194,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         dtype=np.dtype(header.dtype),
         block_rows=block_rows,
         together=together,
-        points=points,
+        points=points or reader("X"),
         labels=reader("label"),
         stored_norms=reader("norm"),
         classes=header.classes,
@@ -205,8 +209,8 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
 
 
 def _together(header: Header) -> int:
-    """Chunks of a block of dense points: small ones would take longer to go through than to read and to scan."""
-    if header.entries is not None or header.cones is not None:
+    """Chunks of a block of dense rows: small ones would take longer to go through than to read and to scan."""
+    if header.cones is not None:
         return 1
     usual = default_block_rows(header.m, np.dtype(header.dtype).itemsize, header.n)
     return chunks_together(header.block_rows, usual, header.n)

@@ -15,15 +15,19 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
-from dfeas.linalg.points import Floats, Indices, Points, Tile, any_entry, is_dense, nonfinite, parts, row_slice
+from dfeas.linalg.points import Floats, Indices, Points, Tile, any_entry, is_dense, nonfinite, parts
 from dfeas.passes.block import Block, rounding
 from dfeas.passes.protocol import Plain, Sums
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 SHOWN = 5
 """How many positions of offending entries are kept."""
@@ -50,11 +54,24 @@ def checksums(points: Points, chunk_rows: int) -> NDArray[np.uint32]:
     if not 0 < chunk_rows < count:
         return np.array([checksum(points)], np.uint32)
     if not is_dense(points):
-        runs = (slice(first, first + chunk_rows) for first in range(0, count, chunk_rows))
-        return np.array([checksum(row_slice(points, run)) for run in runs], np.uint32)
+        return _of_rows(points, chunk_rows)
     entries = np.ascontiguousarray(points).reshape(-1).view(np.uint8).data
     size, crc = chunk_rows * (len(entries) // count), crc32c.crc32c
     return np.array([crc(entries[first : first + size]) for first in range(0, len(entries), size)], np.uint32)
+
+
+def _of_rows(points: csr_array, chunk_rows: int) -> NDArray[np.uint32]:
+    """Of runs of so many sparse rows."""
+    (starts, *stored), crc, found = parts(points), crc32c.crc32c, []
+    held = [(np.ascontiguousarray(array).view(np.uint8).data, array.itemsize) for array in stored]
+    for first in range(0, points.shape[0], chunk_rows):
+        begins = starts[first : first + chunk_rows + 1]
+        low, high = int(begins[0]), int(begins[-1])
+        value = crc((begins - low).data)
+        for entries, size in held:
+            value = crc(entries[low * size : high * size], value)
+        found.append(value)
+    return np.array(found, np.uint32)
 
 
 def digest(chunks: Sequence[int] | Indices, checksums: NDArray[np.uint32]) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from dfeas.errors import ClusterLostError, CorruptDataError
+from dfeas.methods.protocol import Facts
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
 from dfeas.run.cost import Projection
 from dfeas.run.driver import Course, run
@@ -60,11 +61,16 @@ def execute(
 
 
 def on_blocks(kept: Any, blocks: int) -> Any:
-    """A moment of a task whose method knows how many blocks there are: versions before 0.1 took small chunks one by one."""
-    facts = getattr(kept.state, "facts", None)
-    if facts is None or facts.blocks == blocks:
+    """A moment of a task, or any part of it, whose methods are told how many blocks there are: versions before 0.1 took small
+    chunks one by one.
+    """
+    if isinstance(kept, Facts):
+        return kept if kept.blocks == blocks else replace(kept, blocks=blocks)
+    if not is_dataclass(kept) or isinstance(kept, type):
         return kept
-    return replace(kept, state=replace(kept.state, facts=replace(facts, blocks=blocks)))
+    were = {each.name: getattr(kept, each.name) for each in fields(kept) if each.init}
+    now = {name: on_blocks(part, blocks) for name, part in were.items()}
+    return kept if all(now[name] is part for name, part in were.items()) else replace(kept, **now)
 
 
 @dataclass(frozen=True)

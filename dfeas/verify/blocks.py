@@ -200,6 +200,13 @@ def crc(points: Any) -> int:
     return checksum
 
 
+def crc_of_rows(points: Any, first: int, rows: int) -> int:
+    """The same of some rows of a CSR matrix, or of what is left of them."""
+    starts = points.indptr[first : first + rows + 1].astype(np.int64)
+    here = slice(int(starts[0]), int(starts[-1]))
+    return int(crc32c.crc32c(points.data[here], crc32c.crc32c(points.indices[here], crc32c.crc32c(starts - starts[0]))))
+
+
 def checksums_of(points: Any, label: NDArray[Any], chunk_rows: int) -> bytes:
     """Of points and labels of runs of so many points, of which the last may be shorter; they follow each other."""
     count = len(label)
@@ -212,7 +219,7 @@ def checksums_of(points: Any, label: NDArray[Any], chunk_rows: int) -> bytes:
             width = chunk_rows * (len(entries) // count)
             sums[:, place] = [crc32c.crc32c(entries[first : first + width]) for first in range(0, len(entries), width)]
         else:
-            sums[:, place] = [crc(array[first : first + chunk_rows]) for first in range(0, count, chunk_rows)]
+            sums[:, place] = [crc_of_rows(array, first, chunk_rows) for first in range(0, count, chunk_rows)]
     return sums.tobytes()
 
 

@@ -205,6 +205,39 @@ class TestSparseShards(ReaderTests):
         return open_source(Source(stored(folder, sparse(), folder, 10**8), direct=self.direct)), sparse()
 
 
+class TestSmallSparseChunksTogether(ReaderTests):
+    """Of the 75 two are a block."""
+
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "an entry": flipped("X/data/c.0"),
+        "an index": flipped("X/indices/c.0"),
+        "an offset": flipped("X/indptr/c.13", 8),
+        "a chunk of offsets too short": cut("X/indptr/c.14"),
+        "a chunk of offsets gone": gone("X/indptr/c.73"),
+        "of the labels": flipped("label/c.15", 2),
+    }
+    shard = 0
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        dataset = open_source(Source(stored(folder, sparse(), folder, self.shard, SMALL)))
+        assert dataset.block_rows == 2 * SMALL
+        return dataset, sparse()
+
+
+class TestSmallSparseChunksInShards(TestSmallSparseChunksTogether):
+    """Seven in a shard, whose ends are within blocks."""
+
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "an entry": flipped("X/data/c.0"),
+        "an index": flipped("X/indices/c.0"),
+        "an offset": flipped("X/indptr/c.1", 8),
+        "the index of the offsets": flipped("X/indptr/c.1", -2),
+        "gone": gone("X/indptr/c.2"),
+        "of the labels": flipped("label/c.1", 2),
+    }
+    shard = 7 * (SMALL * 12 * 8)
+
+
 class TestSparseChunksThroughZarr(TestSparseChunks):
     direct = False
 

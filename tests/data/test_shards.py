@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import crc32c
+import dask.array as da
 import h5py
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ import zarr
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, save_npz
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
 
 import dfeas
@@ -26,6 +27,7 @@ from dfeas.cli.main import commands
 from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import SparseInstance
+from dfeas.data.ingest.cones import append_cones
 from dfeas.data.ingest.ingest import ingest as ingest_here
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.open import open_source
@@ -37,7 +39,10 @@ from dfeas.data.storage.shards import MOST_CHUNKS, Form, ShardReader, read_index
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.shards import CHUNKS, SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
 from dfeas.data.writers.sparse import SparseWriter
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.geometry.cones.space import ConeEngine
+from dfeas.passes.softmin import Softmin
 
 ROWS, PER = 64, 3
 
@@ -564,12 +569,9 @@ def test_much_data_is_stored_in_shards_unless_you_say_otherwise(tmp_path: Path, 
     assert sparse.entries == 20
 
 
-def test_what_has_no_shards_says_so_in_a_line(tmp_path: Path) -> None:
+def test_shards_of_no_size_are_refused_in_a_line(tmp_path: Path) -> None:
     run = CliRunner().invoke
     out = str(tmp_path / "out")
-    done = run(commands, ["generate", "cones", out, "--features", "5", "--cones", "l:30", "--shard", "1MB"])
-    assert done.exit_code == 2
-    assert "--shard 1MB: cones are stored without shards; leave it out" in done.output
     with pytest.raises(UsageError, match="shard many: expected a size"):
         dfeas.ingest(np.eye(4), out, labels=[0, 1, 1, 0], shard="many")
     assert not Path(out).exists()
@@ -583,3 +585,100 @@ def test_the_format_did_not_change(tmp_path: Path) -> None:
     X, label = points(100)
     header = dfeas.ingest(X, tmp_path / "data", labels=label, shard=1000)
     assert header.format == 1 <= DATASET
+
+
+def test_a_dask_array_is_appended_to_shards(tmp_path: Path) -> None:
+    X, label = points()
+    whole = dfeas.ingest(X, tmp_path / "whole", labels=label, block_rows=ROWS, shard=shard_of())
+    dfeas.ingest(X[:300], tmp_path / "data", labels=label[:300], block_rows=ROWS, shard=shard_of())
+    header = dfeas.append(tmp_path / "data", da.from_array(X[300:], chunks=(170, 5)), labels=label[300:])
+    assert header == whole
+    for name in ("X", "label", "norm"):
+        arrays = [zarr.open_array(tmp_path / data / name, mode="r") for data in ("data", "whole")]
+        assert arrays[0].shards == arrays[1].shards
+        assert np.array_equal(arrays[0][:], arrays[1][:])
+        assert arrays[0].shards[0] == PER * ROWS
+
+
+CONES: dict[str, Any] = {"l": 7, "q": [5] * 60, "s": [3] * 40}
+
+
+def cone_rows(sparse: bool) -> Any:
+    """Of cones that have the sum of the features inside."""
+    rng, m = np.random.default_rng(0), 40
+    X = np.where(rng.random((7 + 300 + 240, m)) < 0.05, rng.uniform(-0.1, 0.1, (547, m)), 0.0)
+    X[:7, 0] = X[7:307:5, 0] = 2.0
+    X[307::6, 0] = X[310::6, 0] = X[312::6, 0] = 2.0
+    return csr_array(X) if sparse else X
+
+
+@pytest.fixture(params=[False, True], ids=["dense", "sparse"])
+def cones(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, int]:
+    """Whether rows are sparse, and bytes of a shard of three blocks; DATA are theirs, in shards."""
+    monkeypatch.setattr("dfeas.data.product.default_block_rows", lambda *_: 24)
+    shard = 3 * ((8 << 20) + 4) if request.param else 3 * (20 * 40 * 8 + 4)
+    dfeas.ingest_scs(cone_rows(request.param), CONES, tmp_path / "data", shard=shard)
+    return request.param, shard
+
+
+def test_cones_in_shards_are_those_of_plain_chunks(tmp_path: Path, cones: tuple[bool, int]) -> None:
+    X, m = cone_rows(cones[0]), 40
+    header = dfeas.ingest_scs(X, CONES, tmp_path / "plain")
+    plain, sharded = (open_source(Source(str(tmp_path / name), cones=True)) for name in ("plain", "data"))
+    assert plain.blocks > 20
+    assert sharded.header == header
+    for name in ("label", "norm", "X/indptr" if cones[0] else "X"):
+        arrays = [zarr.open_array(tmp_path / data / name, mode="r") for data in ("data", "plain")]
+        assert arrays[0].shards[0] == 3 * plain.block_rows
+        assert arrays[1].shards is None
+        assert np.array_equal(arrays[0][:], arrays[1][:])
+    question, answers = Softmin(np.eye(m)[:, :2] + 0.1, np.full(2, 0.3)), set()
+    for dataset in (plain, sharded):
+        answer = ConeEngine(LocalEngine(dataset, 2)).run(question)
+        answers.add(b"".join(np.asarray(part).tobytes() for part in (answer.low, answer.lse, answer.mean)))
+    assert len(answers) == 1
+    found = [dfeas.solve(tmp_path / name, out=tmp_path / f"run-{name}") for name in ("plain", "data")]
+    assert found[0].verdict == found[1].verdict == "feasible"
+    assert found[0].margin_lower == found[1].margin_lower
+    assert dfeas.verify_run(tmp_path / "run-data").verdict == "feasible"
+
+
+def test_cones_are_appended_to_shards(tmp_path: Path, cones: tuple[bool, int]) -> None:
+    sparse, shard = cones
+    X, table = cone_rows(sparse), {**CONES, "s": [3] * 17}
+    whole = open_source(Source(str(tmp_path / "data"), cones=True))
+    dfeas.ingest_scs(X[: 307 + 17 * 6], table, tmp_path / "grown", shard=shard)
+    if sparse:
+        save_npz(tmp_path / "more.npz", X[307 + 17 * 6 :].tocsr())
+    else:
+        np.savez(tmp_path / "more.npz", X=X[307 + 17 * 6 :])
+    assert append_cones(tmp_path / "grown", tmp_path / "more.npz", "s:3x23") == whole.header
+    for name in ("label", "norm", *(("X/data", "X/indices", "X/indptr") if sparse else ("X",))):
+        arrays = [zarr.open_array(tmp_path / data / name, mode="r") for data in ("grown", "data")]
+        assert arrays[0].shards == arrays[1].shards
+        assert np.array_equal(arrays[0][:], arrays[1][:])
+
+
+def test_commands_write_cones_in_shards(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", cone_rows(False))
+    words = ["--cones", "l:7,q:5x60,s:3x40", "--shard", "1MB", "-q"]
+    for command in (["ingest", f"{tmp_path}/X.npy"], ["generate", "cones", "--features", "40"]):
+        out = tmp_path / command[0]
+        done = CliRunner().invoke(commands, [*command, str(out), *words])
+        assert done.exit_code == 0, done.output
+        assert all(zarr.open_array(out / name, mode="r").shards for name in ("X", "label", "norm"))
+        assert dfeas.solve(out).verdict == "feasible"
+
+
+@pytest.mark.parametrize("damage", ["gone", "an index", "an entry"])
+def test_damaged_shards_of_cones_are_told_in_a_line(tmp_path: Path, cones: tuple[bool, int], damage: str) -> None:
+    file = tmp_path / "data" / "X" / ("data/c.0" if cones[0] else "c.1.0")
+    content = bytearray(file.read_bytes())
+    content[-3 if damage == "an index" else 8] ^= 1
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    with pytest.raises(CorruptDataError, match=r"missing|damaged") as raised:
+        dfeas.solve(tmp_path / "data")
+    assert "\n" not in str(raised.value)

@@ -3,19 +3,22 @@ changes with it.
 """
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import crc32c
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.layout import LEAST_BLOCKS, chunks_together
-from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.layout import LEAST_BLOCKS, SPARSE_BLOCK_BYTES, chunks_together, every, sparse_together
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
 from dfeas.data.storage.shards import ShardReader
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.ledger import Ledger
@@ -25,6 +28,7 @@ from dfeas.errors import CorruptDataError
 from dfeas.passes.block import Block
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
+from dfeas.verify import blocks
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check
 
@@ -136,6 +140,30 @@ def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path
     assert (np.concatenate(read) == X).all()
 
 
+@pytest.mark.parametrize("n", [128 * 4 * 33 + 5, 128 * (4 * 33 + 2) + 5])
+def test_chunks_of_whole_pages_come_past_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    """The last block has one short chunk, or some of those of a block."""
+    X = np.random.default_rng(0).standard_normal((n, 8)).astype(np.float32)
+    dfeas.ingest(X, tmp_path / "data", labels=np.resize([0, 1], n), block_rows=128)  # of 4096 bytes
+    dataset, asked = open_source(Source(str(tmp_path / "data"))), []
+    assert dataset.together == 4
+    monkeypatch.setattr(dataset, "points", replace(dataset.points, past_cache=True))
+
+    def read(path: str, pages: np.ndarray, offset: int = 0) -> int:
+        """As the kernel does where it can: from a page on into whole pages."""
+        assert pages.ctypes.data % PAGE_BYTES == pages.size % PAGE_BYTES == offset % PAGE_BYTES == 0
+        content = Path(path).read_bytes()[offset : offset + pages.size]
+        pages[: len(content)] = np.frombuffer(content, np.uint8)
+        asked.append((Path(path).name, len(content)))
+        return len(content)
+
+    for count in (0, -(-n // 128)):  # as this machine can, then with a kernel that can
+        whole = [dataset.points.read(index, Buffers()) for index in range(dataset.blocks)]
+        assert np.array_equal(np.concatenate(whole), X)
+        assert asked == [(f"c.{chunk}.0", 4096 + 4) for chunk in range(count)]
+        monkeypatch.setattr("dfeas.data.storage.readers.past_page_cache", read)
+
+
 def test_views_keep_their_fingerprints(data: Path) -> None:
     X, label = points()
     mask = np.arange(N) % 10 != 3
@@ -157,6 +185,29 @@ def test_what_is_appended_is_rechecked_from_the_block_that_it_begins_in(data: Pa
     assert before.verdict == "feasible"
     rechecked = dfeas.recheck(data.parent / "run", data).results.values()
     assert [result.verdict for result in rechecked] == ["feasible"]
+
+
+@pytest.mark.parametrize(
+    ("passes", "options"),
+    [
+        (0, {"method": "working-set"}),
+        (0, {"method": "working-set-plain"}),
+        (1, {"method": "mirror-prox"}),
+        (0, {"kernel": "rbf"}),
+    ],
+)
+def test_a_run_that_began_with_a_block_for_each_chunk_goes_on(
+    data: Path, monkeypatch: pytest.MonkeyPatch, passes: int, options: dict[str, Any]
+) -> None:
+    """As versions did that did not put chunks together."""
+    run, calls = data.parent / "run", iter(range(passes))
+    with monkeypatch.context() as former:
+        former.setattr("dfeas.data.storage.layout.LEAST_BLOCKS", 10**9)
+        begun = dfeas.solve(data, out=run, stop=lambda: next(calls, None) is None, **options)
+    assert (begun.stopped, begun.passes) == ("interrupted", passes)
+    resumed = dfeas.resume(run)
+    assert (resumed.verdict, resumed.proof) == ("feasible", "rigorous")
+    assert dfeas.verify_run(run).verdict == "feasible"
 
 
 @pytest.mark.parametrize("shard", [0, PER])
@@ -191,3 +242,87 @@ def test_a_ledger_travels_and_is_added_up() -> None:
     facts = whole.facts(4)
     assert (facts["zero"], facts["first_zero"], facts["positive"]) == (1, (5,), int((label > 0).sum()))
     assert facts["norm_max"] == np.linalg.norm(X.astype(float), axis=1).max()
+
+
+def sparse_points(n: int = N) -> tuple[sp.csr_array, np.ndarray]:
+    """Separable, some without entries, and many entries in the first."""
+    rng = np.random.default_rng(0)
+    counts = np.where(np.arange(n) < 20, 40, rng.integers(0, 4, n))
+    columns = np.concatenate([np.sort(rng.choice(50, count, replace=False)) for count in counts]).astype(np.int32)
+    data = (np.repeat(np.resize([-1, 1, 1], n), counts) * rng.uniform(1, 2, len(columns))).astype(np.float32)
+    return sp.csr_array((data, columns, np.append(0, np.cumsum(counts))), shape=(n, 50)), np.resize([-1, 1, 1], n)
+
+
+def crc_of(points: sp.csr_array) -> int:
+    """As the format says it: where rows begin as int64 from 0 on, indices, data."""
+    return crc32c.crc32c(points.indptr.astype("<i8").tobytes() + points.indices.astype("<i4").tobytes() + points.data.tobytes())
+
+
+@pytest.fixture(params=["files", "shards"])
+def sparse_data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    X, label = sparse_points()
+    shard = 1000 if request.param == "shards" else 0
+    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard)
+    return tmp_path / "data"
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=200), st.integers(1, 50))
+def test_a_block_of_sparse_chunks_is_never_large(entries: list[int], rows: int) -> None:
+    offsets, n = np.append(0, np.cumsum(entries, dtype=np.int64)), rows * len(entries)
+    together = sparse_together(rows, offsets, 8, n)
+    assert together & (together - 1) == 0
+    of_blocks = np.diff(every(offsets, together))
+    assert of_blocks.tolist() == [sum(entries[first : first + together]) for first in range(0, len(entries), together)]
+    assert together == 1 or (8 * of_blocks.max() <= SPARSE_BLOCK_BYTES and len(of_blocks) >= LEAST_BLOCKS)
+
+
+def test_sparse_chunks_keep_their_checksums(sparse_data: Path) -> None:
+    X, label = sparse_points()
+    dataset, signs = open_source(Source(str(sparse_data))), label.astype(np.int8)
+    assert dataset.together > 1
+    found = LocalEngine(dataset, 2).run(Survey()).checksums
+    chunks = [slice(first, first + ROWS) for first in range(0, N, ROWS)]
+    assert found.tolist() == [[crc_of(X[rows]), crc32c.crc32c(signs[rows].tobytes())] for rows in chunks]
+    stored = [blocks.read(dataset, index, Buffers()) for index in range(dataset.blocks)]
+    assert np.array_equal(np.frombuffer(b"".join(block.checksums for block in stored), "<u4").reshape(-1, 2), found)
+
+
+def test_sparse_chunks_give_the_same_bits_wherever_they_lie(tmp_path: Path) -> None:
+    X, label = sparse_points()
+    answers, marks = set(), set()
+    for name, shard in (("files", 0), ("shards", 1000)):
+        marks.add(dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard).fingerprint)
+        for threads in (1, 3):
+            engine = LocalEngine(open_source(Source(str(tmp_path / name))), threads)
+            answer = engine.run(Softmin(np.eye(50)[:, :2] + 0.1, np.full(2, 0.3)))
+            answers.add(b"".join(part.tobytes() for part in (answer.low, answer.arg, answer.lse, answer.mean)))
+    assert len(answers) == len(marks) == 1
+
+
+@pytest.mark.parametrize(("name", "what"), [("X/data/c.0", "X"), ("X/indices/c.0", "X"), ("label/c.44", "label")])
+def test_damage_of_sparse_points_is_told_by_the_chunk_also_by_the_checker(tmp_path: Path, name: str, what: str) -> None:
+    X, label = sparse_points()
+    header = dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS)
+    certificate = Certificate("separator", header.fingerprint, y=np.full(50, 50**-0.5))
+    file, chunk = tmp_path / "data" / name, 44
+    content = bytearray(file.read_bytes())
+    content[4 * int(X.indptr[chunk * ROWS + 1]) if what == "X" else 0] ^= 3
+    file.write_bytes(content)
+    dataset = open_source(Source(str(tmp_path / "data")))
+    for look in (
+        lambda: LocalEngine(dataset, 2).run(Survey()),
+        lambda: check(LocalEngine(open_source(Source(str(tmp_path / "data"))), 2), dataset, certificate),
+    ):
+        with pytest.raises(CorruptDataError, match=rf"chunk {chunk} of {what} is damaged"):
+            look()
+
+
+def test_sparse_points_are_appended_to_small_chunks(sparse_data: Path) -> None:
+    X, label = sparse_points(N + 100)
+    dfeas.append(sparse_data, X[N:], labels=label[N:])
+    whole = sp.csr_array(sp.vstack([sparse_points()[0], X[N:]]))
+    one = dfeas.ingest(whole, sparse_data.parent / "one", labels=label, block_rows=ROWS)
+    dataset = open_source(Source(str(sparse_data)))
+    assert dataset.fingerprint == one.fingerprint
+    read = [block.points.copy() for block in dataset.read_blocks(range(dataset.blocks), Cost())]
+    assert (sp.vstack(read) != whole).nnz == 0

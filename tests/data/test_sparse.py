@@ -19,7 +19,7 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.readers import Buffers, Cost, DirectReader
+from dfeas.data.storage.readers import Buffers, Chunks, Cost, DirectReader
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryFiles
 from dfeas.data.writers.dataset import output_place
 from dfeas.data.writers.sparse import SparseWriter
@@ -250,7 +250,7 @@ def test_the_checker_reads_damaged_indices_without_harm(stored: Callable[..., Pa
     content = bytearray(file.read_bytes())
     content[0:4] = (2**31 - 1).to_bytes(4, "little")
     file.write_bytes(content)
-    with pytest.raises(CorruptDataError, match="block 0 of X is damaged: its indices are out of range"):
+    with pytest.raises(CorruptDataError, match="chunk 0 of X is damaged: its indices are out of range"):
         dataset.points.read(0, Buffers())
 
 
@@ -270,8 +270,9 @@ def test_entries_beyond_two_to_the_31_are_found(tmp_path: Path) -> None:
     (tmp_path / "indptr").mkdir()
     starts = first + np.arange(3, dtype=np.int64) * 10
     (tmp_path / "indptr" / "c.1").write_bytes(starts.tobytes() + b"....")
-    files = [EntryFiles(n, tmp_path / n, lambda i: f"c.{i}", d, CHUNK_ENTRIES, 4) for n, d in folders.items()]
-    indptr = DirectReader("indptr", tmp_path / "indptr", lambda i: f"c.{i}", 7, 3, (), np.dtype(np.int64), 4)
+    chunks = {name: Chunks(lambda i: f"c.{i}", first + 30, CHUNK_ENTRIES, (), dtype, 4) for name, dtype in folders.items()}
+    files = [EntryFiles(name, tmp_path / name, each) for name, each in chunks.items()]
+    indptr = DirectReader("indptr", tmp_path / "indptr", Chunks(lambda i: f"c.{i}", 7, 3, (), np.dtype(np.int64), 4))
     reader = CsrChunks("logical", 6, 2_000_000_001, 3, np.array([0, first, first + 30]), files[0], files[1], indptr)
     block = reader.read(1, Buffers())
     assert block.shape == (3, 2_000_000_001)

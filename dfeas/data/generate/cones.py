@@ -26,6 +26,7 @@ from dfeas.data.product import Placing, Product
 from dfeas.data.storage.places import Place
 from dfeas.data.writers.cones import ConeWriter
 from dfeas.data.writers.dataset import DatasetWriter
+from dfeas.data.writers.shards import chunks_of_shard
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
 
@@ -55,7 +56,6 @@ class ConeInstance(Generated):
     dtype: str = "float64"
     block_rows: int = 0  # 0: the default
     classes: ClassVar[tuple[str, ...]] = ()
-    unsharded: ClassVar[str] = "cones"
 
     def __post_init__(self) -> None:
         self._require(CONE_KINDS, FLOATS, 2)
@@ -84,7 +84,9 @@ class ConeInstance(Generated):
         return {**super().about, "cones": self.cones}
 
     def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
-        return ConeWriter(path, self.placing, self.m, np.dtype(self.dtype))
+        row = self.m * np.dtype(self.dtype).itemsize
+        chunks = chunks_of_shard(shard, self.placing.n * row, self.placing.block_rows * row)
+        return ConeWriter(path, self.placing, self.m, np.dtype(self.dtype), chunks)
 
     def planted(self) -> Floats:
         y = self.random(0).standard_normal(self.m)

@@ -60,7 +60,6 @@ class Generated(ABC):
     seed: int
     dtype: str
     classes: ClassVar[tuple[str, ...]] = ("-1", "1")
-    unsharded: ClassVar[str] = ""  # what it is made of that is stored without shards
 
     def _require(self, kinds: Sequence[str], dtypes: Sequence[str], features: int) -> None:
         """Raise UsageError for what no family of some kinds can be."""
@@ -108,7 +107,7 @@ def generate(instance: Generated, out: str | Path, progress: Progress | None = N
     progress : callable, optional
         Called with the points done, and those in all.
     shard : str or int, optional
-        Bytes of a file of several blocks, as ``dfeas.ingest`` takes them; not of cones.
+        Bytes of a file of several blocks, as ``dfeas.ingest`` takes them.
 
     Returns
     -------
@@ -128,7 +127,7 @@ def generate(instance: Generated, out: str | Path, progress: Progress | None = N
     >>> print(dfeas.solve("data").verdict)
     feasible
     """
-    size = shard_bytes(shard, instance.unsharded)
+    size = shard_bytes(shard)
     with output_place(out) as path:
         target = instance.writer(path, size)
         fill(target, instance.block, progress)

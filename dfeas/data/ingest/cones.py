@@ -26,14 +26,20 @@ from dfeas.linalg.points import Points, dense, in_type, is_dense, row_slice, sta
 
 
 def ingest_cones(
-    src: str | Path, out: str | Path, cones: str | None = None, name: str = "X", progress: Progress | None = None
+    src: str | Path,
+    out: str | Path,
+    cones: str | None = None,
+    name: str = "X",
+    progress: Progress | None = None,
+    shard: str | int | None = None,
 ) -> Header:
     """Write a dataset of cones from an SDPA sparse file, or from an array (N, m) and its ``cones``, as l:30,q:5x1000,s:6x200.
 
-    ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. Raises BadInputError for other files.
+    ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. ``shard`` is in bytes, as of points.
+    Raises BadInputError for other files.
     """
     require_apart(out, src)
-    return ingest_product(*product_of(src, cones, name), out, progress)
+    return ingest_product(*product_of(src, cones, name), out, progress, shard)
 
 
 def product_of(src: str | Path, cones: str | None, name: str) -> tuple[Any, Product]:

@@ -218,6 +218,19 @@ def chunks_together(chunk_rows: int, usual: int, n: int) -> int:
     return 1 << max(0, most.bit_length() - 1)
 
 
+def every(offsets: NDArray[np.int64], together: int) -> NDArray[np.int64]:
+    """Where the entries of blocks of so many chunks begin (blocks + 1,), from where those of chunks do (chunks + 1,)."""
+    return np.append(offsets[:-1:together], offsets[-1])
+
+
+def sparse_together(chunk_rows: int, offsets: NDArray[np.int64], entry_bytes: int, n: int) -> int:
+    """The same of sparse rows, whose entries begin at ``offsets`` (chunks + 1,): no block of several chunks is large."""
+    together = chunks_together(chunk_rows, sparse_block_rows(int(offsets[-1]) / n, entry_bytes, n), n)
+    while together > 1 and int(np.diff(every(offsets, together)).max()) * entry_bytes > SPARSE_BLOCK_BYTES:
+        together //= 2
+    return together
+
+
 _OF_SPARSE = ("entries", "block_entries")
 _MANY = Number(1, whole=True)
 _SHAPE = {

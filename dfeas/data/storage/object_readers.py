@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.bucket import pool, said
 from dfeas.data.storage.object_path import ObjectPath
-from dfeas.data.storage.readers import AnyArray, Buffers, Got, Looks, Reader, SliceReader, Take, chunks_of
+from dfeas.data.storage.readers import AnyArray, Buffers, Chunks, Got, Looks, Reader, SliceReader, Take
 from dfeas.data.storage.sparse_readers import pieces
 from dfeas.errors import CorruptDataError, UsageError
 
@@ -213,41 +213,32 @@ class ObjectReader:
 
     name: str
     tags: Tags  # of the folder of the chunks
-    key: Callable[[int], str]  # chunk -> its name in the folder
-    n: int
-    chunk_rows: int
-    row: tuple[int, ...]  # shape of a row
-    dtype: np.dtype[Any]
-    trailer: int  # bytes of checksum after the entries
-    together: int = 1  # chunks of a block
+    chunks: Chunks
     kept: KeptBlocks | None = None
 
     overlaps = False
     distant = True
 
-    def _chunks(self, index: int) -> range:
-        return chunks_of(index, self.together, self.n, self.chunk_rows)
-
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Read the chunks of a block; raises CorruptDataError when one is missing or has another size."""
-        parts = [self._read(chunk, buffers) for chunk in self._chunks(index)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        several = len(self.chunks.of(index)) > 1  # then a copy of each
+        parts = [self._read(chunk, Buffers() if several else buffers) for chunk in self.chunks.of(index)]
+        return np.concatenate(parts) if several else parts[0]
 
-    def _read(self, index: int, buffers: Buffers) -> AnyArray:
-        whole = self.chunk_rows * self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
-        rows = min(self.chunk_rows, self.n - index * self.chunk_rows)
-        content: AnyArray = self._content(index, buffers if self.together == 1 else Buffers())
-        if content.size != whole + self.trailer:
+    def _read(self, chunk: int, buffers: Buffers) -> AnyArray:
+        content, expected = self._content(chunk, buffers), self.chunks.bytes + self.chunks.trailer
+        if content.size != expected:
             raise CorruptDataError(
-                f"{self._where(index)}: chunk {index} of {self.name} has {content.size} bytes, expected "
-                f"{whole + self.trailer}; restore or ingest again"
+                f"{self._where(chunk)}: chunk {chunk} of {self.name} has {content.size} bytes, expected {expected}; "
+                "restore or ingest again"
             )
-        entries = content[: rows * (whole // self.chunk_rows)].view(self.dtype).reshape(rows, *self.row)
+        rows = min(self.chunks.chunk_rows, self.chunks.n - chunk * self.chunks.chunk_rows)
+        entries = content[: rows * self.chunks.row_bytes].view(self.chunks.dtype).reshape(rows, *self.chunks.row)
         return entries if entries.flags.aligned else entries.copy()
 
     def _content(self, index: int, buffers: Buffers) -> NDArray[np.uint8]:
         """All bytes of a chunk, from this machine where they are kept."""
-        name = self.key(index)
+        name = self.chunks.key(index)
         where = self._where(index)
         if self.kept is not None:
             held = self.kept.read(where, self.tags(name), lambda size: buffers.take(f"{self.name} kept", size))
@@ -259,14 +250,14 @@ class ObjectReader:
         return content
 
     def _where(self, index: int) -> str:
-        return f"{self.tags.folder}/{self.key(index)}"
+        return f"{self.tags.folder}/{self.chunks.key(index)}"
 
     def advise(self, index: int) -> None:
         """Nothing to do: see Ahead."""
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
         """The ETags, as a number."""
-        tags = [self.tags(self.key(chunk)) for chunk in self._chunks(index)]
+        tags = [self.tags(self.chunks.key(chunk)) for chunk in self.chunks.of(index)]
         return tags[0] if len(tags) == 1 else hash(tuple(tags))
 
 
@@ -308,10 +299,16 @@ class EntryObjects:
 
     name: str
     tags: Tags  # of the folder of the chunks
-    key: Callable[[int], str]  # chunk -> name in the folder
-    dtype: np.dtype[Any]
-    chunk: int
-    trailer: int
+    chunks: Chunks
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.chunks.dtype
+
+    @property
+    def chunk(self) -> int:
+        """How many entries a chunk has."""
+        return self.chunks.chunk_rows
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
         """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""
@@ -319,13 +316,13 @@ class EntryObjects:
         buffer = buffers.take(self.name, (stop - first) * size)
         done = 0
         for index, within, count in pieces(self.chunk, first, stop):
-            content = self._content(self.key(index), within * size, (within + count) * size)
+            content = self._content(self.chunks.key(index), within * size, (within + count) * size)
             buffer[done : done + content.size] = content
             done += content.size
         return buffer.view(self.dtype)
 
     def _content(self, name: str, first: int, stop: int) -> NDArray[np.uint8]:
-        where, expected = f"{self.tags.folder}/{name}", self.chunk * self.dtype.itemsize + self.trailer
+        where, expected = f"{self.tags.folder}/{name}", self.chunks.bytes + self.chunks.trailer
         content, size, _ = _get(self.tags, name, f"a chunk of {self.name}", {"range": (first, stop)})
         if size != expected or content.size != stop - first:
             raise CorruptDataError(
@@ -338,7 +335,7 @@ class EntryObjects:
 
     def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
         """The ETags of the chunks with these entries, as numbers."""
-        return tuple(self.tags(self.key(index)) for index, _, _ in pieces(self.chunk, first, stop))
+        return tuple(self.tags(self.chunks.key(index)) for index, _, _ in pieces(self.chunk, first, stop))
 
 
 def distant_reader(reader: SliceReader, folder: ObjectPath, names: Callable[[int], Sequence[str]]) -> Ahead[AnyArray]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -274,18 +275,43 @@ def chunks_of(index: int, together: int, n: int, chunk_rows: int) -> range:
 
 
 @dataclass(frozen=True)
-class DirectReader:
-    """Chunks that are plain files: uncompressed, little-endian, one or more a block, with or without crc32c."""
+class Chunks:
+    """Plain chunks along the rows of an array: uncompressed, little-endian, with or without crc32c."""
 
-    name: str
-    folder: Path
-    key: Callable[[int], str]  # chunk -> its path in the folder
+    key: Callable[[int], str]  # chunk -> its name in the folder
     n: int
     chunk_rows: int
     row: tuple[int, ...]  # shape of a row
     dtype: np.dtype[Any]
     trailer: int  # bytes of checksum after the entries
     together: int = 1  # chunks of a block
+
+    @property
+    def row_bytes(self) -> int:
+        return self.dtype.itemsize * prod(self.row)
+
+    @property
+    def bytes(self) -> int:
+        """Of a chunk, also of the last, without its checksum."""
+        return self.chunk_rows * self.row_bytes
+
+    def of(self, index: int) -> range:
+        """Numbers of those of a block."""
+        return chunks_of(index, self.together, self.n, self.chunk_rows)
+
+    def rows(self, index: int) -> int:
+        """Of a block."""
+        chunks = self.of(index)
+        return min(self.n, chunks.stop * self.chunk_rows) - chunks.start * self.chunk_rows
+
+
+@dataclass(frozen=True)
+class DirectReader:
+    """Chunks that are files."""
+
+    name: str
+    folder: Path
+    chunks: Chunks
     past_cache: bool = False  # whether they are read past the page cache, which cannot hold all of them
 
     distant = False
@@ -296,33 +322,29 @@ class DirectReader:
         return not self.past_cache
 
     def _path(self, chunk: int) -> str:
-        return f"{self.folder}/{self.key(chunk)}"
-
-    def _chunks(self, index: int) -> range:
-        return chunks_of(index, self.together, self.n, self.chunk_rows)
+        return f"{self.folder}/{self.chunks.key(chunk)}"
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Read the chunks of a block into the buffer; raises CorruptDataError when one is missing or has another size."""
-        chunks, of_row = self._chunks(index), self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
-        size, rows = self.chunk_rows * of_row, min(self.n, chunks.stop * self.chunk_rows) - chunks.start * self.chunk_rows
-        wanted, done = rows * of_row, 0
-        if self.past_cache and len(chunks) == 1:
-            pages = buffers.take(self.name, in_pages(size + self.trailer))
-            done = min(wanted, past_page_cache(self._path(index), pages))
-        buffer = buffers.take(self.name, wanted)
+        chunks, size, wanted = self.chunks.of(index), self.chunks.bytes, self.chunks.rows(index) * self.chunks.row_bytes
+        stored = size + self.chunks.trailer
+        past = self.past_cache and (len(chunks) == 1 or size % PAGE_BYTES == 0)  # each then begins with a page of the buffer
+        buffer = buffers.take(self.name, (len(chunks) - 1) * size + in_pages(stored) if past else wanted)
         for place, chunk in enumerate(chunks):
-            part = buffer[place * size + done : (place + 1) * size]
-            read_chunk(self._path(chunk), done, part, size + self.trailer, f"chunk {chunk} of {self.name}")
-        return buffer.view(self.dtype).reshape(rows, *self.row)
+            path, part = self._path(chunk), buffer[place * size : min(wanted, (place + 1) * size)]
+            pages = buffer[place * size : place * size + in_pages(stored)]  # with the checksum, over which the next is read
+            done = min(part.size, past_page_cache(path, pages)) if past else 0
+            read_chunk(path, done, part[done:], stored, f"chunk {chunk} of {self.name}")
+        return buffer[:wanted].view(self.chunks.dtype).reshape(-1, *self.chunks.row)
 
     def advise(self, index: int) -> None:
         if not self.past_cache:
-            for chunk in self._chunks(index):
+            for chunk in self.chunks.of(index):
                 advise_chunk(self._path(chunk))
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
-        chunks = self._chunks(index)
-        return stamp_of(self._path(index)) if self.together == 1 else hash(tuple(stamp_of(self._path(i)) for i in chunks))
+        stamps = [stamp_of(self._path(chunk)) for chunk in self.chunks.of(index)]
+        return stamps[0] if len(stamps) == 1 else hash(tuple(stamps))
 
 
 @dataclass(frozen=True)

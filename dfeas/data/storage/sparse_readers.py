@@ -18,7 +18,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.readers import Buffers, Looks, RowReader, advise_chunk, read_chunk, stamp_of
+from dfeas.data.storage.readers import Buffers, Chunks, Looks, RowReader, advise_chunk, chunks_of, read_chunk, stamp_of
 from dfeas.data.storage.shards import ShardReader
 from dfeas.errors import CorruptDataError
 
@@ -85,22 +85,28 @@ class EntryFiles:
 
     name: str
     folder: Path
-    key: Callable[[int], str]  # chunk -> path in the folder
-    dtype: np.dtype[Any]
-    chunk: int
-    trailer: int
+    chunks: Chunks
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.chunks.dtype
+
+    @property
+    def chunk(self) -> int:
+        """How many entries a chunk has."""
+        return self.chunks.chunk_rows
 
     def _pieces(self, first: int, stop: int) -> Iterator[tuple[str, int, int]]:
         """(path, first entry in it, entries) of the chunks with the entries first .. stop-1."""
         for index, within, count in pieces(self.chunk, first, stop):
-            yield f"{self.folder}/{self.key(index)}", within, count
+            yield f"{self.folder}/{self.chunks.key(index)}", within, count
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
         """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""
         size = self.dtype.itemsize
         buffer = buffers.take(self.name, (stop - first) * size)
         done = 0
-        expected = self.chunk * size + self.trailer
+        expected = self.chunks.bytes + self.chunks.trailer
         for path, within, count in self._pieces(first, stop):
             read_chunk(path, within * size, buffer[done : done + count * size], expected, f"a chunk of {self.name}")
             done += count * size
@@ -156,38 +162,49 @@ class CsrChunks:
     where: str
     n: int
     features: int
-    block_rows: int
-    offsets: NDArray[np.int64]  # (blocks + 1,) where the entries of each block begin
+    chunk_rows: int
+    offsets: NDArray[np.int64]  # (chunks + 1,) where the entries of the rows of each chunk begin
     data: EntryReader
     indices: EntryReader
     indptr: RowReader
+    together: int = 1  # chunks of a block
 
     overlaps = True
     distant = False
 
+    def _chunks(self, index: int) -> range:
+        return chunks_of(index, self.together, self.n, self.chunk_rows)
+
     def _range(self, index: int) -> tuple[int, int]:
-        return int(self.offsets[index]), int(self.offsets[index + 1])
+        chunks = self._chunks(index)
+        return int(self.offsets[chunks.start]), int(self.offsets[chunks.stop])
 
     def read(self, index: int, buffers: Buffers) -> csr_array:
         """A block; its arrays may be views of buffers. Raises CorruptDataError when it is missing, or no matrix."""
-        first, stop = self._range(index)
-        rows = min(self.block_rows, self.n - index * self.block_rows)
+        (first, stop), chunks = self._range(index), self._chunks(index)
+        rows = min(self.n, chunks.stop * self.chunk_rows) - chunks.start * self.chunk_rows
         data, indices = self.data.read(first, stop, buffers), self.indices.read(first, stop, buffers)
-        starts = self.indptr.read(index, buffers)[:rows]
         indptr = np.empty(rows + 1, np.int64)
-        np.subtract(starts, first, out=indptr[:rows])
+        np.subtract(self.indptr.read(index, buffers)[:rows], first, out=indptr[:rows])
         indptr[rows] = stop - first
+        begins = self.offsets[chunks.start : chunks.stop] - first
+        if not (np.array_equal(indptr[: -1 : self.chunk_rows], begins) and (indptr[:-1] <= indptr[1:]).all()):
+            moved = indptr[: -1 : self.chunk_rows] != begins
+            at = int(moved.argmax()) if moved.any() else int((indptr[:-1] > indptr[1:]).argmax()) // self.chunk_rows
+            raise self._damaged(chunks[at], "indptr")
         unsigned = indices.view(np.dtype(f"u{indices.dtype.itemsize}"))  # a negative index is a large one
-        sane = indptr[0] == 0 and bool((indptr[:-1] <= indptr[1:]).all())
-        if not sane or (len(indices) and int(unsigned.max()) >= self.features):
-            raise CorruptDataError(
-                f"{self.where}: block {index} of X is damaged: its {'indices' if sane else 'indptr'} are out of range; "
-                "restore or ingest again"
-            )
+        if len(indices) and int(unsigned.max()) >= self.features:
+            place = int((unsigned >= self.features).argmax())
+            row = int(np.searchsorted(indptr, place, side="right")) - 1
+            raise self._damaged(chunks[row // self.chunk_rows], "indices")
         return block_of(data, indices, indptr, self.features)
 
+    def _damaged(self, chunk: int, what: str) -> CorruptDataError:
+        text = f"chunk {chunk} of X is damaged: its {what} are out of range; restore or ingest again"
+        return CorruptDataError(f"{self.where}: {text}")
+
     def advise(self, index: int) -> None:
-        if index < len(self.offsets) - 1:
+        if self._chunks(index):
             for files in (self.data, self.indices):
                 files.advise(*self._range(index))
 

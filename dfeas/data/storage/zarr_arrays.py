@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice, product
 from math import prod
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 import zarr
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
-from dfeas.data.storage.readers import DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
+from dfeas.data.storage.readers import Chunks, DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
 from dfeas.data.storage.shards import CRC, Form, ShardReader, require_chunks_in
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
@@ -226,14 +226,14 @@ def direct_reader(
             return None
         folder, trailer = _folder(path, cache_dir, past_cache), CRC if len(form.codecs) == 2 else 0
         return _ahead(ShardReader(name, folder, _key(array), form, array.dtype, trailer, together, checks))
-    chunks = plain_chunks(array, chunk_rows)
+    chunks = plain_chunks(array, chunk_rows, together)
     if chunks is None:
         return None
     if isinstance(path, Path):
-        return DirectReader(name, path, *chunks, together, past_cache)
+        return DirectReader(name, path, chunks, past_cache)
     from dfeas.data.storage.object_readers import KeptBlocks, ObjectReader, Tags
 
-    return _ahead(ObjectReader(name, Tags(path), *chunks, together, KeptBlocks.at(cache_dir) if cache_dir else None))
+    return _ahead(ObjectReader(name, Tags(path), chunks, KeptBlocks.at(cache_dir) if cache_dir else None))
 
 
 def _ahead(reader: RowReader) -> RowReader:
@@ -279,24 +279,13 @@ def _key_text(array: Any) -> tuple[str, str]:
     return before, after
 
 
-class Plain(NamedTuple):
-    """What a direct reader needs to know of chunks."""
-
-    key: Callable[[int], str]  # chunk -> its name in the folder
-    n: int
-    chunk_rows: int
-    row: tuple[int, ...]  # shape of a row
-    dtype: np.dtype[Any]
-    trailer: int  # bytes of checksum after the entries
-
-
-def plain_chunks(array: Any, chunk_rows: int) -> Plain | None:
+def plain_chunks(array: Any, chunk_rows: int, together: int = 1) -> Chunks | None:
     """Of an array whose chunks are so many rows of its entries as they are; None for others."""
     form = Form.of(array, array.path)
     if form is not None or not _are_plain(array, None, chunk_rows):
         return None
     shape = array.shape[0], chunk_rows, tuple(array.shape[1:]), array.dtype
-    return Plain(_key(array), *shape, CRC if len(_codecs(array, None)) == 2 else 0)
+    return Chunks(_key(array), *shape, CRC if len(_codecs(array, None)) == 2 else 0, together)
 
 
 def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:

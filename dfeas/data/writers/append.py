@@ -36,6 +36,7 @@ from dfeas.data.storage.places import is_url
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.scratch import reclaim, release
 from dfeas.data.storage.shards import ShardReader
+from dfeas.data.storage.sparse_readers import CsrChunks
 from dfeas.data.storage.zarr_arrays import direct_reader
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, store_whole
 from dfeas.data.writers.shards import ShardWriter
@@ -54,7 +55,7 @@ class Stage:
     folder: Path  # where they will lie
     header: Header  # of all points
     kept: int
-    offsets: NDArray[np.int64] | None = None  # (blocks + 1,) of sparse entries, of all points
+    offsets: NDArray[np.int64] | None = None  # (chunks + 1,) of sparse entries, of all points
 
     def lay_out(self, checksums: NDArray[np.uint32]) -> None:
         """Move chunks to their new numbers; write metadata with the new sizes, and the marker."""
@@ -326,8 +327,8 @@ def stage(old: Dataset, out: DatasetWriter, tail: Labelled) -> Header:
     header = _joined(old.header, part, tail, checksums)
     offsets = None
     if isinstance(out, SparseWriter):
-        assert old.entries is not None, "a sparse dataset has entries"
-        offsets = np.concatenate([old.entries.offsets[:kept], out.offsets])
+        assert isinstance(old.points, CsrChunks), "a sparse dataset on this machine"
+        offsets = np.concatenate([old.points.offsets[:kept], out.offsets])
         header = replace(header, block_entries=int(np.diff(offsets).max()))
     Stage(path, path / PART / "out", path / PART / "stage", header, kept, offsets).lay_out(checksums)
     return header

@@ -17,10 +17,11 @@ from dfeas.data.cone_norms import cone_norms
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.product import Placing, Product
 from dfeas.data.storage.files import SPARSE_CONES
-from dfeas.data.storage.layout import CODE, SPARSE_BELOW, Header
+from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of, index_size
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable
+from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError
 from dfeas.linalg import csr
@@ -63,8 +64,8 @@ class Rows:
 class ConeWriter(DatasetWriter):
     """Takes the blocks of a dataset of cones: labels are codes, and norms are those of cones."""
 
-    def __init__(self, path: Any, placing: Placing, m: int, dtype: np.dtype[Any]) -> None:
-        super().__init__(path, placing.n, m, dtype, placing.block_rows, label=CODE)
+    def __init__(self, path: Any, placing: Placing, m: int, dtype: np.dtype[Any], shard: int = 0) -> None:
+        super().__init__(path, placing.n, m, dtype, placing.block_rows, label=CODE, shard=shard)
         self._table = placing.product.table
 
     def _survey(self, start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
@@ -82,9 +83,14 @@ class SparseConeWriter(ConeWriter, SparseWriter):
         return SPARSE_CONES
 
 
-def writer_of(path: Any, placing: Placing, rows: Rows) -> ConeWriter:
-    """The writer of these rows, dense or sparse."""
-    return (ConeWriter if rows.entries is None else SparseConeWriter)(path, placing, rows.m, rows.dtype)
+def writer_of(path: Any, placing: Placing, rows: Rows, shard: int | None = 0) -> ConeWriter:
+    """The writer of these rows, dense or sparse, with shards of so many bytes; None: as suits those of all rows."""
+    size = rows.dtype.itemsize
+    if rows.entries is None:
+        chunks = chunks_of_shard(shard, placing.n * rows.m * size, placing.block_rows * rows.m * size)
+        return ConeWriter(path, placing, rows.m, rows.dtype, chunks)
+    entries = int(placing.n * (rows.entries * (size + index_size(rows.m)) + 8))
+    return SparseConeWriter(path, placing, rows.m, rows.dtype, chunks_of_shard(shard, entries, SPARSE_BLOCK_BYTES))
 
 
 def surveyed(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
@@ -96,7 +102,9 @@ def surveyed(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, S
     return norm, replace(summary, zero=0, first_zero=(), positive=0)
 
 
-def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progress | None = None) -> Header:
+def ingest_scs(
+    X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progress | None = None, shard: str | int | None = None
+) -> Header:
     """Write a product of cones as a dataset, for ``dfeas.solve(out)``.
 
     The question is whether some y has X y in the interior of the cones.
@@ -113,6 +121,8 @@ def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progr
         The dataset, which must not exist.
     progress : callable, optional
         Called with the rows done, and those in all.
+    shard : str or int, optional
+        Bytes of a file of several blocks, as ``dfeas.ingest`` takes them.
 
     Returns
     -------
@@ -124,7 +134,7 @@ def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progr
     BadInputError
         The numbers do not add up, or entries are not finite.
     UsageError
-        OUT exists.
+        OUT exists, or a shard is no size.
 
     Examples
     --------
@@ -135,15 +145,18 @@ def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progr
     >>> print(dfeas.solve("cones").verdict)
     feasible
     """
-    return ingest_product(X, Product.from_scs(cone), out, progress)
+    return ingest_product(X, Product.from_scs(cone), out, progress, shard)
 
 
-def ingest_product(X: Any, product: Product, out: str | Path, progress: Progress | None = None) -> Header:
+def ingest_product(
+    X: Any, product: Product, out: str | Path, progress: Progress | None = None, shard: str | int | None = None
+) -> Header:
     """The same, of cones that are known."""
+    size = shard_bytes(shard)
     rows = read_product(X, product)
     placing = rows.placing(product)
     with output_place(out) as path:
-        target = writer_of(path, placing, rows)
+        target = writer_of(path, placing, rows, size)
         fill(target, lambda index: rows.block(placing, index), progress)
         return target.finish(())
 

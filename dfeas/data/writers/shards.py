@@ -22,7 +22,6 @@ from dfeas.data.storage.files import naming
 from dfeas.data.storage.places import Place, speaking
 from dfeas.data.storage.readers import PAGE_BYTES, in_pages
 from dfeas.data.storage.shards import ABSENT, CRC, ENTRY
-from dfeas.errors import UsageError
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
@@ -45,15 +44,9 @@ PARTS = 4
 """Parts of an object that are uploaded at the same time."""
 
 
-def shard_bytes(asked: str | int | None, without: str = "") -> int | None:
-    """Bytes of a shard from what was typed; None where nothing was. ``without`` is what is stored without shards.
-
-    Raises UsageError for what is no size, and for shards of that.
-    """
-    size = None if asked is None else parse_bytes(asked, "--shard")
-    if size and without:
-        raise UsageError(f"--shard {asked}: {without} are stored without shards; leave it out")
-    return size
+def shard_bytes(asked: str | int | None) -> int | None:
+    """Bytes of a shard from what was typed; None where nothing was. Raises UsageError for what is no size."""
+    return None if asked is None else parse_bytes(asked, "--shard")
 
 
 def chunks_of_shard(asked: int | None, points: int, block: int) -> int:

@@ -1,5 +1,6 @@
 """Masks of whole cones: the answers of the same cones in an array of their own."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,12 @@ from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.views import SubsetReader, masked
 from dfeas.data.writers.cones import read_product, writer_of
 from dfeas.data.writers.dataset import fill, output_place
+from dfeas.engine.memory import held_bytes
+from dfeas.geometry.cones.space import Cones
+from dfeas.run.cost import project
 from tests.geometry.cones.plain import cones_of, problem
 
 CONE: dict[str, Any] = {"l": 9, "q": [2, 5, 5, 3, 4, 4], "s": [2, 4, 4, 3, 3, 3]}
@@ -170,3 +175,30 @@ def test_a_mask_that_cuts_a_cone_is_refused_in_one_line(tmp_path: Path) -> None:
     np.save(tmp_path / "mask.npy", np.ones(len(CONES), bool))
     with pytest.raises(dfeas.UsageError, match="a dataset of cones"):
         dfeas.solve(tmp_path / "data", also=[tmp_path / "data"], mask=tmp_path / "mask.npy")
+
+
+@pytest.mark.parametrize("rows", [0, 3 * 2**31])
+def test_numbers_of_picked_rows_are_wide_and_counted(tmp_path: Path, rows: int) -> None:
+    """Also where there are more rows than 32 bits count; the arrays of all of these are views of one entry."""
+    written(tmp_path / "data", problem(np.random.default_rng(0), CONE, 4, 0.4), 12)
+    stored = open_source(Source(str(tmp_path / "data"), cones=True))
+    mask = np.arange(len(CONES)) % 3 > 0
+    dataset = masked(stored, mask)
+    reader, n = dataset.points, rows or dataset.n
+    assert isinstance(reader, SubsetReader)
+
+    def wide(array: Any, expected: type) -> Any:
+        assert array.dtype == expected
+        return np.broadcast_to(array[:1], (n,)) if rows else array
+
+    sides = [(dataset.labels, np.int32), (dataset.stored_norms, np.float64)]
+    label, norm = (replace(each, n=n, array=wide(each.array, expected)) for each, expected in sides)
+    points = replace(reader, n=n, rows=wide(reader.rows, np.int64))
+    dataset = replace(dataset, n=n, points=points, labels=label, stored_norms=norm, numbers=wide(dataset.numbers, np.int64))
+    held = n * (8 + 8 + 8 + 4)
+    assert held_bytes(dataset) == held
+    memory, methods = 10**9 + held + 100 * n, ["mirror-prox"]
+    with_all = project(Cones(), dataset, methods, memory, 0.1, threads=1).memory_bytes
+    before = replace(dataset, points=stored.points, labels=stored.labels, stored_norms=stored.stored_norms, numbers=None)
+    without = project(Cones(), before, methods, memory, 0.1, threads=1).memory_bytes
+    assert with_all - without >= held
