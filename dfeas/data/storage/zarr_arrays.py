@@ -23,7 +23,7 @@ from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.metadata import ARRAY, FILE, array_at, read_node
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
-from dfeas.data.storage.shards import CRC, Form, ShardReader, require_chunks_in
+from dfeas.data.storage.shards import CRC, Form, ShardReader, codecs_of, require_chunks_in
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 
@@ -113,6 +113,10 @@ PLACE = 10**15
 """Stands for an index in a chunk's key."""
 
 _FAIR_CHUNK = 1 << 20
+
+CACHED = 1 << 26
+"""Bytes that any page cache holds: what this one can hold takes as long to ask as to open an array."""
+
 _CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
 
 
@@ -128,8 +132,7 @@ def check_codecs(array: Any, path: Place | str) -> None:
 
 def _codecs(array: Any, form: Form | None) -> Sequence[Any]:
     """Those of a chunk, in a shard or not."""
-    found: Sequence[Any] = array.metadata.to_dict()["codecs"] if form is None else form.codecs
-    return found
+    return codecs_of(array) if form is None else form.codecs
 
 
 def require_whole(array: Any, path: Place | str) -> None:
@@ -198,7 +201,7 @@ def direct_reader(
 
     It ``checks`` what lies in shards where that has no checksums but those of zarr, one chunk a block.
     """
-    form, past_cache = Form.of(array, path), array.nbytes > cacheable_bytes()
+    form, past_cache = Form.of(array, path), array.nbytes > CACHED and array.nbytes > cacheable_bytes()
     if form is not None:
         if not _are_plain(array, form, chunk_rows) or prod(form.per[1:]) != 1:
             return None
