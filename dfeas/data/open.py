@@ -28,6 +28,7 @@ from dfeas.data.storage.layout import (
     seal,
     sparse_together,
 )
+from dfeas.data.storage.metadata import member, read_node
 from dfeas.data.storage.places import Place, place, speaking
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader, EntryShards
@@ -38,8 +39,8 @@ from dfeas.data.storage.zarr_arrays import (
     entry_shards,
     open_array,
     open_labels,
-    open_node,
     plain_chunks,
+    read_whole,
     rows_of_whole_chunks,
     slice_reader,
 )
@@ -218,11 +219,11 @@ def _together(header: Header) -> int:
 
 def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
     """What a dataset says of itself, and its arrays, which are as it says."""
-    group = open_node(path)
+    node = read_node(path)
     try:
-        header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
+        header = Header.from_json(node["attributes"][ATTRIBUTE], str(path))
         names = ("X",) if header.entries is None else ARRAYS
-        arrays = {name: group[name] for name in (*names, "label", "norm", "checksum")}
+        arrays = {name: member(path, name) for name in (*names, "label", "norm", "checksum")}
     except DfeasError:
         raise
     except DAMAGE:
@@ -262,7 +263,7 @@ def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
 
 def _read_list(path: Place, array: Any, what: str, dtype: type) -> NDArray[Any]:
     try:
-        return np.asarray(array[:], dtype)
+        return np.asarray(read_whole(path / array.path, array), dtype)
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: the list of {what} cannot be read: {error}; ingest it again") from None
 

@@ -10,12 +10,13 @@ from threading import Event, Lock
 from typing import Any, TypeVar
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.readers import Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.scan import RangeEngine, cut, fold_blocks, pieces, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import one_thread, processors
+from dfeas.linalg.pulse import beat, heard
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs
 
@@ -26,7 +27,7 @@ RANGES_PER_THREAD = 4
 
 
 LOOK_SECONDS = 0.1
-"""How often it is looked how far a read is, where somebody observes it."""
+"""How often it is looked how far a read is, and whether it should end within a block."""
 
 
 class _Begun:
@@ -54,7 +55,7 @@ class LocalEngine(RangeEngine):
         self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
         self.tile_cache: TileCache | None = None  # what questions to pairs can use again
-        self._stop = Event()
+        self._stop, self._long = Event(), Event()
         self._pool = ThreadPoolExecutor(self._threads, "dfeas-scan")
 
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
@@ -79,7 +80,8 @@ class LocalEngine(RangeEngine):
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args, stopped=...)`` over ranges of all blocks, or of ``count``, in order.
 
-        An interrupt waits for no more than the block that each thread looks at: ``stopped()`` is true then.
+        An interrupt waits for no more than the block that each thread looks at: ``stopped()`` is true then. Where a block takes
+        long, it waits for the next ``beat`` of each; whoever hears those of this thread may interrupt there, too.
         """
         self._stop.clear()
         blocks = self.dataset.blocks if count is None else count
@@ -92,7 +94,9 @@ class LocalEngine(RangeEngine):
                 stopped = _Begun(self._stop, lambda begun: self.observe(begun, blocks))
                 return [function(self.dataset, *ranges[0], *args, stopped=stopped)]
             stopped = _Begun(self._stop)
-            futures = [self._pool.submit(function, self.dataset, *range_, *args, stopped=stopped) for range_ in ranges]
+            futures = [
+                self._pool.submit(self._heard, function, self.dataset, *range_, *args, stopped=stopped) for range_ in ranges
+            ]
             try:
                 done = self._settled(futures, stopped, blocks)
                 failed = [future for future in futures if future in done and future.exception() is not None]
@@ -104,13 +108,27 @@ class LocalEngine(RangeEngine):
                 wait(futures)
                 raise
 
+    def _heard(self, function: Callable[..., R], *args: Any, **options: Any) -> R:
+        """In a thread of its own; it ends at its next beat when it should."""
+
+        def listen(text: str) -> None:
+            self._long.set()
+            if self._stop.is_set():
+                raise StoppedError
+
+        with heard(listen):
+            return function(*args, **options)
+
     def _settled(self, futures: Sequence[Future[R]], begun: _Begun, blocks: int) -> set[Future[R]]:
-        """Those that have ended, when all have, or one has failed. Who observes is told in this thread."""
+        """Those that have ended, when all have, or one has failed. Who observes, and who hears, is told in this thread."""
         while True:
-            done, waiting = wait(futures, None if self.observer is None else LOOK_SECONDS, FIRST_EXCEPTION)
+            done, waiting = wait(futures, LOOK_SECONDS, FIRST_EXCEPTION)
             if not waiting or any(future.exception() is not None for future in done):
                 return done
             self.observe(begun.blocks, blocks)
+            if self._long.is_set():
+                self._long.clear()
+                beat()
 
     def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
         self.tile_cache = TileCache(budget, scratch)

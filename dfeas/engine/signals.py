@@ -1,8 +1,9 @@
 """What Ctrl-C, a batch system and a lost terminal mean to a command: little is lost, and nothing is left over.
 
 Before anything has begun a signal ends the process (``at_once``). Then it interrupts, and whoever has begun something cleans
-up. A run that has begun to read finishes its read and writes a checkpoint (``asked_to_stop``). Where an interrupt would break
-what it meets it waits (``interrupts_held``, ``not_interrupted``). After the end it changes nothing (``ended``).
+up. A run that has begun to read finishes its read, or in a large cone its step, and writes a checkpoint (``asked_to_stop``).
+Where an interrupt would break what it meets it waits (``interrupts_held``, ``not_interrupted``). After the end it changes
+nothing (``ended``).
 """
 
 from __future__ import annotations

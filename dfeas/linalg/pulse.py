@@ -1,4 +1,6 @@
-"""How far a solver in memory is: it says so between its steps, and whoever listens may end it there with an exception."""
+"""How far long work in memory is, a solver or a look at a large cone: it says so between its steps, and whoever listens may end
+it there with an exception.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def heard(listener: Listener) -> Iterator[None]:
-    """What a solver says in here, in this thread, goes to the listener."""
+    """What long work says in here, in this thread, goes to the listener."""
     token = _listener.set(listener)
     try:
         yield

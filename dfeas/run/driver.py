@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
+from dfeas.linalg.pulse import heard
 from dfeas.passes.protocol import AnyPass, Batchable, Blocks, Exclusive, Partial, Question, together
 from dfeas.run.resources import Limits
 from dfeas.run.solver_thread import Abandoned
@@ -142,10 +143,14 @@ class _Loop:
 
     def wave(self, tasks: Sequence[Task[Any]]) -> bool:
         """Ask tasks and tell them their answers, group by group; whether all were told. It ends when time is up, somebody asks
-        to stop, or one has won.
+        to stop, or one has won; before a read has ended where one block takes long.
         """
         for group, question in _groups(tasks):
-            answer = self.engine.run(question)
+            try:
+                with heard(self._listen):
+                    answer = self.engine.run(question)
+            except Abandoned:
+                return False
             count = self._tell(group, answer if len(group) > 1 else (answer,))
             self.shared += max(0, count - 1) * self.engine.cost.points / self.engine.shape[1]
             self.settle(group[:count])
@@ -154,6 +159,11 @@ class _Loop:
             if count < len(group) or self.won(group):
                 return False
         return True
+
+    def _listen(self, text: str) -> None:
+        """What takes long within a block of a read ends with the run; the tasks stay what they were before it."""
+        if self.ending():
+            raise Abandoned
 
     def _tell(self, tasks: Sequence[Task[Any]], answers: Sequence[Any]) -> int:
         """Tell tasks their answers until somebody asks to stop, or time is up; how many were told."""

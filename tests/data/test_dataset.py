@@ -8,16 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 import zarr
+import zarr.codecs
+import zarr.storage
 
 from dfeas import ingest
 from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.storage.metadata import put_array, put_group
 from dfeas.data.storage.readers import Cost, DirectReader, SliceReader
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.linalg.points import dense
 from dfeas.passes.block import Block
 
 
@@ -52,6 +57,55 @@ def test_zarr_itself_reads_what_we_wrote(dataset: Callable[..., Any], arrays: Ca
     X, labels = arrays("gaussian", 5, 300, block_rows=64)
     assert np.array_equal(group["X"][:], X)
     assert np.array_equal(group["label"][:], labels)
+
+
+@pytest.mark.parametrize("shard", [0, 3])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float64"])
+@pytest.mark.parametrize("shape", [(10,), (10, 2)])
+def test_metadata_are_those_that_zarr_writes(shape: tuple[int, ...], dtype: str, shard: int, tmp_path: Path) -> None:
+    fill = np.nan if dtype.startswith("f") else 0
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    put_group(ours, {"dfeas": {"n": 10, "names": ["a"]}})
+    put_array(ours, "x/a", shape, 4, np.dtype(dtype), fill, shard)
+    group = zarr.create_group(zarr.storage.LocalStore(theirs), zarr_format=3)
+    group.attrs["dfeas"] = {"n": 10, "names": ["a"]}
+    group.create_array(
+        "x/a",
+        shape=shape,
+        chunks=(4, *shape[1:]),
+        shards=(4 * shard, *shape[1:]) if shard else None,
+        dtype=dtype,
+        fill_value=fill,
+        compressors=zarr.codecs.Crc32cCodec(),
+        chunk_key_encoding={"name": "default", "separator": "."},
+    )
+    for name in ("zarr.json", "x/a/zarr.json"):
+        assert (ours / name).read_bytes() == (theirs / name).read_bytes()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_nothing_waits_for_the_event_loop_of_zarr(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: Any, **__: Any) -> Any:
+        raise AssertionError("zarr was asked")
+
+    monkeypatch.setattr("zarr.core.sync._get_loop", asked)
+    X = np.where(np.arange(200).reshape(20, 10) % 7 == 0, 1.5, 0.0)
+    ingest(kind(X), tmp_path / "data", labels=np.arange(20) % 2)
+    data = open_source(Source(str(tmp_path / "data")))
+    (block,) = data.read_blocks(range(data.blocks), Cost())
+    np.testing.assert_array_equal(dense(block.points), X)
+
+
+@pytest.mark.parametrize("name", ["offset", "checksum"])
+@pytest.mark.parametrize("at", [0, -1])
+def test_a_list_is_compared_with_its_own_checksum(name: str, at: int, tmp_path: Path) -> None:
+    ingest(scipy.sparse.eye_array(20, format="csr"), tmp_path / "data", labels=np.arange(20) % 2)
+    (file,) = (tmp_path / "data" / name).glob("c.*")
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(CorruptDataError, match=r"list of .* cannot be read"):
+        open_source(Source(str(tmp_path / "data")))
 
 
 def test_a_users_array_is_read_as_it_is(tmp_path: Path) -> None:

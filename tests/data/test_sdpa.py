@@ -1,5 +1,7 @@
 """SDPA's sparse format: read at once as line by line, and nothing else."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +122,16 @@ def test_what_is_no_such_file_is_refused_with_its_line(text: str, said: str | No
         return
     with pytest.raises(dfeas.BadInputError, match=said):
         sdpa.read_sdpa(tmp_path / "a.dat-s")
+
+
+def test_text_is_read_without_pandas(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.dat-s").write_text(HEAD + "0 1 1 1 -1.5\n1 1 2 1 2.0\n")
+    code = f"""
+import pathlib, sys
+from dfeas.data.ingest import sdpa
+sdpa._by_lines = None
+sdpa.read_sdpa(pathlib.Path({str(tmp_path / "a.dat-s")!r}))
+sys.exit("pandas" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

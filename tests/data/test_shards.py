@@ -429,6 +429,7 @@ def test_large_chunks_begin_with_a_page_and_are_read_past_the_page_cache(
         assert (offsets % PAGE_BYTES == 0).all()
     assert np.array_equal(zarr.open_array(folder, mode="r")[:], X)
     monkeypatch.setattr("dfeas.data.storage.zarr_arrays.cacheable_bytes", lambda: 1000)
+    monkeypatch.setattr("dfeas.data.storage.zarr_arrays.CACHED", 0)
     dataset = open_source(Source(str(tmp_path / "data")))
     assert isinstance(dataset.points, ShardReader)
     assert not dataset.points.overlaps

@@ -248,16 +248,22 @@ def _table(text: bytes) -> Any:
         return None
 
 
+def _numbers(table: Any, name: str, dtype: type) -> NDArray[Any]:
+    """A column without nulls: ``to_numpy`` would import pandas, which takes as long as all else that a small file does."""
+    chunks = table.column(name).chunks
+    return np.concatenate([np.frombuffer(each.buffers()[1], dtype, each.offset + len(each))[each.offset :] for each in chunks])
+
+
 def _entries(table: Any, layout: Layout) -> Entries | None:
     """Those of a table, or None where one is outside of what was declared, or given twice."""
-    matrix, block, i, j = (table.column(name).to_numpy().astype(np.int64) for name in _PLACES)
+    matrix, block, i, j = (_numbers(table, name, np.int32).astype(np.int64) for name in _PLACES)
     low, high, block = np.minimum(i, j) - 1, np.maximum(i, j) - 1, block - 1
     if min(each.min() for each in (matrix, block, low)) < 0 or matrix.max() > layout.m or block.max() >= len(layout.sizes):
         return None
     size = np.array(layout.sizes)[block]
     if (high >= np.abs(size)).any() or ((size < 0) & (low != high)).any():
         return None
-    entries = Entries(matrix, block, low, high, table.column("value").to_numpy())
+    entries = Entries(matrix, block, low, high, _numbers(table, "value", np.float64))
     key = matrix * layout.total + layout.rows(entries)
     if not (key[1:] > key[:-1]).all():  # as most files have them
         key = np.sort(key)

@@ -37,6 +37,11 @@ _CODECS = [{"name": str, "configuration?": dict}]
 _SHAPE = {"chunk_shape": [COUNT], "codecs": _CODECS, "index_codecs": _CODECS, "index_location?": str}
 
 
+def codecs_of(array: Any) -> list[dict[str, Any]]:
+    """Those of an array of zarr format 3, as its metadata say them."""
+    return [codec.to_dict() for codec in array.metadata.codecs]
+
+
 @dataclass(frozen=True)
 class Form:
     """How an array lies in shards."""
@@ -51,7 +56,7 @@ class Form:
     @classmethod
     def of(cls, array: Any, where: object) -> Form | None:
         """That of an array of zarr; None without shards. Raises BadInputError for shards that are not read."""
-        codecs = array.metadata.to_dict()["codecs"]
+        codecs = codecs_of(array)
         if CODEC not in [codec["name"] for codec in codecs]:
             return None
         try:

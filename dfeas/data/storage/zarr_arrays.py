@@ -11,6 +11,7 @@ from math import prod
 from pathlib import Path
 from typing import IO, Any
 
+import crc32c
 import numpy as np
 import zarr
 import zarr.storage
@@ -19,42 +20,19 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.storage.metadata import ARRAY, FILE, array_at, read_node
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import Chunks, DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
-from dfeas.data.storage.shards import CRC, Form, ShardReader, require_chunks_in
+from dfeas.data.storage.shards import CRC, Form, ShardReader, codecs_of, require_chunks_in
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
-
-METADATA = {
-    "zarr_format": COUNT,
-    "node_type": str,
-    "shape?": [COUNT],
-    "chunk_grid?": {"configuration": {"chunk_shape": [COUNT]}},
-}
-"""What ``zarr.json`` says of a group or an array, as far as sizes follow from it."""
-
-
-def open_node(path: Place) -> Any:
-    """The zarr array or group at a path, its metadata checked before any chunk is read."""
-    if not path.is_dir() or not any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
-        raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
-    if not (path / "zarr.json").exists():
-        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
-    if isinstance(path, Path):
-        refuse_links(path)
-    read_json(path / "zarr.json", METADATA)
-    try:
-        return zarr.open(zarr_store(path, read_only=True), mode="r")
-    except DfeasError:
-        raise
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
 
 
 def open_array(path: Place, name: str) -> Any:
     """The zarr array at a path; ``name`` says in errors what it should be."""
-    array = open_node(path)
-    if not isinstance(array, zarr.Array):
+    node = read_node(path)
+    if node["node_type"] != ARRAY:
         raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
+    array = array_at(path, node)
     check_codecs(array, path)
     require_whole(array, path)
     return array
@@ -135,6 +113,10 @@ PLACE = 10**15
 """Stands for an index in a chunk's key."""
 
 _FAIR_CHUNK = 1 << 20
+
+CACHED = 1 << 26
+"""Bytes that any page cache holds: what this one can hold takes as long to ask as to open an array."""
+
 _CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
 
 
@@ -150,8 +132,7 @@ def check_codecs(array: Any, path: Place | str) -> None:
 
 def _codecs(array: Any, form: Form | None) -> Sequence[Any]:
     """Those of a chunk, in a shard or not."""
-    found: Sequence[Any] = array.metadata.to_dict()["codecs"] if form is None else form.codecs
-    return found
+    return codecs_of(array) if form is None else form.codecs
 
 
 def require_whole(array: Any, path: Place | str) -> None:
@@ -220,7 +201,7 @@ def direct_reader(
 
     It ``checks`` what lies in shards where that has no checksums but those of zarr, one chunk a block.
     """
-    form, past_cache = Form.of(array, path), array.nbytes > cacheable_bytes()
+    form, past_cache = Form.of(array, path), array.nbytes > CACHED and array.nbytes > cacheable_bytes()
     if form is not None:
         if not _are_plain(array, form, chunk_rows) or prod(form.per[1:]) != 1:
             return None
@@ -288,6 +269,21 @@ def plain_chunks(array: Any, chunk_rows: int, together: int = 1) -> Chunks | Non
     return Chunks(_key(array), *shape, CRC if len(_codecs(array, None)) == 2 else 0, together)
 
 
+def read_whole(path: Place, array: Any) -> NDArray[Any]:
+    """All entries of an array, compared with the crc32c behind them; of one plain chunk without waiting for zarr.
+
+    Raises what ``DAMAGE`` has when it cannot be read.
+    """
+    plain = plain_chunks(array, array.shape[0])
+    if plain is None or not plain.trailer:
+        return np.asarray(array[:])
+    content = (path / plain.key(0)).read_bytes()
+    entries, crc = content[:-CRC], content[-CRC:]
+    if len(entries) != array.nbytes or crc32c.crc32c(entries) != int.from_bytes(crc, "little"):
+        raise ValueError(f"{len(content)} bytes that are not those of its checksum")
+    return np.frombuffer(entries, array.dtype).reshape(array.shape).copy()
+
+
 def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
     """A reader through zarr, which sees changes of what it reads; from an object store it reads several blocks ahead."""
     if isinstance(path, Path):
@@ -335,7 +331,7 @@ _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 
 def is_zarr2(path: Place) -> bool:
     """Whether a folder is an array of zarr format 2."""
-    return (path / _METADATA).is_file() and not (path / "zarr.json").exists()
+    return (path / _METADATA).is_file() and not (path / FILE).exists()
 
 
 def open_zarr2(path: Place) -> Any:

@@ -19,8 +19,6 @@ from typing import Any, Unpack
 
 import numpy as np
 import scipy  # loads its parts when they are used
-import zarr
-import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
@@ -32,13 +30,14 @@ from dfeas.data.source import Source
 from dfeas.data.storage.features import called
 from dfeas.data.storage.files import naming, sync
 from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
+from dfeas.data.storage.metadata import member, put_group, put_whole_array
 from dfeas.data.storage.places import is_url
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.scratch import reclaim, release
 from dfeas.data.storage.shards import ShardReader
 from dfeas.data.storage.sparse_readers import CsrChunks
 from dfeas.data.storage.zarr_arrays import direct_reader
-from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, store_whole
+from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress
 from dfeas.data.writers.shards import ShardWriter
 from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, UsageError
@@ -63,13 +62,12 @@ class Stage:
         n, sparse = self.header.n, self.offsets is not None
         for name in ("label", "norm", *(() if sparse else ("X",))):
             self._renumbered(name, n, -(-n // self.header.block_rows))
-        group = zarr.create_group(zarr.storage.LocalStore(self.folder), zarr_format=3)
-        group.attrs[ATTRIBUTE] = self.header.to_json()
+        put_group(self.folder, {ATTRIBUTE: self.header.to_json()})
         if self.offsets is not None:
             self._entries()
             self._renumbered("X/indptr", n + 1, n // self.header.block_rows + 1)
-            store_whole(group, "offset", self.offsets)
-        store_whole(group, "checksum", checksums)
+            put_whole_array(self.folder, "offset", self.offsets)
+        put_whole_array(self.folder, "checksum", checksums)
         (self.folder / MARKER).write_text(f"{seal(self.header)}\n")
         for file in self.folder.rglob("*"):
             sync(file)
@@ -77,7 +75,7 @@ class Stage:
     def _renumbered(self, name: str, size: int, chunks: int) -> None:
         """An array with a chunk for each block, up to number ``chunks``."""
         (self.folder / name).mkdir(parents=True)
-        array = zarr.open_array(zarr.storage.LocalStore(self.path / name, read_only=True), mode="r")
+        array = member(self.path, name)
         if array.shards:
             self._sharded(name, array, size, range(self.kept, chunks), self.kept)
             return
@@ -111,7 +109,7 @@ class Stage:
         self._changed("X/zarr.json", lambda meta: meta["attributes"].__setitem__("shape", [self.header.n, self.header.m]))
         assert self.offsets is not None, "a sparse dataset has entries"
         for name in ("X/data", "X/indices"):
-            array = zarr.open_array(zarr.storage.LocalStore(self.path / name, read_only=True), mode="r")
+            array = member(self.path, name)
             if not array.shards:
                 (self.out / name).rename(self.folder / name)
                 continue

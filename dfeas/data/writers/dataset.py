@@ -14,15 +14,14 @@ from typing import Any, Protocol, Self, TypeVar
 
 import crc32c
 import numpy as np
-import zarr
-import zarr.codecs
 from numpy.typing import NDArray
 
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.features import called
 from dfeas.data.storage.files import FULL, NAMED, PLAIN
 from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
-from dfeas.data.storage.places import Place, place, put, put_whole, remove, zarr_store
+from dfeas.data.storage.metadata import put_array, put_group, put_whole_array
+from dfeas.data.storage.places import Place, place, put, put_whole, remove
 from dfeas.data.storage.scratch import claim, discard, release
 from dfeas.data.storage.shards import CRC
 from dfeas.data.writers.ledger import Ledger
@@ -126,7 +125,7 @@ class DatasetWriter:
         self._aside: Path | None = None
         self.where = str(path)  # how messages call it
         self.written = Ledger()
-        self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
+        put_group(path, {})
         self._arrays: dict[str, Any] = {}
         self._shards: dict[str, ShardWriter] = {}  # by the paths of the arrays
         self._create_points()
@@ -139,7 +138,7 @@ class DatasetWriter:
 
     def _created(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], fill: float) -> Any:
         """An array with a chunk for each block."""
-        array = created(self._group, name, shape, self.block_rows, dtype, fill, self._shard)
+        array = put_array(self.path, name, shape, self.block_rows, dtype, fill, self._shard)
         if self._shard:
             size = self.block_rows * int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize + CRC
             self._shards[name] = ShardWriter(self.path / name, len(shape), self._shard, size)
@@ -269,7 +268,7 @@ class DatasetWriter:
             self._require_classes(classes, facts["positive"], known)
         checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
-        store_whole(self._group, "checksum", checksums)
+        put_whole_array(self.path, "checksum", checksums)
         header = Header(
             format=self.format,
             n=self.n,
@@ -284,7 +283,7 @@ class DatasetWriter:
             features=self._features,
             **more,
         )
-        self._group.attrs[ATTRIBUTE] = header.to_json()
+        put_group(self.path, {ATTRIBUTE: header.to_json()})
         put_whole(self.path / MARKER, f"{seal(header)}\n".encode())
         return header
 
@@ -299,26 +298,6 @@ class DatasetWriter:
     def _finish_points(self) -> dict[str, Any]:
         """What else the header says of X."""
         return {}
-
-
-def created(group: Any, name: str, shape: tuple[int, ...], rows: int, dtype: Any, fill: float, shard: int = 0) -> Any:
-    """An array in the group, of uncompressed chunks of so many rows with checksums, ``shard`` of them in a file."""
-    return group.create_array(
-        name,
-        shape=shape,
-        chunks=(rows, *shape[1:]),
-        shards=(shard * rows, *shape[1:]) if shard else None,
-        dtype=dtype,
-        fill_value=fill,
-        compressors=zarr.codecs.Crc32cCodec(),
-        chunk_key_encoding={"name": "default", "separator": "."},
-        config={"write_empty_chunks": True},
-    )
-
-
-def store_whole(group: Any, name: str, values: NDArray[Any]) -> None:
-    """Write an array of one chunk: checksums (blocks, 3), or offsets (blocks + 1,)."""
-    created(group, name, values.shape, len(values), values.dtype, 0)[:] = values
 
 
 @contextmanager

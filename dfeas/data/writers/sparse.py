@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES
+from dfeas.data.storage.metadata import put_array, put_group, put_whole_array
 from dfeas.data.storage.places import Place, put, remove
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.shards import CRC
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryShards
-from dfeas.data.writers.dataset import DatasetWriter, Pool, created, store_whole
+from dfeas.data.writers.dataset import DatasetWriter, Pool
 from dfeas.data.writers.shards import ShardWriter
 from dfeas.errors import BadInputError, CorruptDataError
 
@@ -206,12 +207,12 @@ class SparseWriter(DatasetWriter):
     def _described(self, chunk: int) -> dict[str, Any]:
         """Metadata, beside chunks of so many entries."""
         self._put_indptr(self.n // self.block_rows, np.append(self._short, self._offsets[-1]))
-        group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
+        put_group(self.path / "X", {**ENCODING, "shape": [self.n, self.m]})
         offsets = self.offsets
         for appended in self._appended(0):
-            created(group, appended.folder.name, (int(offsets[-1]),), chunk, appended.dtype, 0, appended.shard)
-        created(group, "indptr", (self.n + 1,), self.block_rows, np.dtype(np.int64), 0, self._shard)
-        store_whole(self._group, "offset", offsets)
+            put_array(self.path, f"X/{appended.folder.name}", (int(offsets[-1]),), chunk, appended.dtype, 0, appended.shard)
+        put_array(self.path, "X/indptr", (self.n + 1,), self.block_rows, np.dtype(np.int64), 0, self._shard)
+        put_whole_array(self.path, "offset", offsets)
         return {"entries": int(offsets[-1]), "block_entries": int(np.diff(offsets).max())}
 
     @property

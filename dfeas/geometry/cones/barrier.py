@@ -26,6 +26,7 @@ from dfeas.geometry.cones.parts import DensePart, Part
 from dfeas.geometry.cones.scaling import Scaling, inside, scaling
 from dfeas.linalg import csr
 from dfeas.linalg.points import Floats, Indices, Tile, picked, stacked
+from dfeas.linalg.pulse import beat
 
 BELOW = 2.0
 """Of the first t, over |y|: the eigenvalues of A*y are within |y|."""
@@ -100,7 +101,8 @@ def widest(kept: Kept, share: float, settled: float = SETTLED) -> Widest:
     y = _pulled(parts, x)[:-1]
     z = np.append(y, -BELOW * max(float(np.linalg.norm(y)), np.finfo(np.float64).tiny))
     best: Best | None = None
-    for _ in range(STEPS):
+    for number in range(STEPS):
+        beat(f"{len(kept.index)} rows, step {number + 1}")
         image = _pulled(parts, x)  # (Ax, -<e, x>)
         best = _better(best, parts, z, x, image)
         if (best.low > 0 and best.low >= share * best.upper) or best.upper <= settled:

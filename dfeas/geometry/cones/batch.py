@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.cones import Group, Spectrum, squares, triangle
 from dfeas.linalg.points import Array, Floats, Indices
+from dfeas.linalg.pulse import beat
 
 DEGREE = {4: 8, 8: 16}
 """Of the polynomial, for float32 and float64."""
@@ -39,6 +40,7 @@ def exponentials(S: Array, mid: Floats, size: float, level: float, mu: float) ->
     power = _polynomial(S, DEGREE[S.itemsize])
     np.multiply(power, np.exp((level - mid) * scale)[:, None, None], out=power, casting="same_kind")
     for _ in range(halvings):
+        beat()
         power = np.matmul(power, power)
     return power
 
@@ -46,10 +48,14 @@ def exponentials(S: Array, mid: Floats, size: float, level: float, mu: float) ->
 def _polynomial(A: Array, degree: int) -> Array:
     """sum_i A^i / i! up to a degree that is a multiple of four."""
     second = A @ A
-    powers, fourth = (A, second, second @ A), second @ second
+    beat()
+    powers = A, second, second @ A
+    beat()
+    fourth = second @ second
     total: Array = fourth / factorial(degree)
     for first in range(degree - 4, -1, -4):
         if first < degree - 4:
+            beat()
             total = total @ fourth
         for i, power in enumerate(powers, first + 1):
             total += power * (1 / factorial(i))
@@ -108,6 +114,7 @@ class Batch:
         if self.group.kind != "s":
             return self.below[some].astype(np.float64)
         S = np.moveaxis(squares(self.rows[:, some], self.group.size), 2, 0)
+        beat()
         return np.asarray(np.linalg.eigvalsh(S.astype(np.float64))[:, 0])
 
     def up_to(self, some: Indices, level: float) -> Indices:
@@ -161,6 +168,7 @@ class Batch:
         if not whole:
             rows, mid, radius = rows[:, some], mid[some], radius[some]
         size = sqrt(k) * float(radius.max())
+        beat()
         if size > STEEP * mu:
             sums, element = Spectrum.of("s", k, rows.T).gibbs(low, mu)
             return float(sums.sum()), some, element.T
@@ -195,6 +203,7 @@ def _definite(S: Floats, level: float) -> NDArray[np.bool_]:
 
 
 def _factorises(S: Floats) -> bool:
+    beat()
     try:
         np.linalg.cholesky(S)
     except np.linalg.LinAlgError:

@@ -39,6 +39,7 @@ from dfeas.data.cones import Group, Spectrum, groups_of, pieces
 from dfeas.geometry.cones.batch import Batch
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dots, in_type, picked, times
 from dfeas.linalg.points import combined as combinations
+from dfeas.linalg.pulse import beat
 from dfeas.methods.protocol import Mixture
 from dfeas.passes.block import Block, in_precision
 from dfeas.passes.softmin import Softmin, SoftminAnswer, SoftminPartial
@@ -112,6 +113,7 @@ class Lowest:
             near = starts[value <= self.best + 2 * slack]
             if len(near):
                 rows = near[:, None] + np.arange(group.dimension)
+                beat()
                 exact = Spectrum.of(group.kind, group.size, exact_scores(block, rows, self.y, factor))
                 first = int(exact.least.argmin())
                 point = exact.take(np.array([first])).extreme()[0]
@@ -261,6 +263,7 @@ class SpectralRecover(Recover):
             for group, sums in zip(groups, trace, strict=True):
                 mine = group.take(s)
                 above = np.exp(np.minimum(shift - Batch.of(group, s).below, 700.0))
+                beat()
                 live = np.flatnonzero(above > self.floor / len(scores) / 2)
                 total, element = Spectrum.of(group.kind, group.size, mine[live]).gibbs(shift, 1.0)
                 x[group.rows(live)] += element

@@ -1,0 +1,125 @@
+"""``zarr.json``, what an array or a group of zarr says of itself: read, checked and written here.
+
+zarr hands each of these small files to a thread with an event loop and waits for it, a millisecond or more; a dataset has five
+to eight. What is written is what zarr writes, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import numpy as np
+import zarr
+import zarr.storage
+from numpy.typing import NDArray
+
+from dfeas.data.storage.files import COUNT, DAMAGE, parsed, read_json, refuse_links
+from dfeas.data.storage.places import Place, put, zarr_store
+from dfeas.data.storage.shards import CODEC, CRC
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+
+FILE = "zarr.json"
+
+ARRAY, GROUP = "array", "group"
+"""Types of nodes."""
+
+_SHAPE = {
+    "zarr_format": COUNT,
+    "node_type": str,
+    "shape?": [COUNT],
+    "chunk_grid?": {"configuration": {"chunk_shape": [COUNT]}},
+}
+"""What is said of an array, as far as sizes follow from it."""
+
+
+def read_node(path: Place) -> dict[str, Any]:
+    """What the zarr array or group at a path says of itself, checked before any chunk is read."""
+    if not path.is_dir() or not any((path / name).exists() for name in (FILE, ".zarray", ".zgroup")):
+        raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
+    if not (path / FILE).exists():
+        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+    if isinstance(path, Path):
+        refuse_links(path)
+    node: dict[str, Any] = read_json(path / FILE, _SHAPE)
+    if node["zarr_format"] != 3 or node["node_type"] not in (ARRAY, GROUP):
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: neither an array nor a group of format 3")
+    return node
+
+
+def array_at(path: Place, node: Mapping[str, Any], name: str = "") -> Any:
+    """The array of zarr at a path, or with that ``name`` in the group there; nothing is read.
+
+    Raises CorruptDataError for what zarr does not understand.
+    """
+    there = zarr.storage.StorePath(zarr_store(path, read_only=True), name)
+    try:
+        return zarr.Array(zarr.AsyncArray(_understood(json.dumps(node)), there))
+    except DfeasError:
+        raise
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
+
+
+@lru_cache(maxsize=64)
+def _understood(text: str) -> Any:
+    """What zarr makes of what an array says of itself. A run opens its data twice, and most arrays of a dataset are alike."""
+    nowhere = zarr.storage.StorePath(zarr.storage.MemoryStore())
+    return zarr.Array.from_dict(nowhere, json.loads(text)).metadata
+
+
+def member(path: Place, name: str) -> Any:
+    """An array of the group at a path. Raises what ``DAMAGE`` has where there is none."""
+    return array_at(path, parsed((path / name / FILE).read_bytes(), _SHAPE), name)
+
+
+def put_group(path: Place, attributes: Mapping[str, Any]) -> None:
+    """Say that a folder is a group."""
+    _put(path, {"attributes": attributes, "zarr_format": 3, "node_type": GROUP})
+
+
+def put_array(
+    path: Place, name: str, shape: tuple[int, ...], rows: int, dtype: np.dtype[Any], fill: float, shard: int = 0
+) -> Any:
+    """An array in the group at a path, of uncompressed chunks of so many rows with checksums, ``shard`` of them in a file."""
+    wide = {"name": "bytes", "configuration": {"endian": "little"}}
+    codecs: list[dict[str, Any]] = [wide if dtype.itemsize > 1 else {"name": "bytes"}, {"name": "crc32c"}]
+    chunk = outer = [rows, *shape[1:]]
+    if shard:
+        index = [wide, {"name": "crc32c"}]
+        form = {"chunk_shape": chunk, "codecs": codecs, "index_codecs": index, "index_location": "end"}
+        outer, codecs = [shard * rows, *shape[1:]], [{"name": CODEC, "configuration": form}]
+    real = dtype.kind == "f"
+    node: Any = {
+        "shape": list(shape),
+        "data_type": dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": outer}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+        "fill_value": "NaN" if isnan(fill) else float(fill) if real else int(fill),
+        "codecs": codecs,
+        "attributes": {},
+        "zarr_format": 3,
+        "node_type": ARRAY,
+        "storage_transformers": [],
+    }
+    _put(path / name, node)
+    there = zarr.storage.StorePath(zarr_store(path, read_only=False), name)
+    return zarr.Array(zarr.AsyncArray(_understood(json.dumps(node)), there, {"write_empty_chunks": True}))
+
+
+def put_whole_array(path: Place, name: str, values: NDArray[Any]) -> None:
+    """An array of one chunk in the group at a path: checksums (blocks, 3), or offsets (blocks + 1,)."""
+    put_array(path, name, values.shape, len(values), values.dtype, 0)
+    entries = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+    put(path / name / ".".join(("c", *"0" * values.ndim)), entries, crc32c.crc32c(entries).to_bytes(CRC, "little"))
+
+
+def _put(path: Place, node: Mapping[str, Any]) -> None:
+    if isinstance(path, Path):
+        path.mkdir(parents=True, exist_ok=True)
+    put(path / FILE, json.dumps(node, indent=2).encode())
