@@ -155,24 +155,32 @@ class ColumnMatrix:
         """Scores (c,) (D a_j)'v, wrong by ``within`` at most, or in float64 where they are not clearly above ``level``."""
         if not self.single:
             return self._wide(v)
-        narrow = (self.feature * v).astype(np.float32)
-        fast = np.empty(self.shape[0])
-        groups = self._groups(len(fast))
+        score = self._narrow((self.feature * v).astype(np.float32))
+        error = NARROW * float(np.linalg.norm(v))
+        if error <= within:
+            return score
+        unsure = np.flatnonzero(score < level + error)
+        if 3 * len(unsure) > len(score):
+            return self._wide(v)
+        score[unsure] = self._exact(unsure, v)
+        return score
+
+    def _narrow(self, v: NDArray[np.float32]) -> Floats:
+        """Scores (c,) in products of float32, of a v that has the feature factors."""
+        score = np.empty(self.shape[0])
+        groups = self._groups(len(score))
 
         def multiply(g: int) -> None:
             rows = slice(*groups[g])
             with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-                np.multiply(self.points[rows] @ narrow, self.scale[rows], out=fast[rows])
+                np.multiply(self.points[rows] @ v, self.scale[rows], out=score[rows])
 
         side_by_side(multiply, len(groups))
-        error = NARROW * float(np.linalg.norm(v))
-        if error <= within:
-            return fast
-        unsure = np.flatnonzero(fast < level + error)
-        if 3 * len(unsure) > len(fast):
-            return self._wide(v)
-        fast[unsure] = self._products(unsure, self.feature * v)
-        return fast
+        return score
+
+    def _exact(self, rows: Indices, v: Floats) -> Floats:
+        """Scores (r,) of some columns in float64."""
+        return self._products(rows, self.feature * v)
 
     def _wide(self, v: Floats) -> Floats:
         wide = np.empty(self.shape[0])
