@@ -119,6 +119,14 @@ class ColumnMatrix:
         """Some columns, without features that do not matter to them."""
         return self.part(rows)
 
+    def spanned(self) -> ColumnMatrix:
+        """Columns D a_j in an orthonormal basis of the space they span, where that has fewer dimensions: a QR turns them."""
+        c, d = self.shape
+        if c >= d:
+            return self
+        factor = np.asarray(np.linalg.qr(self.gather(slice(None)).T, mode="r"))
+        return ColumnMatrix(np.ascontiguousarray(factor.T), np.ones(c), np.ones(c), exact=True)
+
     def gather(self, rows: Indices | slice) -> Floats:
         """Columns D a_j (r, d) of some rows in float64."""
         chosen: Floats = self.points[rows].astype(np.float64)

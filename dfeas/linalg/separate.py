@@ -42,13 +42,15 @@ ROUGH = 0.05
 FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
 
 LONGER = 3
-"""Where |Ax| is below eps it is no longer looked for a separator than so many times the products that took."""
+"""Where |Ax| is below eps it is no longer looked for a separator than so many times the products that took; below ``SMALL`` no
+more at all.
+"""
 
 NEAR = 1e-3
 """Share by which |Ax| of a soft margin may be wrong."""
 
 SMALL = 3e-6
-"""|Ax| below which columns are looked at in float64: the margin is tiny, or there is none."""
+"""|Ax| below which columns are looked at in float64, if at all: the margin is tiny, or there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +176,12 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
             some.grow(score)
             continue
         if matrix.wide:
-            found = _among_heavy(matrix, some, solution)
-            if found is not None:
-                return found
+            best = solution = _among_heavy(matrix, some, solution)
+            if solution.outcome == CONFLICT:
+                return solution
         if alone and solution.upper <= eps:
-            newton.most_products = min(newton.most_products, LONGER * newton.products)
+            longer = LONGER if solution.upper > SMALL else 1
+            newton.most_products = min(newton.most_products, longer * newton.products)
         if alone and (last <= C or newton.products >= newton.most_products):
             solution = _settled(matrix, solution)
             return solution if some.whole else replace(solution, outcome=UNRESOLVED)
@@ -187,16 +190,19 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
         C *= FACTOR
 
 
-def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solution | None:
-    """A conflict among the few heaviest of the columns that are solved, such as two equal points with different labels."""
-    slack = some.newton.point.slack()
-    basis = among_heavy(some.newton.matrix, slack) if slack.any() else None
-    if basis is None:
-        return None
-    weight = np.zeros(matrix.shape[0])
-    weight[some.rows[basis[0]]] = basis[1]
+def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solution:
+    """With a conflict among the heaviest of the columns that are solved, such as two equal points with different labels, or
+    less |Ax| on them; that is looked for no longer than the solver took until now.
+    """
+    newton, slack = some.newton, some.newton.point.slack()
+    found = among_heavy(newton.matrix, slack, newton.products) if slack.any() else None
+    if found is None:
+        return solution
+    rows, weight, exact = some.rows[found[0]], np.zeros(matrix.shape[0]), found[2]
+    weight[rows] = found[1]
     upper = float(np.linalg.norm(matrix.combine(weight)))
-    return replace(solution, outcome=CONFLICT, rows=some.rows[basis[0]], weight=basis[1], upper=upper)
+    closer = replace(solution, rows=rows, weight=found[1], upper=upper)
+    return replace(closer, outcome=CONFLICT) if exact else closer.with_upper(solution)
 
 
 def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) -> Solution:
