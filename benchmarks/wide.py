@@ -46,7 +46,15 @@ SHAPES = ((20_000, 20_000, 0), (100_000, 5_000, 0), (1_000_000, 200_000, 100))
 """Features, points, and entries of a sparse one."""
 
 KINDS = {"planted": "margin 0.01", "halfspace": "thin margin", "one-flip": "one wrong label"}
-GRID = ((1000, 50_000, 0), (2000, 20_000, 0), (4000, 20_000, 0), (10_000, 5_000, 0), (20_000, 5_000, 0), (100_000, 20_000, 100))
+GRID = (
+    (1000, 50_000, 0),
+    (2000, 20_000, 0),
+    (4000, 20_000, 0),
+    (10_000, 5_000, 0),
+    (20_000, 5_000, 0),
+    (100_000, 20_000, 100),
+    (200, 500_000, 0),
+)
 """The same of the data on which constants are fitted."""
 
 SOLVERS = ("auto", "mirror-prox-one-pass", "LinearSVC")

@@ -17,19 +17,22 @@ Terms = tuple[float, ...]
 BYTE_SECONDS = 4e-11
 """Processor time of a byte."""
 
-MIRROR_PROX = (36.0, 108.0)
-"""A pass of 18 a byte with five steps tried and two candidates: twice before anything is known, and six times sqrt(n / m)."""
+MIRROR_PROX = (215.0, 75.0)
+"""A byte of the data, with five steps tried and two candidates in each pass; and the same times sqrt(n / m). From halfspace of
+the grid, on a busy machine: 269, 237, 484 and 737 in all where sqrt(n / m) is 0.5, 0.7, 3.2 and 7.1.
+"""
 
-SELECT, PRODUCTS, STEPS, SQUARES = 8.0, 60.0, 60.0, 8.0
-"""Of two passes that select columns; products by which conjugate gradients separate W, over sqrt(n / m); products, and Gram
-matrices of all W, where it is factorised.
+SELECT, HELD, PRODUCTS, STEPS, SQUARES = 95.0, 190.0, 60.0, 60.0, 8.0
+"""A byte of the data, read twice; of W, taken and joined in memory that was not touched before; products by which conjugate
+gradients separate W, over sqrt(n / m); products, and Gram matrices of all W, where it is factorised. The first two are from
+halfspace of the grid, where all points are held, and from 1000 x 500,000, where a quarter is.
 """
 
 MOST = 3.75
 """sqrt(n / m) from which conjugate gradients need no more products."""
 
-NAMED = 1 << 37
-"""A few seconds of work that a working set may take more: it names the points of a conflict, and proves it exactly."""
+NAMED = 1 << 38
+"""Ten seconds of work that a working set may take more: it names the points of a conflict, and proves it exactly."""
 
 
 def iterated(facts: Facts) -> bool:
@@ -45,12 +48,12 @@ def products(facts: Facts) -> float:
 
 
 def working_set_terms(facts: Facts) -> Terms:
-    """Bytes of the data; of W times sqrt(n / m), for conjugate gradients; of W, and of its Gram matrices, if factorised."""
+    """Bytes of the data, of W, and for conjugate gradients of W times sqrt(n / m); or of W, and of its Gram matrices."""
     columns = held_columns(facts)
     held, data = columns * column_bytes(facts), facts.n * facts.column_bytes
     if iterated(facts):
-        return data, held * _spread(facts), 0.0, 0.0
-    return data, 0.0, held, columns * facts.m * min(facts.m, columns)
+        return data, held, held * _spread(facts), 0.0, 0.0
+    return data, held, 0.0, held, columns * facts.m * min(facts.m, columns)
 
 
 def mirror_prox_terms(facts: Facts) -> Terms:
@@ -61,7 +64,7 @@ def mirror_prox_terms(facts: Facts) -> Terms:
 
 def working_set(facts: Facts) -> float:
     """Of two passes and the solver in memory."""
-    return _sum((SELECT, PRODUCTS, STEPS, SQUARES), working_set_terms(facts))
+    return _sum((SELECT, HELD, PRODUCTS, STEPS, SQUARES), working_set_terms(facts))
 
 
 def mirror_prox(facts: Facts) -> float:
