@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dfeas
+from dfeas.methods.protocol import Facts
 
 SMALL = {
     "cones": [
@@ -121,6 +122,24 @@ def test_a_peer_is_asked_for_the_most_cones_it_holds(
     assert float(row[4]) == pytest.approx(0.01, rel=1e-6)
     assert 0.999 * 0.01 <= float(row[6]) <= 0.01 * (1 + 1e-6)
     assert row[-1] == "not tried"
+
+
+def test_constants_of_work_are_those_that_made_the_times(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From times that follow constants, beside one run that was stopped; and the command runs to its table."""
+    module = loaded("wide", monkeypatch)
+    constants = {"working-set": np.array([90.0, 200.0, 70.0, 30.0, 6.0]), "mirror-prox-one-pass": np.array([40.0, 90.0])}
+    shapes = [(1000, 50_000), (2000, 20_000), (4000, 20_000), (10_000, 5_000), (300, 900_000), (100, 800_000)]
+    facts = [Facts(m, n, 1 << 36, 10, itemsize) for m, n in shapes for itemsize in (4, 8)]
+    for method, known in constants.items():
+        times = [{method: float(known @ module.Case("", each, {}).terms(method))} for each in facts]
+        cases = [module.Case("", each, seconds) for each, seconds in zip(facts, times, strict=True)]
+        stopped = module.Case("", facts[0], {method: np.inf})
+        assert module.fit([*cases, stopped], method) == pytest.approx(known, rel=1e-6)
+    module.main(["--calibrate", "--scale", "0.004", "--shapes", "3", "--kinds", "planted", "--limit", "30"])
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| planted")]
+    assert [row.split(" | ")[2] for row in rows] == list(module.METHODS)
 
 
 def test_answers_to_made_programmes_are_those_that_are_known(

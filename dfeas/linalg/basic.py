@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -96,8 +97,8 @@ VANISHED = 1e-13
 NEGLIGIBLE = (1e-5, 1e-7, 1e-9, 1e-11, 0.0)
 """Weights below such a share of the largest are taken for zero, if the others alone make a conflict."""
 
-HEAVY, FEW = (0.5, 0.1, 0.01, 1e-3), 64
-"""Shares of the largest weight above which a conflict of so many columns is looked for."""
+HEAVY, FEW = (0.5, 0.1, 0.03, 0.01, 1e-3), 64
+"""Shares of the largest weight above which a conflict is looked for, and so many columns of which it may always be."""
 
 ROUNDING = 1e-14
 """Weights below this share of the largest are rounding of zero."""
@@ -137,21 +138,48 @@ def _among_all(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None
     return None
 
 
-def among_heavy(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
-    """``conflict`` among the few heaviest columns alone: a QR of them takes less than a product with all.
+def among_heavy(matrix: ColumnMatrix, x: Floats, products: int = 0) -> tuple[Indices, Floats, bool] | None:
+    """``conflict`` among the heaviest columns alone, or where there is none weights on them with less |Ax|; and whether it is a
+    conflict.
 
-    Only where there are more features: some of them all but agree by chance otherwise, and more weights are better then.
+    A QR of them must take less than ``products`` with all columns, unless they are few: k of c columns take k^2 d
+    multiplications, a product takes c d. Only where there are more features than a few: some columns all but agree by chance
+    otherwise, and more of them make a better conflict.
     """
-    tried = 0
+    tried, most = 0, max(FEW, isqrt(products * matrix.shape[0]))
+    best = None
     for share in HEAVY if matrix.shape[1] > FEW else ():
         rows = np.flatnonzero(x > share * x.max())
-        if len(rows) > FEW:
+        if len(rows) > most or not matrix.has_room(rows):
             break
         if len(rows) > max(1, tried):
-            basis = _among_all(matrix.within(rows), x[rows])
+            spanned = matrix.within(rows).spanned()
+            basis = _among_all(spanned, x[rows])
             if basis is not None:
-                return rows[basis[0]], basis[1]
+                return rows[basis[0]], basis[1], True
+            weight = nearest(spanned.gather(slice(None)))
+            best = best if weight is None else (rows[weight > 0], weight[weight > 0], False)
         tried = len(rows)
+    return best
+
+
+def nearest(columns: Floats) -> Floats | None:
+    """Weights (s,) on the simplex whose combination of columns (s, d) is near to zero: the least of all in the span of those
+    that are not 0, found by leaving out what it would weigh negatively. None for dependent columns.
+    """
+    kept = np.arange(len(columns))
+    while len(kept):
+        factor = np.linalg.qr(columns[kept].T, mode="r")
+        size = np.abs(np.diagonal(factor))
+        if len(factor) < len(kept) or size.min() <= DEPENDENT * size.max():
+            return None
+        half = scipy.linalg.solve_triangular(factor, np.ones(len(kept)), trans=1, check_finite=False)
+        weight = scipy.linalg.solve_triangular(factor, half, check_finite=False)
+        if (weight > 0).all():
+            x = np.zeros(len(columns))
+            x[kept] = weight / weight.sum()
+            return x
+        kept = kept[weight > 0]
     return None
 
 
@@ -163,7 +191,7 @@ def _among_few(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None
         rows = np.flatnonzero(x > share * x.max())
         if len(rows) > matrix.direct or not matrix.has_room(rows):
             break
-        basis = _among_all(matrix.within(rows), x[rows])
+        basis = _among_all(matrix.within(rows).spanned(), x[rows])
         if basis is not None:
             return rows[basis[0]], basis[1]
     return None

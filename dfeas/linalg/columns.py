@@ -119,6 +119,14 @@ class ColumnMatrix:
         """Some columns, without features that do not matter to them."""
         return self.part(rows)
 
+    def spanned(self) -> ColumnMatrix:
+        """Columns D a_j in an orthonormal basis of the space they span, where that has fewer dimensions: a QR turns them."""
+        c, d = self.shape
+        if c >= d:
+            return self
+        factor = np.asarray(np.linalg.qr(self.gather(slice(None)).T, mode="r"))
+        return ColumnMatrix(np.ascontiguousarray(factor.T), np.ones(c), np.ones(c), exact=True)
+
     def gather(self, rows: Indices | slice) -> Floats:
         """Columns D a_j (r, d) of some rows in float64."""
         chosen: Floats = self.points[rows].astype(np.float64)
@@ -155,24 +163,32 @@ class ColumnMatrix:
         """Scores (c,) (D a_j)'v, wrong by ``within`` at most, or in float64 where they are not clearly above ``level``."""
         if not self.single:
             return self._wide(v)
-        narrow = (self.feature * v).astype(np.float32)
-        fast = np.empty(self.shape[0])
-        groups = self._groups(len(fast))
+        score = self._narrow((self.feature * v).astype(np.float32))
+        error = NARROW * float(np.linalg.norm(v))
+        if error <= within:
+            return score
+        unsure = np.flatnonzero(score < level + error)
+        if 3 * len(unsure) > len(score):
+            return self._wide(v)
+        score[unsure] = self._exact(unsure, v)
+        return score
+
+    def _narrow(self, v: NDArray[np.float32]) -> Floats:
+        """Scores (c,) in products of float32, of a v that has the feature factors."""
+        score = np.empty(self.shape[0])
+        groups = self._groups(len(score))
 
         def multiply(g: int) -> None:
             rows = slice(*groups[g])
             with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-                np.multiply(self.points[rows] @ narrow, self.scale[rows], out=fast[rows])
+                np.multiply(self.points[rows] @ v, self.scale[rows], out=score[rows])
 
         side_by_side(multiply, len(groups))
-        error = NARROW * float(np.linalg.norm(v))
-        if error <= within:
-            return fast
-        unsure = np.flatnonzero(fast < level + error)
-        if 3 * len(unsure) > len(fast):
-            return self._wide(v)
-        fast[unsure] = self._products(unsure, self.feature * v)
-        return fast
+        return score
+
+    def _exact(self, rows: Indices, v: Floats) -> Floats:
+        """Scores (r,) of some columns in float64."""
+        return self._products(rows, self.feature * v)
 
     def _wide(self, v: Floats) -> Floats:
         wide = np.empty(self.shape[0])

@@ -80,7 +80,7 @@ class Newton:
         self._gram = np.empty((0, 0))
         self._sum = np.empty(0)
         self._updates = 0
-        self.products = 0  # of active columns with vectors, by conjugate gradients
+        self.products = 0  # of active columns with vectors, by conjugate gradients, or what took as long
         self.most_products = math.inf
 
     def extend(self, columns: Callable[[], ColumnMatrix], place: Indices) -> None:
@@ -130,6 +130,7 @@ class Newton:
         k, d = len(rows), self.matrix.shape[1]
         if min(k, d) > self.matrix.direct or (self.matrix.wide and 8 * k * d > BASIS_BYTES) or self._easy(active, C):
             return self._conjugate_gradients(active, C, share)
+        self.products += min(k, d)
         small = 8 * k * d <= LEAST_SQUARES_BYTES and min(k, d) <= self.matrix.direct
         if RESOLVED * k > 1 / C and small:
             return self._least_squares(rows, C)

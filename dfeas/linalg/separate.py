@@ -42,13 +42,15 @@ ROUGH = 0.05
 FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
 
 LONGER = 3
-"""Where |Ax| is below eps it is no longer looked for a separator than so many times the products that took."""
+"""Where |Ax| is below eps it is no longer looked for a separator than so many times the products that took; below ``SMALL`` no
+more at all.
+"""
 
 NEAR = 1e-3
 """Share by which |Ax| of a soft margin may be wrong."""
 
 SMALL = 3e-6
-"""|Ax| below which columns are looked at in float64: the margin is tiny, or there is none."""
+"""|Ax| below which columns are looked at in float64, if at all: the margin is tiny, or there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +175,12 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
                 return replace(_settled(matrix, solution), margin=margin)
             some.grow(score)
             continue
-        found = _among_heavy(matrix, some, solution)
-        if found is not None:
-            return found
+        best = solution = _among_heavy(matrix, some, solution)
+        if solution.outcome == CONFLICT:
+            return solution
         if alone and solution.upper <= eps:
-            newton.most_products = min(newton.most_products, LONGER * newton.products)
+            longer = LONGER if solution.upper > SMALL else 1
+            newton.most_products = min(newton.most_products, longer * newton.products)
         if alone and (last <= C or newton.products >= newton.most_products):
             solution = _settled(matrix, solution)
             return solution if some.whole else replace(solution, outcome=UNRESOLVED)
@@ -186,18 +189,23 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
         C *= FACTOR
 
 
-def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solution | None:
-    """A conflict among the few heaviest of the columns that are solved, such as two equal points with different labels."""
-    slack = some.newton.point.slack()
-    basis = among_heavy(some.newton.matrix, slack) if slack.any() else None
-    return None if basis is None else _in_conflict(matrix, solution, some.rows[basis[0]], basis[1])
+def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solution:
+    """With a conflict among the heaviest of the columns that are solved, such as two equal points with different labels, or
+    less |Ax| on them; of wide ones that is looked for no longer than the solver took until now.
+    """
+    newton, slack = some.newton, some.newton.point.slack()
+    found = among_heavy(newton.matrix, slack, newton.products if matrix.wide else 0) if slack.any() else None
+    if found is None:
+        return solution
+    closer = _weighed(matrix, solution, some.rows[found[0]], found[1])
+    return replace(closer, outcome=CONFLICT) if found[2] else closer.with_upper(solution)
 
 
-def _in_conflict(plain: ColumnMatrix, solution: Solution, rows: Indices, weight: Floats) -> Solution:
-    """The solution with weights that make a conflict of some rows."""
+def _weighed(plain: ColumnMatrix, solution: Solution, rows: Indices, weight: Floats) -> Solution:
+    """The solution with weights on some rows, and their |Ax|."""
     x = np.zeros(plain.shape[0])
     x[rows] = weight
-    return replace(solution, outcome=CONFLICT, rows=rows, weight=weight, upper=float(np.linalg.norm(plain.combine(x))))
+    return replace(solution, rows=rows, weight=weight, upper=float(np.linalg.norm(plain.combine(x))))
 
 
 def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) -> Solution:
@@ -253,12 +261,13 @@ def _in_float64(
         ):
             break
         slack = newton.point.slack()
-        basis = among_heavy(part, slack) if slack.any() else None
+        heavy = among_heavy(part, slack) if slack.any() else None
+        basis = heavy[:2] if heavy is not None and heavy[2] else None
         if solution.upper < min(SMALL, tried / FACTOR) or C >= LAST_C:
             tried = solution.upper
             basis = conflict(part, slack / slack.sum()) if basis is None and slack.any() else basis
         if basis is not None:
-            solution = _in_conflict(plain, solution, *basis)
+            solution = replace(_weighed(plain, solution, *basis), outcome=CONFLICT)
             break
         if C >= LAST_C:
             break

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import side_by_side
-from dfeas.linalg.columns import BASIS_BYTES, GROUPS, NARROW, WORTH, ColumnMatrix
+from dfeas.linalg.columns import BASIS_BYTES, GROUPS, WORTH, ColumnMatrix
 from dfeas.linalg.points import Floats, Indices, Points, is_dense
 
 if TYPE_CHECKING:
@@ -92,18 +92,11 @@ class SparseMatrix(ColumnMatrix):
 
         return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
 
-    def scores(self, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
-        if not self.single:
-            return self._wide(v)
-        fast = self._multiplied(self.points, (self.feature * v).astype(np.float32)) * self.scale
-        error = NARROW * float(np.linalg.norm(v))
-        if error <= within:
-            return fast
-        unsure = np.flatnonzero(fast < level + error)
-        if 3 * len(unsure) > len(fast):
-            return self._wide(v)
-        fast[unsure] = self.taken(unsure) @ v
-        return fast
+    def _narrow(self, v: NDArray[np.float32]) -> Floats:
+        return self._multiplied(self.points, v) * self.scale
+
+    def _exact(self, rows: Indices, v: Floats) -> Floats:
+        return np.asarray(self.taken(rows) @ v)
 
     def _wide(self, v: Floats) -> Floats:
         return self._multiplied(self._wide_rows, self.feature * v) * self.scale

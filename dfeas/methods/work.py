@@ -1,8 +1,7 @@
 """Work of a run on points, in bytes that products with vectors read from memory: what ``auto`` compares.
 
-The reference is halfspace: n points on both sides of a random plane, whose margin is as thin as chance makes it. On easier
-points both methods end sooner. Numbers are ratios of processor time in one thread: a byte of a product with a vector takes
-0.04 ns, and two flops of a product of float64 matrices as much. They come from a few single runs on a busy machine.
+A prediction is a sum of terms, bytes that follow from the sizes of the data, times constants, fitted to processor time by
+``benchmarks/wide.py --calibrate``. A byte of a product with a vector takes 0.04 ns in one thread.
 """
 
 from __future__ import annotations
@@ -13,22 +12,27 @@ from dfeas.linalg.columns import DIRECT
 from dfeas.methods.protocol import Facts
 from dfeas.methods.working_set import column_bytes, held_columns
 
-PASS, STEPS, START = 18.0, 6.0, 2.0
-"""A byte of a pass of mirror prox, with five steps tried and two candidates; its passes over sqrt(n / m), and those before it
-knows anything: 7 on halfspace 20,000 x 20,000, 22 on 4000 x 100,000, 127 on 100 x 50,000.
+Terms = tuple[float, ...]
+
+BYTE_SECONDS = 4e-11
+"""Processor time of a byte."""
+
+MIRROR_PROX = (215.0, 75.0)
+"""A byte of the data, with five steps tried and two candidates in each pass; and the same times sqrt(n / m). From halfspace of
+the grid, on a busy machine: 269, 237, 484 and 737 in all where sqrt(n / m) is 0.5, 0.7, 3.2 and 7.1.
 """
 
-SELECT = 4.0
-"""A byte of a pass of the working set."""
+SELECT, HELD, PRODUCTS, STEPS, SQUARES = 95.0, 190.0, 60.0, 60.0, 8.0
+"""A byte of the data, read twice; of W, taken and joined in memory that was not touched before; products by which conjugate
+gradients separate W, over sqrt(n / m); products, and Gram matrices of all W, where it is factorised. The first two are from
+halfspace of the grid, where all points are held, and from 1000 x 500,000, where a quarter is.
+"""
 
-FEW_PRODUCTS, MOST_PRODUCTS = 60.0, 225.0
-"""Products by which conjugate gradients separate W, over sqrt(n / m), and at most."""
+MOST = 3.75
+"""sqrt(n / m) from which conjugate gradients need no more products."""
 
-SQUARES, PRODUCTS = 8.0, 60.0
-"""Gram matrices and products of all W that its solver computes where it factorises."""
-
-NAMED = 1 << 37
-"""A few seconds of work that a working set may take more: it names the points of a conflict, and proves it exactly."""
+NAMED = 1 << 38
+"""Ten seconds of work that a working set may take more: it names the points of a conflict, and proves it exactly."""
 
 
 def iterated(facts: Facts) -> bool:
@@ -40,16 +44,38 @@ def iterated(facts: Facts) -> bool:
 
 def products(facts: Facts) -> float:
     """Products of W with vectors, as a rule."""
-    return min(MOST_PRODUCTS, FEW_PRODUCTS * sqrt(max(1.0, facts.n / facts.m))) if iterated(facts) else PRODUCTS
+    return PRODUCTS * _spread(facts) if iterated(facts) else STEPS
+
+
+def working_set_terms(facts: Facts) -> Terms:
+    """Bytes of the data, of W, and for conjugate gradients of W times sqrt(n / m); or of W, and of its Gram matrices."""
+    columns = held_columns(facts)
+    held, data = columns * column_bytes(facts), facts.n * facts.column_bytes
+    if iterated(facts):
+        return data, held, held * _spread(facts), 0.0, 0.0
+    return data, held, 0.0, held, columns * facts.m * min(facts.m, columns)
+
+
+def mirror_prox_terms(facts: Facts) -> Terms:
+    """Bytes of the data, and the same times sqrt(n / m)."""
+    data = facts.n * facts.column_bytes
+    return data, data * sqrt(facts.n / facts.m)
 
 
 def working_set(facts: Facts) -> float:
     """Of two passes and the solver in memory."""
-    columns = held_columns(facts)
-    squares = 0.0 if iterated(facts) else SQUARES * columns * facts.m * min(facts.m, columns)
-    return 2 * SELECT * facts.n * facts.column_bytes + products(facts) * columns * column_bytes(facts) + squares
+    return _sum((SELECT, HELD, PRODUCTS, STEPS, SQUARES), working_set_terms(facts))
 
 
 def mirror_prox(facts: Facts) -> float:
     """Of the passes of mirror prox in one pass a step."""
-    return (START + STEPS * sqrt(facts.n / facts.m)) * PASS * facts.n * facts.column_bytes
+    return _sum(MIRROR_PROX, mirror_prox_terms(facts))
+
+
+def _spread(facts: Facts) -> float:
+    """sqrt(n / m), between 1 and where it matters no more."""
+    return min(MOST, sqrt(max(1.0, facts.n / facts.m)))
+
+
+def _sum(constants: Terms, terms: Terms) -> float:
+    return sum(constant * term for constant, term in zip(constants, terms, strict=True))

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.linalg import blas
-from dfeas.linalg.basic import basic, conflict
+from dfeas.linalg.basic import basic, conflict, nearest
 from dfeas.linalg.columns import LARGE, ColumnMatrix
 from dfeas.linalg.newton import line_search
 from dfeas.linalg.pulse import heard
@@ -456,6 +456,58 @@ def test_heavy_columns_that_are_too_wide_for_a_basis_end_the_search(monkeypatch:
     points[-1] = -points[:-1].sum(axis=0)
     monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", 1 << 10)
     assert conflict(column_matrix(points, np.ones(40)), np.full(40, 1 / 40)) is None
+
+
+@pytest.mark.usefixtures("little_room")
+@pytest.mark.parametrize("exact", [False, True])
+def test_wide_columns_with_pairs_and_their_normal_against_them(exact: bool) -> None:
+    """A hundred pairs whose sums are along a normal, and its opposite. Where rounding to float32 leaves no conflict, |Ax| is
+    found up to that rounding, which the soft margin does not come near to.
+    """
+    m, pairs = 1500, 100
+    random = np.random.default_rng(0)
+    normal = np.zeros(m)
+    normal[0] = 1.0
+    across = random.standard_normal((750, m))
+    across[:, 0] = 0
+    across /= np.linalg.norm(across, axis=1)[:, None]
+    points = np.vstack(
+        [0.01 * normal + across[:pairs], 0.01 * normal - across[:pairs], across[pairs:] + 0.1 * normal, [-normal]]
+    )
+    points = points.astype(np.float32)
+    if not exact:
+        points[:, 1:] *= 1 + np.float32(1e-7) * random.standard_normal((len(points), m - 1)).astype(np.float32)
+    matrix = column_matrix(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1))
+    found = solve(matrix, eps=1e-6)
+    check(matrix, found)
+    assert found.upper < 1e-7
+    assert found.outcome == ("conflict" if exact else "unresolved")
+
+
+@given(st.integers(0, 1 << 30), st.integers(1, 12), st.integers(0, 8))
+def test_the_nearest_point_of_a_span_is_as_far_along_all_its_columns(seed: int, count: int, more: int) -> None:
+    """a_j'z = |z|^2 on every column that has weight (first-order condition), and nonnegative least squares find no more."""
+    columns = np.random.default_rng(seed).standard_normal((count, count + more)) + 0.5
+    x = nearest(columns)
+    assert x is not None
+    z = x @ columns
+    assert x.min() >= 0
+    assert x.sum() == pytest.approx(1)
+    assert np.allclose((columns @ z)[x > 0], z @ z, rtol=1e-6, atol=1e-12)
+    system = np.vstack([1e-3 * columns.T, np.ones(count)])
+    best, _ = nnls(system, np.append(np.zeros(columns.shape[1]), 1.0))
+    least = np.linalg.norm(best @ columns) / best.sum()
+    assert np.linalg.norm(z) >= least * (1 - 1e-3)
+
+
+def test_columns_have_the_same_products_in_the_space_that_they_span() -> None:
+    random = np.random.default_rng(0)
+    matrix = replace(matrix_of(random.standard_normal((300, 20)), np.float32), feature=random.uniform(0.5, 2, 300))
+    spanned = matrix.spanned()
+    assert spanned.shape == (20, 20)
+    wide, narrow = matrix.gather(slice(None)), spanned.gather(slice(None))
+    assert np.allclose(wide @ wide.T, narrow @ narrow.T, rtol=0, atol=1e-13)
+    assert spanned.spanned() is spanned
 
 
 def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
