@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from math import isqrt
 from typing import Any
@@ -17,7 +18,15 @@ DEPENDENT = 1e-10
 """What is below this share of the largest is zero, in a triangular factor and among singular values."""
 
 BATCH = (32, 128)
-"""Further columns that are taken up at a time: as many as there are features, within; a quarter of them where they are many."""
+"""Further columns that are taken up at a time: as many as there are features, within; half of them where they are many."""
+
+MANY = 512
+"""Features from which a factor of the columns at hand gives directions, and products of matrices follow them: a null space from
+a QR takes three times the flops.
+"""
+
+DRIFT = 1e-13
+"""Of sums, by directions from a factor, from which a null space is taken instead."""
 
 
 def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tuple[Indices, Floats]:
@@ -26,7 +35,7 @@ def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tu
     ``columns`` gives columns (r, d) by their positions (r,), one a row: few are looked at at a time. ``x`` (c,) is >= 0.
     Returns positions, ascending, and entries.
     """
-    most, batch = dimension + 1, max(min(max(dimension, BATCH[0]), BATCH[1]), dimension // 4)
+    most, batch = dimension + 1, min(max(dimension, BATCH[0]), BATCH[1] if dimension < MANY else dimension // 2)
     x = x.copy()
     active = np.arange(0)
     waiting = np.flatnonzero(x > 0)
@@ -35,8 +44,7 @@ def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tu
             free = most - len(active) + batch
             active, waiting = np.concatenate([active, waiting[:free]]), waiting[free:]
             if len(active) > most:
-                system = np.column_stack([columns(active), np.ones(len(active))])
-                x[active] = eliminate(x[active], _null_space(system))
+                x[active] = _fewer(np.column_stack([columns(active), np.ones(len(active))]), x[active])
             active = active[x[active] > 0]
     active.sort()
     return active, x[active]
@@ -60,6 +68,30 @@ def rank(factor: Any) -> int:
     return int((size > DEPENDENT * size.max()).sum())
 
 
+def _fewer(system: Floats, x: Floats) -> Floats:
+    """x (s,) with as many zeros, at least, as a system (s, r) has rows more than columns, and the same x'system."""
+    directions = _directions(system) if system.shape[1] > MANY else None
+    if directions is not None:
+        fewer = eliminate(x, directions)
+        if float(np.linalg.norm((fewer - x) @ system)) <= DRIFT:
+            return fewer
+    return eliminate(x, _null_space(system))
+
+
+def _directions(system: Floats) -> Floats | None:
+    """Directions as ``_null_space`` has them, not orthonormal: each moves one of the last rows against the first r. None where
+    these are dependent.
+    """
+    s, r = system.shape
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # of a zero on the diagonal, which is looked for
+        factor = scipy.linalg.lu_factor(system[:r].T, check_finite=False)
+    size = np.abs(np.diagonal(factor[0]))
+    if size.min() <= DEPENDENT * size.max():
+        return None
+    return np.vstack([scipy.linalg.lu_solve(factor, -system[r:].T, check_finite=False), np.eye(s - r)])
+
+
 def _null_space(system: Floats) -> Floats:
     """Orthonormal directions v (s, s - r) with v'system = 0, for a system (s, r) with s > r."""
     s, r = system.shape
@@ -70,16 +102,36 @@ def _null_space(system: Floats) -> Floats:
 
 
 def eliminate(x: Floats, directions: Floats) -> Floats:
-    """Follow each direction (s, k) from x (s,) >= 0 until an entry is zero: k entries, at least, are zero in the end."""
+    """Follow each direction (s, k) from x (s,) >= 0 until an entry is zero: k entries, at least, are zero in the end.
+
+    What the others lose by that is computed some directions at a time: of the first ``BATCH`` at once, then of all behind them.
+    """
     x, rows = x.copy(), np.array(directions.T, order="C")
-    changes = np.empty_like(rows)
+    for first in range(0, len(rows), BATCH[1]):
+        some = rows[first : first + BATCH[1]]
+        out = _follow(x, some)
+        rest = rows[first + BATCH[1] :]
+        if len(rest):
+            # row i of some has zeros where those before it ended
+            share = scipy.linalg.solve_triangular(some[:, out], rest[:, out].T, trans=1, check_finite=False)
+            rest -= share.T @ some
+            rest[:, out] = 0.0
+    return x
+
+
+def _follow(x: Floats, rows: Floats) -> Indices:
+    """Follow directions (k, s) from x (s,), which is overwritten, one after another; returns the entries (k,) that ended them.
+
+    Each direction is overwritten by what those before it leave of it.
+    """
+    changes, ends = np.empty_like(rows), np.zeros(len(rows), np.int64)
     for d, row in enumerate(rows):
         most = row.max()
         size, v = max(most, -row.min()), row if most > 0 else -row
         falling = (v > 1e-13 * size).nonzero()[0]
         steps = x[falling] / v[falling]
         first = int(steps.argmin())
-        out = int(falling[first])
+        ends[d] = out = int(falling[first])
         x -= steps[first] * v
         np.maximum(x, 0.0, out=x)
         x[out] = 0.0
@@ -88,7 +140,7 @@ def eliminate(x: Floats, directions: Floats) -> Floats:
         np.multiply(rest[:, out, None], v / v[out], out=change)
         rest -= change
         rest[:, out] = 0.0
-    return x
+    return ends
 
 
 VANISHED = 1e-13

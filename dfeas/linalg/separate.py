@@ -53,6 +53,15 @@ SMALL = 3e-6
 """|Ax| below which columns are looked at in float64, if at all: the margin is tiny, or there is none."""
 
 
+DEAR = 1e9
+"""Flops of a factorisation, of which few are made."""
+
+CLOSE = 1e-9
+"""|Ax| below which a conflict is looked for where that is dear: near less exact weights the columns of a basis often
+have a negative one.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Solution:
     """What is known of c columns of dimension d."""
@@ -244,7 +253,7 @@ def _in_float64(
 ) -> tuple[Solution, Floats]:
     """Separate a subset from C on, as far as float64 can tell; also the separator as the evened columns see it."""
     part, plain = even.part(rows), matrix.part(rows)
-    newton = Newton(part, v)
+    newton = Newton(part, v if tolerance is not None else _interpolated(part, v))
     tried = np.inf
     best: Solution | None = None
     while True:
@@ -263,7 +272,8 @@ def _in_float64(
         slack = newton.point.slack()
         heavy = among_heavy(part, slack) if slack.any() else None
         basis = heavy[:2] if heavy is not None and heavy[2] else None
-        if solution.upper < min(SMALL, tried / FACTOR) or C >= LAST_C:
+        small = CLOSE if int((slack > 0).sum()) * part.shape[1] ** 2 > DEAR else SMALL
+        if solution.upper < min(small, tried / FACTOR) or C >= LAST_C:
             tried = solution.upper
             basis = conflict(part, slack / slack.sum()) if basis is None and slack.any() else basis
         if basis is not None:
@@ -273,6 +283,20 @@ def _in_float64(
             break
         C *= FACTOR
     return replace(solution, rows=rows[solution.rows]), solution.w / part.feature
+
+
+def _interpolated(part: ColumnMatrix, v: Floats) -> Floats:
+    """The shortest w that gives every column the score 1, where float64 finds one for no more columns than features, and steps
+    to a wider margin are dear; else v.
+    """
+    c, d = part.shape
+    if c > min(d, part.direct) or c * d**2 < DEAR:
+        return v
+    basis, factor = np.linalg.qr(part.gather(slice(None)).T)
+    if not factor.diagonal().all():
+        return v
+    w = basis @ scipy.linalg.solve_triangular(factor, np.ones(c), trans=1, check_finite=False)
+    return w if np.isfinite(w).all() and float(part.scores(w).min()) > ENOUGH else v
 
 
 def _polished(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:

@@ -15,7 +15,8 @@ from scipy.sparse import csr_array
 
 import dfeas
 from dfeas.data.generate.points import Instance
-from dfeas.linalg import blas
+from dfeas.linalg import basic as basic_vectors
+from dfeas.linalg import blas, separate
 from dfeas.linalg.basic import basic, conflict, nearest
 from dfeas.linalg.columns import LARGE, ColumnMatrix
 from dfeas.linalg.newton import line_search
@@ -277,6 +278,45 @@ def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: i
     assert all(a < b for a, b in pairwise(kept))
     assert np.allclose(weight @ columns[kept], x @ columns, atol=1e-10 * c)
     assert weight.sum() == pytest.approx(x.sum(), abs=1e-10 * c)
+
+
+@pytest.mark.parametrize("copies", [0, 40])
+def test_many_features_follow_directions_from_a_factor_unless_columns_are_dependent(copies: int, monkeypatch: Any) -> None:
+    """Of the first columns some are equal to others: then a factor of them has no inverse, and a null space is asked for."""
+    asked = []
+    null_space = basic_vectors._null_space
+    monkeypatch.setattr(basic_vectors, "_null_space", lambda system: asked.append(len(system)) or null_space(system))
+    rng = np.random.default_rng(copies)
+    columns = rng.standard_normal((1500, 520))
+    columns /= np.linalg.norm(columns, axis=1)[:, None]
+    columns[1 : 1 + copies] = columns[0]
+    x = rng.exponential(size=1500)
+    x /= x.sum()
+    rows, weight = basic(lambda some: columns[some], 520, x)
+    assert len(rows) <= 521
+    assert (weight > 0).all()
+    assert weight.sum() == pytest.approx(1, abs=1e-12)
+    assert np.linalg.norm(weight @ columns[rows] - x @ columns) < 1e-12
+    assert bool(asked) == bool(copies)
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-8])
+def test_no_more_points_than_features_are_separated_by_interpolation(distance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any labels of them are: one of two near points is wrong, the margin is tiny, and a soft margin comes there slowly."""
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal((300, 300))
+    points[150:] = points[:150] + distance * points[150:]
+    label = np.sign(points[:150] @ rng.standard_normal(300))
+    label = np.concatenate([label, label])
+    label[157] *= -1
+    matrix = matrix_of((points * label[:, None]).T)
+    slow = solve(matrix)
+    monkeypatch.setattr(separate, "DEAR", 0)
+    found = solve(matrix)
+    for each in (slow, found):
+        assert each.outcome == "separated"
+        check(matrix, each)
+    assert 4 * found.steps < slow.steps
 
 
 @pytest.mark.parametrize("noise", [1e-15, 1e-17, 1e-30])
