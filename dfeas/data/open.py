@@ -90,10 +90,10 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
     if plain is None:
         raise _broken(path)
     if isinstance(path, Path):
-        return EntryFiles(name, path / name, plain)
+        return EntryFiles(name, plain, path / name)
     from dfeas.data.storage.object_readers import EntryObjects, Tags
 
-    return EntryObjects(name, Tags(path / name), plain)
+    return EntryObjects(name, plain, Tags(path / name))
 
 
 def _broken(path: Place) -> CorruptDataError:

@@ -271,7 +271,7 @@ def test_entries_beyond_two_to_the_31_are_found(tmp_path: Path) -> None:
     starts = first + np.arange(3, dtype=np.int64) * 10
     (tmp_path / "indptr" / "c.1").write_bytes(starts.tobytes() + b"....")
     chunks = {name: Chunks(lambda i: f"c.{i}", first + 30, CHUNK_ENTRIES, (), dtype, 4) for name, dtype in folders.items()}
-    files = [EntryFiles(name, tmp_path / name, each) for name, each in chunks.items()]
+    files = [EntryFiles(name, each, tmp_path / name) for name, each in chunks.items()]
     indptr = DirectReader("indptr", tmp_path / "indptr", Chunks(lambda i: f"c.{i}", 7, 3, (), np.dtype(np.int64), 4))
     reader = CsrChunks("logical", 6, 2_000_000_001, 3, np.array([0, first, first + 30]), files[0], files[1], indptr)
     block = reader.read(1, Buffers())

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.bucket import pool, said
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import AnyArray, Buffers, Chunks, Got, Looks, Reader, SliceReader, Take
-from dfeas.data.storage.sparse_readers import pieces
+from dfeas.data.storage.sparse_readers import PlainEntries, pieces
 from dfeas.errors import CorruptDataError, UsageError
 
 if TYPE_CHECKING:
@@ -294,21 +294,10 @@ class Objects:
 
 
 @dataclass(frozen=True)
-class EntryObjects:
-    """One array of entries in plain chunks, as ``EntryFiles`` reads them from files."""
+class EntryObjects(PlainEntries):
+    """Entries in objects."""
 
-    name: str
     tags: Tags  # of the folder of the chunks
-    chunks: Chunks
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.chunks.dtype
-
-    @property
-    def chunk(self) -> int:
-        """How many entries a chunk has."""
-        return self.chunks.chunk_rows
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
         """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""

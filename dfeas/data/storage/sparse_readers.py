@@ -80,11 +80,10 @@ class EntryReader(Protocol):
 
 
 @dataclass(frozen=True)
-class EntryFiles:
-    """One array of entries in plain chunk files, each of ``chunk`` entries and a checksum."""
+class PlainEntries:
+    """One array of entries in plain chunks, wherever these are, each of ``chunk`` entries and a checksum."""
 
     name: str
-    folder: Path
     chunks: Chunks
 
     @property
@@ -95,6 +94,13 @@ class EntryFiles:
     def chunk(self) -> int:
         """How many entries a chunk has."""
         return self.chunks.chunk_rows
+
+
+@dataclass(frozen=True)
+class EntryFiles(PlainEntries):
+    """Entries in files."""
+
+    folder: Path
 
     def _pieces(self, first: int, stop: int) -> Iterator[tuple[str, int, int]]:
         """(path, first entry in it, entries) of the chunks with the entries first .. stop-1."""
