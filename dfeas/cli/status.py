@@ -13,7 +13,7 @@ from dfeas.data.storage.files import read_json
 from dfeas.data.storage.scratch import being_written
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError
-from dfeas.run.checkpoint.folder import resumable
+from dfeas.run.checkpoint.folder import Checkpoints, resumable
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.run.trace import last_pass
 
@@ -96,7 +96,7 @@ def run_status(run: str | Path) -> RunStatus:
         state = "finished" if (path / RESULT).is_file() or (path / RACE).is_file() else "abandoned"
     if state != "running" and (path / RESULT).is_file():
         ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
-    saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
+    saved = Checkpoints(path / CHECKPOINT).saved
     return RunStatus(
         str(path),
         state,

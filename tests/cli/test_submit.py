@@ -3,9 +3,11 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -215,6 +217,32 @@ def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: 
         with pytest.raises(CorruptDataError, match=f"{file}: .*(damaged|not a readable)"):
             run_status(tmp_path / "run")
         (tmp_path / "run" / "trace.jsonl").unlink(missing_ok=True)
+
+
+def test_a_run_is_looked_at_while_its_checkpoints_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "trace.jsonl").touch()
+    folder, ended = tmp_path / "checkpoint", threading.Event()
+
+    def save() -> None:
+        while not ended.is_set():
+            folder.mkdir(exist_ok=True)
+            for number in range(1, 20):
+                (folder / f"{number:08d}.zip").touch()
+                (folder / f"{max(1, number - 1):08d}.zip").unlink(missing_ok=True)
+            ended.wait(0.002)  # a look that falls in here finds the last one
+            shutil.rmtree(folder)
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    try:
+        looks, seen, deadline = 0, False, time.monotonic() + 60
+        while looks < 1000 or (not seen and time.monotonic() < deadline):
+            age = run_status(tmp_path).checkpoint_age
+            looks, seen = looks + 1, seen or (age is not None and age < 60)
+    finally:
+        ended.set()
+        thread.join()
+    assert seen
 
 
 def test_a_cluster_is_told_of_each_pass(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ A vector is written once, so a second name keeps what a checkpoint needs while t
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,19 @@ class Checkpoints:
     @property
     def numbers(self) -> list[int]:
         """Of the checkpoints that are there, the newest last."""
-        return sorted(int(path.stem) for path in self.folder.glob("*.zip") if path.stem.isdigit())
+        try:
+            stems = [name.removesuffix(".zip") for name in os.listdir(self.folder) if name.endswith(".zip")]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+    @property
+    def saved(self) -> float | None:
+        """When the newest was written, in seconds since the epoch; None without one. The run may remove them meanwhile."""
+        for number in reversed(self.numbers):
+            with suppress(FileNotFoundError):
+                return self._file(number).stat().st_mtime
+        return None
 
     def _file(self, number: int) -> Path:
         return self.folder / f"{number:08d}.zip"
