@@ -1,6 +1,7 @@
 """What the process that asks spends on data of many small blocks: to open it, and on each pass beside reading and scanning.
 
     python benchmarks/blocks.py --blocks 1000,10000,100000,1000000 --files 100000
+    python benchmarks/blocks.py --kinds sparse,cones --blocks 10000
 
 Each engine is asked by a process of its own, once for each dataset. In one process its main thread is the driver, and two other
 threads scan; on a cluster the driver has no other work than to ask two worker processes, and all of its processor time counts.
@@ -20,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from time import perf_counter, process_time, thread_time
 from typing import Any
@@ -27,15 +29,19 @@ from typing import Any
 import numpy as np
 import psutil
 from distributed import Client
+from scipy.sparse import csr_array
 
+import dfeas
 from dfeas.data.open import open_source
+from dfeas.data.product import Placing, Product
 from dfeas.data.source import Source
-from dfeas.data.storage.layout import Header
+from dfeas.data.writers.cones import ConeWriter
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.data.writers.shards import SHARD_BYTES, chunks_of_shard
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
+from dfeas.geometry.cones.space import ConeEngine
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.verify.certificate import Certificate, load
@@ -43,25 +49,41 @@ from dfeas.verify.core import check
 
 THREADS = 2
 ENGINES = ("one process", "cluster")
+KINDS = ("points", "sparse", "cones")
 MARGIN = 0.3
+SPARSE = 0.1
+"""Share of entries of sparse points, beside one of each."""
 AT_ONCE = 4096
 """Blocks that are written at once."""
 
 
-def made(path: Path, blocks: int, rows: int, m: int, shard: int) -> Header:
-    """Separable points in blocks of a few rows; 0 bytes of a shard: a file for each block of an array."""
+def made(path: Path, kind: str, blocks: int, rows: int, m: int, shard: int) -> None:
+    """Separable points in blocks of a few rows, or a second-order cone in each; 0 bytes of a shard: a file for each block of an
+    array.
+    """
     rng, n, y = np.random.default_rng(0), blocks * rows, np.full(m, m**-0.5, np.float32)
     points = rng.standard_normal((n, m), np.float32)
     points /= np.linalg.norm(points, axis=1)[:, None]
     label = np.where(points @ y < 0, -1, 1).astype(np.int8)
-    points += np.outer(MARGIN * label, y).astype(np.float32)
+    if kind == "sparse":
+        entries = np.where(rng.random((n, m), np.float32) < SPARSE, np.abs(points), 0)
+        entries[np.arange(n), rng.integers(0, m, n)] = 1
+        dfeas.ingest(csr_array(entries * label[:, None]), path, labels=label, block_rows=rows, shard=shard)
+        return
+    placing = Placing(Product((("q", rows, blocks),)), rows)
     with output_place(path) as place:
         chunks = chunks_of_shard(shard, points.nbytes, rows * m * points.itemsize)
-        target = DatasetWriter(place, n, m, points.dtype, rows, shard=chunks)
+        if kind == "cones":
+            points -= np.outer(points @ y, y)
+            points[::rows] += y
+            label, target = placing.label, ConeWriter(place, placing, m, points.dtype, chunks)
+        else:
+            points += np.outer(MARGIN * label, y).astype(np.float32)
+            target = DatasetWriter(place, n, m, points.dtype, rows, shard=chunks)
         for first in range(0, blocks, AT_ONCE):
             some = slice(first * rows, (first + AT_ONCE) * rows)
             target.write(first, points[some], label[some])
-        return target.finish(("-1", "1"))
+        target.finish(() if kind == "cones" else ("-1", "1"))
 
 
 def held() -> float:
@@ -91,8 +113,10 @@ def drive(path: str, address: str) -> dict[str, float]:
             found["grown"] = max(found["grown"], held() - before)
             return answer
 
-        dataset = took("open", lambda: open_source(Source(path)))
-        engine = LocalEngine(dataset, THREADS) if client is None else DaskEngine(client, Source(path), dataset)
+        source = Source(path, cones=True)
+        dataset = took("open", lambda: open_source(source))
+        plain = LocalEngine(dataset, THREADS) if client is None else DaskEngine(client, source, dataset)
+        engine: Any = plain if dataset.cones is None else ConeEngine(plain)
         summary = took("survey", lambda: engine.run(Survey()))
         assert (summary.checksums == dataset.expected[:, :2]).all(), "a survey finds what was written"
         os.stat = counted
@@ -144,7 +168,8 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", default="1000,10000,100000,1000000", help="in shards")
     parser.add_argument("--files", type=int, default=100_000, help="blocks, up to which there is also a file for each")
-    parser.add_argument("--rows", type=int, default=4, help="points of a block")
+    parser.add_argument("--kinds", default="points", help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--rows", type=int, default=4, help="points of a block, or rows of its cone")
     parser.add_argument("--features", type=int, default=4)
     parser.add_argument("--runs", type=int, default=100_000, help="blocks, up to which the data is also solved")
     parser.add_argument("--dir", default=None, help="where the data is made")
@@ -153,19 +178,23 @@ def main(words: list[str] | None = None) -> None:
     if options.drive:
         print(json.dumps(drive(*options.drive)))
         return
-    print(f"blocks of {options.rows} points of {options.features} features; {THREADS} threads, or {THREADS} workers")
+    print(f"blocks of {options.rows} rows of {options.features} features; {THREADS} threads, or {THREADS} workers")
     print("| blocks | in | engine | open s | survey s | pass s | verify s | MB | looks | a pass in all s | solve s |")
     print("|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    numbers, kinds, places = (
+        map(int, options.blocks.split(",")),
+        options.kinds.split(","),
+        (("files", 0), ("shards", SHARD_BYTES)),
+    )
     with tempfile.TemporaryDirectory(dir=options.dir) as folder, local_cluster(THREADS) as client:
-        for blocks in map(int, options.blocks.split(",")):
-            for kind, shard in (("files", 0), ("shards", SHARD_BYTES)):
-                if shard or blocks <= options.files:
-                    data = Path(folder) / f"{blocks}-{kind}"
-                    made(data, blocks, options.rows, options.features, shard)
-                    compare(data, blocks, kind, client.scheduler.address, blocks <= options.runs)
+        for kind, blocks, (name, shard) in product(kinds, numbers, places):
+            if shard or blocks <= options.files:
+                data, called = Path(folder) / f"{kind}-{blocks}-{name}", name if kind == "points" else f"{name}, {kind}"
+                made(data, kind, blocks, options.rows, options.features, shard)
+                compare(data, blocks, called, client.scheduler.address, blocks <= options.runs)
 
 
-def compare(data: Path, blocks: int, kind: str, address: str, runs: bool) -> None:
+def compare(data: Path, blocks: int, place: str, address: str, runs: bool) -> None:
     """A line for each engine; the bits of both must be the same."""
     digests = set()
     for engine, where in zip(ENGINES, ("", address), strict=True):
@@ -178,7 +207,7 @@ def compare(data: Path, blocks: int, kind: str, address: str, runs: bool) -> Non
                 mark, seconds = solved(data, where, Path(made_for))
             digests.add(mark)
             took = ", ".join(f"{each:.1f}" for each in seconds)
-        print(f"| {blocks} | {kind} | {engine} | {' | '.join(cells)} | {took} |", flush=True)
+        print(f"| {blocks} | {place} | {engine} | {' | '.join(cells)} | {took} |", flush=True)
     assert len(digests) <= 1, "the same bits on both engines"
 
 

@@ -129,7 +129,7 @@ def test_constants_of_work_are_those_that_made_the_times(
 ) -> None:
     """From times that follow constants, beside one run that was stopped; and the command runs to its table."""
     module = loaded("wide", monkeypatch)
-    constants = {"working-set": np.array([90.0, 200.0, 70.0, 30.0, 6.0]), "mirror-prox-one-pass": np.array([40.0, 90.0])}
+    constants = {"working-set-plain": np.array([90.0, 200.0, 70.0, 30.0, 6.0]), "mirror-prox-one-pass": np.array([40.0, 90.0])}
     shapes = [(1000, 50_000), (2000, 20_000), (4000, 20_000), (10_000, 5_000), (300, 900_000), (100, 800_000)]
     facts = [Facts(m, n, 1 << 36, 10, itemsize) for m, n in shapes for itemsize in (4, 8)]
     for method, known in constants.items():

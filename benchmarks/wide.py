@@ -125,7 +125,7 @@ def measured(solver: str, path: Path, words: list[str], room: Path, limit: float
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Data of the grid, and processor seconds of both methods on it; inf where one was stopped."""
+    """Data of the grid, and processor seconds on it of both methods, and of ``auto``; inf where one was stopped."""
 
     name: str
     facts: Facts
@@ -140,7 +140,7 @@ class Case:
 
 
 METHODS: dict[str, tuple[Callable[[Facts], tuple[float, ...]], Callable[[Facts], float]]] = {
-    "working-set": (work.working_set_terms, work.working_set),
+    "working-set-plain": (work.working_set_terms, work.working_set),
     "mirror-prox-one-pass": (work.mirror_prox_terms, work.mirror_prox),
 }
 
@@ -151,13 +151,13 @@ def seconds_of(cells: list[str]) -> float:
 
 
 def case_of(kind: str, shape: tuple[int, int, int], folder: str | None, limit: float, start: dict[str, float]) -> Case:
-    """Both methods on one dataset, less the ``start`` of a process of each."""
+    """Both methods and ``auto`` on one dataset, less the ``start`` of a process of each."""
     instance = instance_of(kind, *shape)
     with tempfile.TemporaryDirectory(dir=folder) as made:
         path = Path(made) / "data"
         generate(instance, path)
         facts = facts_of(open_source(Source(str(path))), parse_bytes(MEMORY))
-        taken = {each: seconds_of(measured(each, path, [], Path(made), limit)) for each in METHODS}
+        taken = {each: seconds_of(measured(each, path, [], Path(made), limit)) for each in ("auto", *METHODS)}
     taken = {each: max(LEAST, seconds - start.get(each, 0.0)) for each, seconds in taken.items()}
     name = f"{kind} {shape[0]} x {shape[1]}" + (f", {shape[2]} entries" if shape[2] else "")
     print(f"{name}: " + ", ".join(f"{each} {seconds:.2f} s" for each, seconds in taken.items()), file=sys.stderr, flush=True)
@@ -185,9 +185,10 @@ def calibrate(kinds: list[str], grid: tuple[tuple[int, int, int], ...], folder: 
     print("| points | held out | method | processor s | fitted | code | auto | faster | auto over faster |")
     print("|---|---|---|---|---|---|---|---|---|")
     for case in cases:
-        auto, faster = choose("auto", case.facts)[0], min(case.seconds, key=lambda method: case.seconds[method])
-        lost = case.seconds[auto] / case.seconds[faster] if case.seconds[faster] < math.inf else 1.0
-        for method, seconds in case.seconds.items():
+        auto, faster = choose("auto", case.facts)[0], min(METHODS, key=lambda method: case.seconds[method])
+        lost = case.seconds["auto"] / case.seconds[faster] if case.seconds[faster] < math.inf else 1.0
+        for method in METHODS:
+            seconds = case.seconds[method]
             guess, code = float(fitted[method] @ case.terms(method)), case.predicted(method)
             held = "" if case in known else "yes"
             figures = f"{seconds:.1f} | {guess:.1f} | {code:.1f}"

@@ -40,7 +40,8 @@ RIDING = """
 import sys, dfeas
 from dataclasses import replace
 from dfeas.methods.registry import METHODS
-METHODS["working-set"] = replace(METHODS["working-set"], after=0)
+led = METHODS["working-set"]
+METHODS["working-set"] = replace(led, method=replace(led.method, after=0))
 from dfeas.cli.main import main
 main()
 """

@@ -1,5 +1,6 @@
 """What several tests need: instances in memory, a cluster, an exact oracle."""
 
+import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a script: programs inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--record-slow") and not hasattr(config, "workerinput"):  # xdist's processes send reports to it
         config.pluginmanager.register(Recorder())
 

@@ -15,7 +15,7 @@ GALLERY = {
     "cancer_regression": "30 measurements: complete",
     "diabetes_hull": "13 of 80 lie outside",
     "digits_classes": "not separable: 1 8 9",
-    "iris_planes": "versicolor: infeasible, 4 points in conflict",
+    "iris_planes": "versicolor: infeasible, 3 points in conflict",
     "iris_wrong_label": "named first: 47 of 50",
     "macro_stability": "1 A: feasible (rigorous)",
     "mnist_kernel": "rbf, gamma = 1e-06: feasible",

@@ -12,7 +12,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from narwhals.stable.v2 import dependencies
 
 from dfeas.analysis.regression.answer import Advice, Separated
-from dfeas.analysis.regression.design import Column, Design, Survey, points
+from dfeas.analysis.regression.design import Column, Design, Survey, columns_of, points_of
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
@@ -134,12 +134,12 @@ def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: An
         require_aligned(whole, y, "y")
     values = flat(y, name)
     _require_rows(len(frame), len(values))
-    survey = Survey(FRAME, rows)
-    survey.add(frame)
+    survey, columns, n = Survey(FRAME, rows), columns_of(frame), len(frame)
+    survey.add_columns(columns, n)
     design = survey.design(intercept)
     given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}
     design = replace(design, columns=tuple(replace(each, name=given.get(each.name, each.name)) for each in design.columns))
-    return _regression(design, points(frame, design, FRAME), values, name, (outcome, positive), rows or range(len(frame)))
+    return _regression(design, points_of(columns, n, design, FRAME), values, name, (outcome, positive), rows or range(n))
 
 
 def _of_array(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any) -> Regression:

@@ -16,12 +16,11 @@ import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.places import local
-from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.exact.levels import Levels
-from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide, decide_table
+from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide, decide_table, require_proved
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_data, open_session, require_labels, survey
@@ -31,7 +30,7 @@ from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.separation import OVERLAP, Claim, prove, rows
+from dfeas.verify.separation import OVERLAP, rows
 
 NAME, TABLE = "fixed-effects", "exact"
 SMALL, NARROW = 1 << 16, 128
@@ -69,7 +68,7 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
         if decided is None:
             return None
         del levels
-        _require_proved(session, decided.face)
+        require_proved(session.checking, decided.face)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
         why = f"{session.dataset.dimension} features, most of them levels of one effect, which are eliminated"
         return decided.face, _written(stack, session, asked, decided, surveyed, folder, problem, output, (NAME, why))
@@ -78,38 +77,45 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
 def small(problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output) -> tuple[Face, Result] | None:
     """The same of a small table in memory; nothing is written."""
     asked = Request.begun(goal, limits, resources)
-    if resources.client is not None:
-        return None
     with ExitStack() as stack:
-        session = stack.enter_context(open_session(problem, resources))
-        if session.dataset.n * session.dataset.dimension > SMALL or session.dataset.dimension > NARROW:
+        found = _at_once(stack, problem, asked, limits, resources, output)
+        if found is None:
             return None
-        surveyed = survey(session)
-        left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
-        face = decide_table(session.checking, limits.until(output.stop, asked.began), left)
-        if isinstance(face, str):
-            return None
-        _require_proved(session, face)
+        face, session, surveyed = found
         decided = Elimination(face, (face.support, face.weights))
         how = TABLE, "a table that is small enough to be decided at once"
         return face, _written(stack, session, asked, decided, surveyed, None, problem, output, how)
+
+
+def small_face(problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output) -> Face | None:
+    """What is proved of a small table in memory, without a result."""
+    asked = Request.begun(goal, limits, resources)
+    with ExitStack() as stack:
+        found = _at_once(stack, problem, asked, limits, resources, output)
+        return None if found is None else found[0]
+
+
+def _at_once(
+    stack: ExitStack, problem: Problem, asked: Request, limits: Limits, resources: Resources, output: Output
+) -> tuple[Face, Session, Surveyed] | None:
+    """What is proved of a small table; None where it is not small, or nothing was decided. The stack closes the session."""
+    if resources.client is not None:
+        return None
+    session = stack.enter_context(open_session(problem, resources))
+    if session.dataset.n * session.dataset.dimension > SMALL or session.dataset.dimension > NARROW:
+        return None
+    surveyed = survey(session)
+    left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
+    face = decide_table(session.checking, limits.until(output.stop, asked.began), left)
+    if isinstance(face, str):
+        return None
+    return face, session, surveyed
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
     if dataset.entries is None or dataset.dimension < WIDE:
         return False
     return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
-
-
-def _require_proved(session: Session, face: Face) -> None:
-    """Raise DfeasError when the checker does not prove what was found."""
-    checking = session.checking
-    mark = checking.dataset.fingerprint
-    claim = Claim(face.kind, "exact", mark, face.on, face.rank, face.y, face.support, face.weights, face.flat)
-    try:
-        prove(checking.engine, checking.dataset, claim)
-    except CheckFailedError as error:
-        raise DfeasError(f"{checking.dataset.where}: what was found is not proved: {error}: please report this") from None
 
 
 def _written(

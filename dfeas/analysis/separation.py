@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.presolve import presolved, small
+from dfeas.analysis.presolve import presolved, small, small_face
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Displayed, Part, Row
@@ -190,6 +190,36 @@ def of_table(problem: Problem, *, goal: Goal, limits: Limits, resources: Resourc
     if early is not None:
         return said(*early)
     return separation(problem, goal=goal, limits=limits, resources=resources, output=output)
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """Which of the three is proved, and of what direction."""
+
+    kind: str | None  # None: not decided
+    on: int
+    y: list[int] | NDArray[np.float64] | None  # (d,) in whole numbers, or of a solve
+
+    @classmethod
+    def of(cls, answer: Separation) -> TableKind:
+        """That of an answer."""
+        return cls(answer.kind, answer.on, answer.result.y if answer.y is None else answer.y)
+
+
+@takes(View, Goal, Limits, Resources, Output, without=("point",))
+@takes_client
+def kind_of_table(problem: Problem, *, goal: Goal, limits: Limits, resources: Resources, output: Output) -> TableKind:
+    """The same of a table in memory, as well proved, where nothing but the kind is wanted.
+
+    Returns
+    -------
+    TableKind
+        With its direction.
+    """
+    face = small_face(problem, replace(goal, eps=EPS), limits, resources, output)
+    if face is not None:
+        return TableKind(face.kind, face.on, None if face.y is None else _integers(face.y))
+    return TableKind.of(separation(problem, goal=goal, limits=limits, resources=resources, output=output))
 
 
 def separated(

@@ -19,7 +19,7 @@ from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
 from dfeas.data.ingest.cones import append_cones, ingest_cones
-from dfeas.data.ingest.ingest import require_split
+from dfeas.data.ingest.ingest import require_split, worth_starting
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.storage.layout import DTYPES
@@ -111,6 +111,13 @@ def generate(
     show_info(Info(out, header.to_json()), as_json)
 
 
+def _alone(src: str, cluster: Cluster, options: dict[str, Any]) -> bool:
+    """Whether this process is faster than workers that were asked for; a report of them needs them."""
+    if cluster.local is None or cluster.performance_report is not None:
+        return False
+    return not worth_starting(src, IngestOptions(**options), cluster.local)
+
+
 @click.command(
     cls=Command,
     examples=(
@@ -138,7 +145,7 @@ def ingest(
               SDPA sparse files (.dat-s, .dat-s.gz)
 
     Workers of a cluster read and write .npy, zarr, HDF5, Parquet, and text that is not compressed; they see SRC and OUT under
-    the same paths.
+    the same paths. Text that is read before N workers would have started is read without them.
     """
     notes: list[str] = []
     if cones is not None or src.endswith(SDPA):
@@ -152,6 +159,9 @@ def ingest(
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, IngestOptions(**options))
+        if _alone(src, cluster, options):
+            notes.append(f"written by this process: to start {cluster.local} workers takes longer than they save")
+            cluster = Cluster(None, None, None)
     with cluster.client() as client, dataset_place(out, force):
         header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
     show_info(Info(out, {**header.to_json(), "notes": notes}), as_json)

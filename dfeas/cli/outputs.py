@@ -28,10 +28,20 @@ NUMPY = b"\x93NUMPY"
 
 
 def is_run(path: Path) -> bool:
-    """A folder with a result, or a checkpoint to go on from, and what belongs to it."""
-    if path.is_symlink() or not path.is_dir() or not any((path / name).exists() for name in (RESULT, RACE, CHECKPOINT)):
+    """A folder with a result, a checkpoint to go on from, or what was killed before there was one, and what belongs to it."""
+    begun = any((path / name).exists() for name in (RESULT, RACE, CHECKPOINT, TRACE, LOCK))
+    if path.is_symlink() or not path.is_dir() or not begun:
         return False
-    return all(each.name in OF_RUN or is_run(each) for each in path.iterdir())
+    return all(each.name in OF_RUN or _is_scratch(each) or is_run(each) for each in path.iterdir())
+
+
+def _is_scratch(path: Path) -> bool:
+    """Vectors that a run which was killed left behind."""
+    return path.name == "scratch" and path.is_dir() and all(each.suffix == ".f64" for each in path.iterdir())
+
+
+def _is_empty(path: Path) -> bool:
+    return not path.is_symlink() and path.is_dir() and not any(path.iterdir())
 
 
 def is_dataset(path: Path) -> bool:
@@ -60,7 +70,7 @@ def replaced(path: Path, kind: Kind, force: bool) -> Iterator[None]:
     if not force or not (path.exists() or path.is_symlink()):
         yield
         return
-    if not kind(path):
+    if not kind(path) and not _is_empty(path):
         raise UsageError(f"{path}: it holds what this command did not write, which --force leaves alone; choose another output")
     if being_written(path):
         raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")

@@ -33,10 +33,12 @@ HELD_BYTES = 1024
 
 
 class BlockCache:
-    """Blocks of one dataset. Safe to use from several threads."""
+    """Blocks of one dataset, each kept after so many reads of it. Safe to use from several threads."""
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, after: int = 0) -> None:
         self.budget = budget  # bytes
+        self._after = after
+        self._reads: dict[int, int] = {}  # of blocks that came, but not often enough
         self._taken = 0
         self._slab: NDArray[np.uint8] = np.empty(0, np.uint8)  # what is left of the last one
         self._blocks: dict[int, Block] = {}
@@ -53,6 +55,12 @@ class BlockCache:
     def get(self, index: int) -> Block | None:
         """The block, if it was kept."""
         return self._blocks.get(index)
+
+    def is_due(self, index: int) -> bool:
+        """Whether a block that is read now came often enough to be kept."""
+        before = self._reads.get(index, 0)
+        self._reads[index] = before + 1
+        return before >= self._after
 
     def take(self, size: int, more: int = 0) -> NDArray[np.uint8] | None:
         """Memory of ``size`` bytes for the points of a block, and room for ``more``; None when the budget is used up."""
@@ -137,6 +145,10 @@ class Kept:
         """Nothing that is kept of a block is what is stored now."""
         if self.cache is not None:
             self.cache.drop(index)
+        self.release(index)
+
+    def release(self, index: int) -> None:
+        """Make room for labels and norms of another block: those of this one are with its points, or wrong."""
         sides = self.sides.pop(index, None)
         self.bytes -= 0 if sides is None else HELD_BYTES + sides.nbytes
 

@@ -40,6 +40,11 @@ SIDES_WIDTH = 13
 GRAM = 1000
 """Sparse rows, or features, of a cone whose products with each other the checker may store as an array."""
 
+FILE_READS = 2
+"""Reads of a block from files that the page cache has before the next one keeps it: runs of few passes then take no memory that
+is fresh, which costs more than such a read.
+"""
+
 WARM = 2e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
@@ -226,8 +231,13 @@ class Dataset(Storage, View, Provenance):
     def enable_cache(self, budget: int) -> None:
         """Keep blocks in so many bytes from now on, and labels and norms of those that do not fit."""
         blocks, sides = self.divide(budget)
-        self.kept.cache = BlockCache(blocks)
+        self.kept.cache = BlockCache(blocks, self.kept_after)
         self.kept.more = sides
+
+    @property
+    def kept_after(self) -> int:
+        """Reads of a block before the one that keeps it."""
+        return FILE_READS if self.stored is None and self.points.overlaps and not self.points.distant else 0
 
     def divide(self, budget: int) -> tuple[int, int]:
         """Bytes of a budget for blocks, and for labels and norms of blocks that do not fit."""
@@ -267,12 +277,13 @@ class Dataset(Storage, View, Provenance):
             self.kept.forget(index)
         start = index * self.block_rows
         rows = min(self.block_rows, self.n - start)
+        cache = self.cache if keep and self.cache is not None and self.cache.is_due(index) else None
         memory = None
-        if keep and self.cache is not None and self.entries is None:
-            memory = self.cache.take(rows * self.m * self.dtype.itemsize, rows * SIDES_WIDTH + HELD_BYTES)
+        if cache is not None and self.entries is None:
+            memory = cache.take(rows * self.m * self.dtype.itemsize, rows * SIDES_WIDTH + HELD_BYTES)
         points: Points = self.points.read(index, Buffers(X=memory) if memory is not None and self.points.overlaps else buffers)
-        if keep and self.cache is not None and not is_dense(points):
-            memory = self.cache.take(nbytes(points), rows * SIDES_WIDTH + HELD_BYTES)
+        if cache is not None and not is_dense(points):
+            memory = cache.take(nbytes(points), rows * SIDES_WIDTH + HELD_BYTES)
         sides = self.kept.sides.get(index)
         if sides is None:
             label = self.labels.read(index, buffers)
@@ -291,9 +302,10 @@ class Dataset(Storage, View, Provenance):
         if unverified is None and (looks or self.points.distant) and not self.kept.is_verified(index, self.stamp(index, looks)):
             return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at, or listed
         block = Block(start, points, sides, self.in_memory, self.chunk_rows)
-        if memory is not None and self.cache is not None:
+        if memory is not None and cache is not None:
             block = replace(block, points=placed_in(memory, points), resident=True)
-            self.cache.keep(index, block)
+            cache.keep(index, block)
+            self.kept.release(index)
         return block
 
     def _verify(self, index: int, points: Points, label: NDArray[Any], norm: NDArray[Any]) -> None:

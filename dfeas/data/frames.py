@@ -37,6 +37,8 @@ def is_lazy(frame: Any) -> bool:
 
 def is_frame(X: Any) -> bool:
     """Whether it is a data frame in memory. Raises BadInputError for a lazy one of polars."""
+    if isinstance(X, np.ndarray):
+        return False
     from narwhals.stable.v2 import dependencies
 
     if dependencies.is_polars_lazyframe(X):
@@ -100,6 +102,8 @@ def _series(labels: Any) -> nw.Series[Any] | None:
     import narwhals.stable.v2 as nw
     from narwhals.stable.v2 import dependencies
 
+    if isinstance(labels, np.ndarray):
+        return None
     if is_frame(labels) and len(labels.columns) == 1:
         frame = opened(labels, "labels")
         return frame[frame.columns[0]]
@@ -264,11 +268,16 @@ def number(series: nw.Series[Any], where: str) -> NDArray[Any]:
     """A column of numbers in NumPy. Raises BadInputError for an integer that float64 has not."""
     import narwhals.stable.v2 as nw
 
-    if series.dtype.is_decimal():
-        series = series.cast(nw.Float64)
-    values = series.to_numpy()
-    if values.dtype == object:
-        values = values.astype(np.float64)
+    values = held = plain(series)
+    if values is None:
+        values = (series.cast(nw.Float64) if series.dtype.is_decimal() else series).to_numpy()
+        values = values.astype(np.float64) if values.dtype == object else values
     require_exact(values, f"{where}: column {series.name}")
-    of_numpy = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
-    return values if of_numpy or values.dtype.kind == "f" else values.astype(np.float64)
+    return values if held is not None or values.dtype.kind == "f" else values.astype(np.float64)
+
+
+def plain(series: nw.Series[Any]) -> NDArray[Any] | None:
+    """Numbers and truth values that pandas has in NumPy, without a gap but NaN, and sooner than narwhals gives them."""
+    native = series.to_native()
+    kind = getattr(native, "dtype", None)
+    return native.to_numpy() if isinstance(kind, np.dtype) and kind.kind in "biuf" else None

@@ -46,7 +46,7 @@ class Categories:
         while len(values) < FEW and other.any():
             value = labels[other.argmax()]
             here = labels == value
-            codes[here] = len(values)
+            np.putmask(codes, here, CODE.type(len(values)))  # a sixth of the time of an assignment by a mask
             other &= ~here
             values.append(value.item() if isinstance(value, np.generic) else value)
         if not other.any():

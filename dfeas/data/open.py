@@ -14,18 +14,20 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import assemble, cast, encode, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.labels import stored_type
+from dfeas.data.product import Product
 from dfeas.data.source import Source, is_file
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import (
     ATTRIBUTE,
     Header,
     chunks_together,
-    default_block_rows,
     every,
     fingerprint,
     looks_like_dataset,
     require_complete,
+    scanned_rows,
     seal,
+    sparse_block_rows,
     sparse_together,
 )
 from dfeas.data.storage.metadata import member, read_node
@@ -57,7 +59,7 @@ def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[P
     data = _entry_files(path, arrays, "X/data", (header.dtype,))
     indices = _entry_files(path, arrays, "X/indices", ("int32", "int64"))
     sizes = data.dtype.itemsize, indices.dtype.itemsize
-    together = 1 if header.cones is not None else sparse_together(rows, offsets, sum(sizes), header.n)
+    together = sparse_together(rows, _usual_rows(header, sum(sizes)), offsets, sum(sizes))
     indptr = direct_reader("X/indptr", path / "X/indptr", arrays["X/indptr"], rows, together=together)
     if indptr is None or arrays["X/indptr"].dtype.name != "int64":
         raise _broken(path)
@@ -185,7 +187,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         direct = direct_reader(name, folder, array, rows, source.cache_dir, together) if source.direct else None
         return direct or slice_reader(SliceReader(str(folder), array, header.n, block_rows, array.dtype), folder, array)
 
-    dense = None, None, _together(header)
+    dense = None, None, chunks_together(header.block_rows, _usual_rows(header), header.n)
     points, entries, together = dense if header.entries is None else _open_sparse(path, arrays, header)
     block_rows = together * header.block_rows
     return Dataset(
@@ -209,12 +211,19 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
     )
 
 
-def _together(header: Header) -> int:
-    """Chunks of a block of dense rows: small ones would take longer to go through than to read and to scan."""
+def _usual_rows(header: Header, entry_bytes: int = 0) -> int:
+    """Rows of a block as an ingest cuts them, or more of wide points: smaller ones would take longer to go through than to read
+    and to scan.
+
+    Sparse ones have ``entry_bytes`` for each of their entries.
+    """
+    itemsize = np.dtype(header.dtype).itemsize
     if header.cones is not None:
-        return 1
-    usual = default_block_rows(header.m, np.dtype(header.dtype).itemsize, header.n)
-    return chunks_together(header.block_rows, usual, header.n)
+        entries = None if header.entries is None else header.entries / header.cones.rows
+        return Product(header.cones.counts).block_rows(header.m, itemsize, entries)
+    if header.entries is not None:
+        return sparse_block_rows(header.entries / header.n, entry_bytes, header.n)
+    return scanned_rows(header.m, itemsize, header.n)
 
 
 def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:

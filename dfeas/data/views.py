@@ -3,7 +3,7 @@
 Blocks are made of those of other datasets when they are read, which verify themselves; nothing is written. Transformed points
 are z = (x - shift) * factor in float64: an entry has one rounding of the difference and one of the product. Picked points,
 those that a mask keeps or all of each store, in order, begin anywhere in a block of a store: one may be read for two of them.
-Of cones a mask keeps whole ones, and rows of zeros fill blocks up, as on disk.
+Of cones a mask keeps whole ones, and rows of zeros fill chunks up, as on disk.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class SubsetReader:
         return any(part.points.distant for part in self.parts)
 
     def _wanted(self, index: int) -> NDArray[np.int64]:
-        """The points (b,) of a block, by their numbers; -1 for zeros, which fill it up."""
+        """The points (b,) of a block, by their numbers; -1 for zeros, which fill its chunks up."""
         first, stop = index * self.block_rows, min(self.n, (index + 1) * self.block_rows)
         return np.arange(first, stop) if self.rows is None else self.rows[first:stop]
 
@@ -191,11 +191,14 @@ class SubsetReader:
             return some if is_dense(some) else csr.spread(some, there)
         rows = len(there)
         out = buffers.take("picked", rows * first.m * first.dtype.itemsize).view(first.dtype).reshape(rows, first.m)
+        places = None if there.all() else np.flatnonzero(there)
         done = 0
         for points, chosen in self._gathered(index, buffers):
-            out[done : done + len(chosen)] = picked_rows(points, chosen)
+            into = slice(done, done + len(chosen))
+            out[into if places is None else places[into]] = picked_rows(points, chosen)
             done += len(chosen)
-        out[done:] = 0  # zeros fill a block up
+        if places is not None:
+            out[~there] = 0
         return out
 
     def _gathered(self, index: int, buffers: Buffers) -> Iterator[tuple[Points, NDArray[np.int64]]]:
@@ -280,25 +283,28 @@ def masked(dataset: Dataset, mask: Any = None) -> Dataset:
 
 
 def _cones_picked(dataset: Dataset, mask: Any) -> Dataset:
-    """The cones that a mask keeps, placed in blocks of the same rows, which other rows of zeros may fill up."""
+    """The cones that a mask keeps, placed in chunks of the same rows, which other rows of zeros may fill up."""
     assert dataset.stored_norms is not None, "norms of cones come with them"
     stored = np.concatenate(list(_all_of(dataset, dataset.labels)))
     product, kept = cones_kept(mask, stored, dataset.where)
-    placing = Placing(product, min(dataset.block_rows, product.table.rows))
+    placing = Placing(product, min(dataset.chunk_rows, product.table.rows))
+    together = chunks_together(placing.block_rows, dataset.block_rows, placing.n)
+    block_rows = together * placing.block_rows
     some = placing.source >= 0
     rows, numbers, norm = np.full(placing.n, -1, np.int64), np.full(placing.n, -1, np.int64), np.ones(placing.n)
     rows[some], numbers[some] = np.flatnonzero(stored != PADDING)[kept], kept
     norm[some] = np.concatenate(list(_all_of(dataset, dataset.stored_norms)))[rows[some]]
-    points = SubsetReader((dataset,), np.array([0, dataset.n]), rows, placing.n, placing.block_rows)
+    points = SubsetReader((dataset,), np.array([0, dataset.n]), rows, placing.n, block_rows)
     return Dataset(
         where=dataset.where,
         n=placing.n,
         m=dataset.m,
         dtype=dataset.dtype,
-        block_rows=placing.block_rows,
+        block_rows=block_rows,
+        together=together,
         points=points,
-        labels=array_reader("label", placing.label, placing.block_rows),
-        stored_norms=array_reader("norm", norm, placing.block_rows),
+        labels=array_reader("label", placing.label, block_rows),
+        stored_norms=array_reader("norm", norm, block_rows),
         numbers=numbers,
         features=dataset.features,
         entries=points.entries(),

@@ -48,6 +48,8 @@ class _Begun:
 class LocalEngine(RangeEngine):
     """Runs passes in this process."""
 
+    alone = True
+
     def __init__(self, dataset: Dataset, threads: int | None = None, scratch: Scratch | None = None) -> None:
         self.dataset = dataset
         self.scratch = scratch

@@ -12,7 +12,7 @@ from dfeas.data.picks import Picks
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.views import MappedReader, SubsetReader
 from dfeas.errors import UsageError, enough, format_bytes
-from dfeas.passes.block import TILE_BYTES
+from dfeas.passes.block import WIDE_TILE_BYTES
 from dfeas.passes.vectors import POINT_BYTES
 
 
@@ -25,7 +25,7 @@ def thread_bytes(dataset: Dataset) -> int:
     seen = 2 * dataset.block_bytes if dataset.stored is not None else 0  # one is scanned, one is formed
     # of dense points a block holds many points, and a vector is small beside it
     vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
-    return blocks * stored.block_bytes + seen + max(4 * TILE_BYTES, dataset.scan_bytes) + vectors
+    return blocks * stored.block_bytes + seen + max(WIDE_TILE_BYTES, dataset.scan_bytes) + vectors
 
 
 def held_bytes(dataset: Dataset) -> int:

@@ -28,7 +28,7 @@ from dfeas.engine.protocol import Observer
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.points import Points, row_slice, stacked
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Question, VectorPass
+from dfeas.passes.protocol import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Question, VectorPass, absorbed
 from dfeas.passes.vectors import Positive, Recover
 
 R = TypeVar("R")
@@ -55,21 +55,27 @@ class Tree:
 
     pass_: AnyPass | VectorPass[Any, Any] | OnPairs
     nodes: list[tuple[int, int, Any]] = field(default_factory=list)  # (level, index, partial), in order of blocks
+    alone: bool = False  # whether nobody else has the partials
 
     def push(self, level: int, index: int, partial: Any) -> None:
         """Append the node that follows the last one."""
         while self.nodes and index % 2 == 1 and self.nodes[-1][:2] == (level, index - 1):
-            partial = self.pass_.merge(self.nodes.pop()[2], partial)
+            partial = self._merge(self.nodes.pop()[2], partial)
             level, index = level + 1, index // 2
         self.nodes.append((level, index, partial))
 
+    def _merge(self, first: Any, second: Any) -> Any:
+        return absorbed(self.pass_, first, second) if self.alone else self.pass_.merge(first, second)
+
     def finish(self) -> Any:
-        """The answer from the nodes of all blocks; the ragged right end is folded from the right."""
+        """The answer from the nodes of all blocks, which are gone then; the ragged right end is folded from the right."""
         partials = [node[2] for node in self.nodes]
-        last = partials.pop()
-        while partials:
-            last = self.pass_.merge(partials.pop(), last)
-        return self.pass_.finish(last)
+        self.nodes.clear()
+        while len(partials) > 1:
+            last = partials.pop()
+            partials.append(self._merge(partials.pop(), last))
+            del last
+        return self.pass_.finish(partials.pop())  # which alone holds it now, and may let go what it has copied
 
 
 def pieces(size: int, threads: int, more: int) -> int:
@@ -112,7 +118,7 @@ def scan_range(
     if isinstance(pass_, Recover | Positive):
         dataset.kept.close()  # the answer may have 16 bytes for each point, and is the last that a run needs
     blocks = range(first, stop) if chosen is None else chosen[first:stop]
-    tree, cost = Tree(pass_), Cost()
+    tree, cost = Tree(pass_, alone=True), Cost()
     for position, partial in enumerate(unless_stopped(_partials(dataset, blocks, question, scratch, cost), stopped), first):
         tree.push(0, position, partial)
     return tree.nodes, cost
@@ -164,20 +170,23 @@ def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost:
     return carry
 
 
-def merged(question: Question, scanned: Sequence[tuple[Any, Cost]]) -> tuple[Any, Cost]:
-    """The nodes of several ranges that follow each other, as far as the tree merges them, and the whole cost."""
-    tree, total = Tree(parts(question)[0]), Cost()
-    for nodes, cost in scanned:
+def merged(question: Question, scanned: list[tuple[Any, Cost]], *, alone: bool = False) -> tuple[Any, Cost]:
+    """The nodes of several ranges that follow each other, as far as the tree merges them, and the cost; takes the ranges, whose
+    partials nobody else may have where this is ``alone``.
+    """
+    tree, total = Tree(parts(question)[0], alone=alone), Cost()
+    while scanned:
+        nodes, cost = scanned.pop(0)
         total.add(cost)
         for node in nodes:
             tree.push(*node)
     return tree.nodes, total
 
 
-def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
+def join(question: Question, scanned: list[tuple[Any, Cost]], *, alone: bool = False) -> tuple[Any, Cost]:
     """The answer and the whole cost from the ranges, in order."""
-    nodes, total = merged(question, scanned)
-    return Tree(parts(question)[0], nodes).finish(), total
+    nodes, total = merged(question, scanned, alone=alone)
+    return Tree(parts(question)[0], nodes, alone).finish(), total
 
 
 def runs_of(dataset: Dataset) -> list[range]:
@@ -301,6 +310,7 @@ class RangeEngine(ABC):
     dataset: Dataset
     scratch: Scratch | None
     cost: Cost
+    alone: bool = False  # whether nobody else has what ``map`` returns
     observer: Observer | None = None
 
     @property
@@ -318,7 +328,7 @@ class RangeEngine(ABC):
         else:
             chosen = parts(question)[1]
             count = None if chosen is None else len(chosen)
-            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count))
+            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count), alone=self.alone)
             if not isinstance(question, OnVectors) or question.points:
                 self._compare(chosen)
         if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:

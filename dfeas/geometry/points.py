@@ -28,6 +28,9 @@ from dfeas.passes.vectors import POINT_BYTES
 HOLD_BYTES = 6 * (32 << 20)
 """What a worker reads ahead for a fold: held, on its way, and being folded."""
 
+PARTIALS = 12
+"""Sums that a thread holds for each y: of its ranges, which wait for others, of the block that it scans, and of a merge."""
+
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
 
@@ -87,15 +90,19 @@ class Points(Geometry):
     def rule(self, trained: Trained, dataset: Dataset) -> Rule:
         return rule_of(trained, dataset, Hyperplanes(trained.entries))
 
+    def brief(self, facts: Facts) -> bool:
+        return working_set.at_once(facts)
+
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         names, n = load.methods * load.classes, load.dataset.n
         methods, facts = [METHODS[name] for name in names], facts_of(load.dataset, load.memory // len(names))
         own = sum(each.kept_bytes(facts, min(load.max_passes, _usual(each, facts, margin))) for each in methods)
         many = n if collection_of(load.dataset) is not None else min(n, 2 * weights_at_once(facts))
         weights = POINT_BYTES * many if any(each.traits.weighs_all for each in methods) else 0
+        thread = PARTIALS * 8 * load.dataset.dimension * sum(each.asked_at_once(facts) for each in methods)
         if any(each.traits.ordered for each in methods):  # the carry is where the points are, and gets the memory of the cache
-            return Needs(own, min(HOLD_BYTES, kept // 2 or HOLD_BYTES), weights, own)
-        return Needs(own, min(load.memory // 4, own), weights, weights)
+            return Needs(own, min(HOLD_BYTES, kept // 2 or HOLD_BYTES), weights, own, thread=thread)
+        return Needs(own, min(load.memory // 4, own), weights, weights, thread=thread)
 
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
         first, later = pass_seconds
@@ -129,11 +136,14 @@ def choose(method: str, facts: Facts) -> tuple[str, str]:
 
 
 def _automatic(facts: Facts, columns: str) -> tuple[str, str]:
-    """The working set where it fits and takes no more work than mirror prox, up to what the points that it names are worth."""
+    """The working set where it fits and mirror prox leads, or has no less work; points that it names are worth seconds."""
     own, other = work.working_set(facts), work.mirror_prox(facts)
     fits = working_set.fits(facts)
     compared = f"about {format_bytes(own)} to read there, {format_bytes(other)} for mirror prox"
     slow = facts.tolerance is not None and not facts.entries and not working_set.holds_basis(facts)
+    ahead = working_set.passes_ahead(facts)
+    if fits and ahead:
+        return "working-set", f"chosen because its columns fit in memory; mirror prox leads for {ahead} passes, and keeps none"
     if fits and own <= other + work.NAMED and not slow:
         return "working-set", f"chosen because its columns fit in memory: {compared}"
     if fits and slow:

@@ -167,6 +167,10 @@ class Geometry(ABC):
         """The same with parameters that a sample of the points tells, and how it told them; empty where there are none."""
         return self, ""
 
+    def brief(self, facts: Facts) -> bool:
+        """Whether a solver in memory takes no longer than a few steps of the loop, so that nothing need be told meanwhile."""
+        return False
+
     def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
         """How many classes can share the memory side by side; the same on any number of threads."""
         return classes

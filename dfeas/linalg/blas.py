@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 R = TypeVar("R")
 
@@ -27,11 +28,46 @@ def controller(*, of_scipy: bool = False) -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_lock = Lock()
+_inside: dict[str, tuple[int, int]] = {}  # of each library: how many are in ``one_thread``, and its threads before the first
+
+
 @contextmanager
 def one_thread(*, of_scipy: bool = False) -> Iterator[None]:
-    """Products, and with ``of_scipy`` factorisations, use one thread each in here."""
-    with controller(of_scipy=of_scipy).limit(limits=1, user_api="blas"):
+    """Products, and with ``of_scipy`` factorisations, use one thread each in here, in whatever thread of Python.
+
+    The limit is one of the process: the last that leaves gives back what the first has found.
+    """
+    # what ``limit`` does, without a look at all libraries each time: that takes as long as a small product
+    libraries = [library for library in controller(of_scipy=of_scipy).lib_controllers if library.user_api == "blas"]
+    entered: list[LibController] = []
+    try:
+        with _lock:
+            for library in libraries:
+                count, before = _inside.get(library.filepath, (0, 0))
+                _inside[library.filepath] = count + 1, before if count else library.num_threads
+                entered.append(library)
+                _set_threads(library, 1)
         yield
+    finally:
+        with _lock:
+            for library in entered:
+                count, before = _inside[library.filepath]
+                _inside[library.filepath] = count - 1, before
+                if count == 1:
+                    _set_threads(library, before)
+
+
+def _set_threads(library: LibController, count: int) -> None:
+    """Since its 3.8 threadpoolctl lets only the thread set a limit that was first to set one, and says nothing to others."""
+    free: Callable[..., None] = getattr(library, "clear_controlling_thread", _nothing)
+    free(force=True)
+    library.set_num_threads(count)
+    free(force=True)
+
+
+def _nothing(*, force: bool) -> None:
+    """What earlier ones need."""
 
 
 def processors() -> int:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import side_by_side
-from dfeas.linalg.points import Floats, Indices, converted
+from dfeas.linalg.points import Floats, Indices, buffer, converted, gathered
 from dfeas.linalg.pulse import beat
 
 DIRECT = 4000
@@ -90,7 +90,11 @@ class ColumnMatrix:
         # D a may be larger than 1 by this factor: it must leave room for squares
         factors = [np.where(size > least, 1 / np.maximum(size, most * 1e-100), 1 / most) for least in (_NOISE * most, 0.0)]
         raised = factors if (size[some] <= _NOISE * most).any() else factors[1:]
-        return [replace(self, feature=self.feature * factor / factor.min(), exact=True) for factor in raised]
+        return [self._with(factor / factor.min()) for factor in raised]
+
+    def _with(self, factor: Floats) -> ColumnMatrix:
+        """With more factors (d,) of features, in float64."""
+        return replace(self, feature=self.feature * factor, exact=True)
 
     def squares(self) -> Floats:
         """Sums (d,) of the squares of each feature."""
@@ -101,7 +105,17 @@ class ColumnMatrix:
 
     def some(self, rows: Indices) -> ColumnMatrix:
         """Some columns, in the same precision."""
-        return replace(self, points=self.points[rows], scale=self.scale[rows])
+        if len(rows) * self.shape[1] <= TILE_BYTES:
+            return replace(self, points=self.points[rows], scale=self.scale[rows])
+        points, middle = np.empty((len(rows), self.shape[1]), self.points.dtype), len(rows) // 2
+        halves = slice(0, middle), slice(middle, len(rows))
+
+        def take(i: int) -> None:
+            # another mode would make a copy first
+            np.take(self.points, rows[halves[i]], axis=0, out=points[halves[i]], mode="clip")
+
+        side_by_side(take, 2)  # most of it is what fresh memory takes
+        return replace(self, points=points, scale=self.scale[rows])
 
     def part(self, rows: Indices) -> ColumnMatrix:
         """Some columns, in float64 products."""
@@ -129,21 +143,26 @@ class ColumnMatrix:
 
     def gather(self, rows: Indices | slice) -> Floats:
         """Columns D a_j (r, d) of some rows in float64."""
-        chosen: Floats = self.points[rows].astype(np.float64)
-        chosen *= self.scale[rows, None]
+        chosen: Floats = np.multiply(self.points[rows], self.scale[rows, None], dtype=np.float64)
         if (self.feature != 1).any():
             chosen *= self.feature
         return chosen
 
     def _tiles(self, rows: Indices | range, least: int = 1) -> Iterator[tuple[slice, Floats]]:
-        """(positions, columns) of some rows, or of a range of them; ``least`` of them at a time."""
+        """(positions, columns) of some rows, or of a range of them; ``least`` of them at a time. The next take their memory."""
         for here, chosen in self._cut(rows, least):
-            yield here, self.gather(chosen)
+            some = gathered(self.points, chosen)
+            columns: Floats = buffer("columns", some.shape, np.dtype(np.float64))
+            np.copyto(columns, some)
+            columns *= self.scale[chosen, None]
+            if (self.feature != 1).any():
+                columns *= self.feature
+            yield here, columns
 
     def _stored(self, rows: Indices | range, *, single: bool = False) -> Iterator[tuple[slice, Any]]:
         """(positions, rows without factors) of the same in float64, or float32; the next ones take their memory."""
         for here, chosen in self._cut(rows):
-            yield here, converted(self.points[chosen], np.dtype(np.float32 if single else np.float64))
+            yield here, converted(gathered(self.points, chosen), np.dtype(np.float32 if single else np.float64))
 
     def _cut(self, rows: Indices | range, least: int = 1) -> Iterator[tuple[slice, Indices | slice]]:
         """Positions, and the rows there."""
@@ -170,7 +189,7 @@ class ColumnMatrix:
         unsure = np.flatnonzero(score < level + error)
         if 3 * len(unsure) > len(score):
             return self._wide(v)
-        score[unsure] = self._exact(unsure, v)
+        score[unsure] = self.scores_of(unsure, v)
         return score
 
     def _narrow(self, v: NDArray[np.float32]) -> Floats:
@@ -186,7 +205,7 @@ class ColumnMatrix:
         side_by_side(multiply, len(groups))
         return score
 
-    def _exact(self, rows: Indices, v: Floats) -> Floats:
+    def scores_of(self, rows: Indices, v: Floats) -> Floats:
         """Scores (r,) of some columns in float64."""
         return self._products(rows, self.feature * v)
 

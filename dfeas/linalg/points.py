@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
+from dfeas.linalg.blas import processors, side_by_side
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -33,6 +35,9 @@ LOW = ("int8", "uint8", "int16", "uint16", "float16")
 UNPACKED = 990_000
 """Multiplications in a product that OpenBLAS does in place (its limit is 100**3)."""
 
+FEW_ROWS, MORE_ROWS = 24, 128
+"""Where fewer rows of wide points would make it, it has some features of so many: a third to a half of the time."""
+
 CONVERTED = 1 << 20
 """Entries that are converted at a time, at most."""
 
@@ -42,12 +47,18 @@ SQUARED = 1 << 17
 SUMMED = 1 << 14
 """The same of products until they are summed: half the time of a whole block, or less."""
 
-STREAMED = (64, 4096)
+SEVERAL = 4
+"""Vectors that sparse points are multiplied with together: fewer take less one by one, and seven half to a third more."""
+
+PART = 4096
+"""Features whose products are summed at once: the more, the less is known of how a sum is rounded."""
+
+STREAMED = (64, PART)
 """Features, from and to, with which products row by row take memory at its full speed. OpenBLAS multiplies four rows at a time
 and takes up to 1.5 times as long in float32, 2.5 times in float64; it is faster where a cache holds the rows.
 """
 
-_converted = local()  # a buffer for each thread: fresh memory for each tile would cost as much as the product
+_held = local()  # buffers of each thread: fresh memory for each tile would cost as much as the product
 
 
 @lru_cache(maxsize=32)
@@ -69,6 +80,12 @@ def nbytes(points: Points) -> int:
 def longest(points: Points) -> int:
     """Entries of the longest row: as many terms has a product with it at most."""
     return int(points.shape[1]) if is_dense(points) else csr.longest(points)
+
+
+def terms(points: Points) -> int:
+    """Terms of a ``product`` on which rounding depends, at most: those of a part, and the parts."""
+    m = longest(points)
+    return min(m, PART) + (m - 1) // PART if is_dense(points) else m
 
 
 def norms(points: Points) -> Floats:
@@ -103,13 +120,28 @@ def converted(stored: NDArray[Any], dtype: np.dtype[Any]) -> Array:
     """Entries in another type, in a buffer that this thread uses again for the next ones, or as they are."""
     if stored.dtype == dtype:
         return stored
-    size = stored.size * dtype.itemsize
-    held = getattr(_converted, "buffer", None)
-    if held is None or held.size < size:
-        held = _converted.buffer = np.empty(size, np.uint8)
-    converted: Array = held[:size].view(dtype).reshape(stored.shape)
+    converted: Array = buffer("converted", stored.shape, dtype)
     np.copyto(converted, stored)
     return converted
+
+
+def gathered(points: NDArray[Any], rows: Indices | slice) -> NDArray[Any]:
+    """Some dense points: a view of consecutive ones, others in a buffer that this thread uses again for the next ones."""
+    if isinstance(rows, slice):
+        return points[rows]
+    some = buffer("gathered", (len(rows), points.shape[1]), points.dtype)
+    return np.take(points, rows, axis=0, out=some, mode="clip")  # another mode would make a copy first
+
+
+def buffer(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Memory of this thread, which is used again by the next who asks for this name."""
+    size = prod(shape) * dtype.itemsize
+    held = getattr(_held, name, None)
+    if held is None or held.size < size:
+        held = np.empty(size, np.uint8)
+        setattr(_held, name, held)
+    taken: NDArray[Any] = held[:size].view(dtype).reshape(shape)
+    return taken
 
 
 def streams(points: Points, dtype: np.dtype[Any]) -> TypeGuard[NDArray[Any]]:
@@ -117,20 +149,37 @@ def streams(points: Points, dtype: np.dtype[Any]) -> TypeGuard[NDArray[Any]]:
     return is_dense(points) and points.dtype == dtype and STREAMED[0] <= points.shape[1] <= STREAMED[1]
 
 
+def product(points: Tile, y: Array) -> Array:
+    """Products (t,) of a tile with y (m,), in their precision; of wide points each is a sum of those of ``PART`` features."""
+    with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+        if not is_dense(points):
+            return np.asarray(points @ y)
+        total: Array = points[:, :PART] @ y[:PART]
+        for left in range(PART, len(y), PART):
+            total += points[:, left : left + PART] @ y[left : left + PART]
+    return total
+
+
 def times(points: Tile, questions: Array) -> Array:
-    """Products (k, t) of a tile with questions (m, k), in their precision."""
+    """Products (k, t) of a tile with questions (m, k), each rounded as ``product`` or less."""
     k = questions.shape[1]
     if k == 1:
-        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            return np.asarray((points @ questions[:, 0])[None, :])
-    product: Array = np.empty((k, points.shape[0]), points.dtype)
+        return product(points, questions[:, 0])[None, :]
+    found: Array = np.empty((k, points.shape[0]), points.dtype)
     if not is_dense(points):
-        for i in range(k):
-            product[i] = points @ np.ascontiguousarray(questions[:, i])
-        return product
-    for rows in _product_rows(points, k):
-        product[:, rows] = (points[rows] @ questions).T
-    return product
+        if k >= SEVERAL:
+            found[:] = (points @ np.ascontiguousarray(questions)).T
+        else:
+            for i in range(k):
+                found[i] = points @ np.ascontiguousarray(questions[:, i])
+        return found
+    for rows, some in _small_products(points, k, PART):
+        part = (points[rows, some] @ questions[some]).T
+        if some.start:
+            found[:, rows] += part
+        else:
+            found[:, rows] = part
+    return found
 
 
 def add_combinations(total: Floats, weights: Array, points: Tile) -> None:
@@ -140,17 +189,21 @@ def add_combinations(total: Floats, weights: Array, points: Tile) -> None:
         for i in range(len(weights)):
             total[i] += columns @ weights[i]
         return
-    for rows in _product_rows(points, len(weights)):
-        total += weights[:, rows] @ points[rows]
+    for rows, some in _small_products(points, len(weights), points.shape[1]):
+        total[:, some] += weights[:, rows] @ points[rows, some]
 
 
-def _product_rows(points: Array, k: int) -> list[slice]:
-    """Runs of rows for products with k vectors. OpenBLAS multiplies narrow matrices 3 to 8 times faster below a size at
-    which it copies them into its own order first; one vector has no such limit.
+def _small_products(points: Array, k: int, most: int) -> list[tuple[slice, slice]]:
+    """Runs of rows, and of at most so many features, for products with k vectors. OpenBLAS multiplies narrow matrices 3 to 8
+    times faster below a size at which it copies them into its own order first; one vector has no such limit.
     """
     t, m = points.shape
-    rows = t if k == 1 else max(16, UNPACKED // (m * k))
-    return [slice(first, first + rows) for first in range(0, t, rows)]
+    rows, features = (UNPACKED // (m * k), m) if k > 1 else (t, m)
+    if m > most or rows < FEW_ROWS:
+        rows = min(t, MORE_ROWS)
+        features = min(most, max(1, UNPACKED // (rows * k)))
+    runs = [slice(first, first + rows) for first in range(0, t, rows)]
+    return [(run, slice(left, left + features)) for run in runs for left in range(0, m, features)]
 
 
 def row_slice(points: Points, rows: slice) -> Points:
@@ -163,19 +216,20 @@ def picked(points: Points, rows: Indices) -> Points:
     return points[rows] if is_dense(points) else csr.picked(points, rows)
 
 
-def dots(points: Points, y: Floats) -> Floats:
-    """Products (b,) with y (m,), or dense points with a y of their own each (b, m), in float64, each by one fixed order of
-    summation.
+def dots(points: Points, rows: Indices, y: Floats) -> Floats:
+    """Products (r,) of some points with y (m,), or of dense ones with a y of their own each (r, m), in float64, each by one
+    fixed order of summation.
     """
     if not is_dense(points):
-        return np.asarray(csr.astype(points, np.float64) @ y)
-    rows = max(1, SUMMED // points.shape[1])
-    dot, held = np.empty(len(points)), np.empty((min(rows, len(points)), points.shape[1]))
-    for first in range(0, len(points), rows):
-        some = points[first : first + rows]
-        factor = y if y.ndim == 1 else y[first : first + rows]
-        products = np.multiply(some, factor, out=held[: len(some)], dtype=np.float64)
-        products.sum(axis=1, out=dot[first : first + rows])
+        return np.asarray(csr.astype(csr.picked(points, rows), np.float64) @ y)
+    m, dot = points.shape[1], np.empty(len(rows))
+    step = max(1, SUMMED // m)
+    products: Floats = buffer("products", (min(step, len(rows)), m), np.dtype(np.float64))
+    for first in range(0, len(rows), step):
+        some = gathered(points, rows[first : first + step])
+        factor = y if y.ndim == 1 else y[first : first + step]
+        each = np.multiply(some, factor, out=products[: len(some)], dtype=np.float64)
+        each.sum(axis=1, out=dot[first : first + step])
     return dot
 
 
@@ -222,6 +276,29 @@ def stacked(parts: Sequence[Points]) -> Points:
     if is_dense(parts[0]):
         return np.concatenate([part for part in parts if is_dense(part)])
     return csr.stacked([part for part in parts if not is_dense(part)])
+
+
+def taken_together(parts: list[Points]) -> Points:
+    """The same, which empties the list: dense parts go when they are copied, so that memory holds all of them once."""
+    first = parts[0]
+    if not is_dense(first):
+        return stacked([parts.pop(0) for _ in range(len(parts))])
+    whole: NDArray[Any] = np.empty((sum(len(part) for part in parts), first.shape[1]), np.result_type(*parts))
+    row = len(whole)
+    while parts:
+        some: list[tuple[int, NDArray[Any]]] = []
+        while parts and len(some) < processors():
+            part = parts.pop()  # the last first: malloc gives back to the kernel what is at the end
+            assert is_dense(part), "parts are all dense or all sparse"
+            row -= len(part)
+            some.append((row, part))
+
+        def copy(i: int, some: list[tuple[int, NDArray[Any]]] = some) -> None:
+            first, part = some[i]
+            whole[first : first + len(part)] = part
+
+        side_by_side(copy, len(some))
+    return whole
 
 
 def any_entry(points: Points) -> NDArray[np.bool_]:

@@ -95,7 +95,7 @@ class SparseMatrix(ColumnMatrix):
     def _narrow(self, v: NDArray[np.float32]) -> Floats:
         return self._multiplied(self.points, v) * self.scale
 
-    def _exact(self, rows: Indices, v: Floats) -> Floats:
+    def scores_of(self, rows: Indices, v: Floats) -> Floats:
         return np.asarray(self.taken(rows) @ v)
 
     def _wide(self, v: Floats) -> Floats:

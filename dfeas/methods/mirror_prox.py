@@ -113,6 +113,9 @@ class Ladder(Method[S], Protocol[S]):
         """
         return self.gap * sqrt(2 * log(max(2, facts.n))) / margin
 
+    def asked_at_once(self, facts: Facts) -> int:
+        return 2 * len(self.rule.factors) + 1
+
     def evidence(self, state: Any) -> Evidence:
         mixture = partial(average, state.asked[: state.best]) if state.best else None
         return Evidence(state.bracket, x_of(state.x, mixture), state.steps)

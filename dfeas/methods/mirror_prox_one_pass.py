@@ -106,6 +106,9 @@ class OnePassMirrorProx(Ladder[OnePassState]):
         known = averaged(state, soft[i], lse, gamma, Ax)
         return replace(state, g=soft[i], y=_next_y(state, gamma), Ax=Ax, lse=lse, d=gamma * (Ax - last), **known)
 
+    def asked_at_once(self, facts: Facts) -> int:
+        return len(self.rule.factors) + 2
+
     def bound(self, facts: Facts, margin: float) -> float:
         """One pass, and one a step, the last of which must pass the margin."""
         return 2 + self.steps(facts, margin)

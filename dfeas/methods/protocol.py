@@ -188,7 +188,7 @@ class Method(Protocol[S]):
         """The question of the next pass."""
 
     def tell(self, state: S, answer: Any) -> S:
-        """The state after the answer to what it has asked."""
+        """The state after the answer to what it has asked, which may be taken apart: it is told once."""
 
     def evidence(self, state: S) -> Evidence:
         """What is known in this state."""
@@ -204,6 +204,10 @@ class Method(Protocol[S]):
     def product_columns(self, facts: Facts) -> int:
         """Columns of a product with a Gram matrix that answers a question, at most."""
         return 1
+
+    def asked_at_once(self, facts: Facts) -> int:
+        """Vectors y of which one read tells, at most."""
+        return 2
 
     def pass_bytes(self, facts: Facts) -> int:
         """Bytes that are kept of each pass until it ends; 0 for a state that has a size."""
@@ -268,6 +272,9 @@ class Wrapping(Method[Any], Protocol):
     def product_columns(self, facts: Facts) -> int:
         return self.method.product_columns(facts)
 
+    def asked_at_once(self, facts: Facts) -> int:
+        return self.method.asked_at_once(facts)
+
     def pass_bytes(self, facts: Facts) -> int:
         return self.method.pass_bytes(facts)
 
@@ -279,6 +286,69 @@ class Wrapping(Method[Any], Protocol):
 
     def remark(self, facts: Facts) -> str:
         return self.method.remark(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class LedState:
+    """States of the one that leads, which stays as it was left, and of the one that follows."""
+
+    leader: Any
+    left: int  # passes for which it leads, unless it has a separator
+    first: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Led(Wrapping):
+    """``leader`` comes first for ``lead`` passes, in the hope of a separator; then all is as with ``method``."""
+
+    method: AnyMethod
+    leader: AnyMethod
+    lead: Callable[[Facts], int]
+
+    def init(self, facts: Facts) -> Any:
+        first, passes = self.method.init(facts), self.lead(facts)
+        return LedState(self.leader.init(facts), passes, first) if passes else first
+
+    def ask(self, state: Any) -> Question:
+        if not isinstance(state, LedState):
+            return self.method.ask(state)
+        return self.leader.ask(state.leader) if self.leads(state) else self.method.ask(state.first)
+
+    def leads(self, state: LedState) -> bool:
+        return state.left > 0 or self.leader.evidence(state.leader).bracket.lower > 0
+
+    def tell(self, state: Any, answer: Any) -> Any:
+        if not isinstance(state, LedState):
+            return self.method.tell(state, answer)
+        if self.leads(state):
+            return replace(state, leader=self.leader.tell(state.leader, answer), left=state.left - 1)
+        return replace(state, first=self.method.tell(state.first, answer))
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        return self.lead(facts) + self.method.bound(facts, margin)
+
+    def passes(self, facts: Facts, margin: float, share: float) -> float:
+        """As many as if the leader has led in vain."""
+        return self.lead(facts) + self.method.passes(facts, margin, share)
+
+    def asked_at_once(self, facts: Facts) -> int:
+        return (self.leader if self.lead(facts) else self.method).asked_at_once(facts)
+
+    def evidence(self, state: Any) -> Evidence:
+        if not isinstance(state, LedState):
+            return self.method.evidence(state)
+        others = self.leader.evidence(state.leader)
+        if self.leads(state):
+            return replace(others, hopeful=True)  # the method may name a conflict, and prove it exactly
+        return with_bracket_of(self.method.evidence(state.first), others)
+
+
+def with_bracket_of(mine: Evidence, others: Evidence) -> Evidence:
+    """Evidence of one method with the better ends of two."""
+    gordan = mine.gordan if mine.bracket.upper <= others.bracket.upper else others.gordan
+    lower = mine.bracket if mine.bracket.lower >= others.bracket.lower else others.bracket
+    bracket = Bracket(lower.lower, min(mine.bracket.upper, others.bracket.upper), lower.y)
+    return replace(mine, bracket=bracket, gordan=gordan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +395,4 @@ class RideAlong(Wrapping):
         return min(self.method.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
 
     def evidence(self, state: RideAlongState) -> Evidence:
-        mine, others = self.method.evidence(state.first), self.rider.evidence(state.rider)
-        gordan = mine.gordan if mine.bracket.upper <= others.bracket.upper else others.gordan
-        lower = mine.bracket if mine.bracket.lower >= others.bracket.lower else others.bracket
-        bracket = Bracket(lower.lower, min(mine.bracket.upper, others.bracket.upper), lower.y)
-        return replace(mine, bracket=bracket, gordan=gordan)
+        return with_bracket_of(self.method.evidence(state.first), self.rider.evidence(state.rider))

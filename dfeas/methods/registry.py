@@ -7,7 +7,7 @@ from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.normalized_perceptron import WORST, NormalizedPerceptron
 from dfeas.methods.online_perceptron import OnlinePerceptron
 from dfeas.methods.perceptron import KernelPerceptron, perceptron
-from dfeas.methods.protocol import AnyMethod, RideAlong, Traits
+from dfeas.methods.protocol import AnyMethod, Led, RideAlong, Traits
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from dfeas.methods.snkpvn import ITERATED, Snkpvn
 from dfeas.methods.soft_margin.hinge import HingeMargin
@@ -16,12 +16,12 @@ from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.methods.von_neumann import AWAY, VonNeumann
 from dfeas.methods.winnow import winnow
-from dfeas.methods.working_set import PointWorkingSet
+from dfeas.methods.working_set import PointWorkingSet, passes_ahead
 
 RIDDEN = Traits("working-set", "a few reads; columns in memory; names conflicts", points=1.0, columns=True)
 
 ALL: tuple[AnyMethod, ...] = (
-    RideAlong(PointWorkingSet(), SmoothPerceptron(), RIDDEN),
+    Led(RideAlong(PointWorkingSet(), SmoothPerceptron(), RIDDEN), OnePassMirrorProx(), passes_ahead),
     PointWorkingSet(),
     MirrorProx(),
     OnePassMirrorProx(),

@@ -27,6 +27,8 @@ is asked (von Neumann's bound; Ramdas and Pena 2014, Algorithm 5). It needs cap 
 Evidence: both ends of the bracket over all data: low of every pass, and |Ax| of the weights on W, which are sparse. ``hopeful``
 while W has a separator, and for ``PATIENCE`` passes once columns are dropped: a small |Ax| is then no reason to stop, for a
 separator of all may be near.
+Where W would have all columns and they are too wide for a basis, mirror prox leads for ``LEAD`` passes: it keeps nothing, and
+on 20,000 x 20,000 it separated before W was in memory.
 ``WorkingSet`` is what those of points, kernels and cones share: each has a solver in memory, and says what a pass looks for.
 """
 
@@ -53,6 +55,8 @@ SAMPLE_LEAST = 20
 """Columns of the sample per feature, at least."""
 FILL = 5
 """The first full pass takes so many times the sample."""
+SMALL_BYTES = 4 << 20
+"""Of columns that are few."""
 ROW_OVERHEAD = 100
 """Bytes of a column in memory beside its entries: index, factor, score and what the solver keeps of it."""
 FROM_EACH = 16
@@ -95,9 +99,15 @@ def fits(facts: Facts) -> bool:
 
 
 def sample_size(facts: Facts, cap: int) -> int:
-    """About sqrt(m n) columns, at least 20 m; all of them, when the first pass would take them anyway."""
+    """About sqrt(m n) columns, at least 20 m; all of them, when the first pass would take them anyway, or they are few."""
     count = max(isqrt(facts.m * facts.n), SAMPLE_LEAST * facts.m, 1000)
-    return facts.n if facts.n <= min(cap, FILL * count) else min(count, max(1, cap // 2))
+    whole = facts.n <= cap and (facts.n <= FILL * count or at_once(facts))
+    return facts.n if whole else min(count, max(1, cap // 2))
+
+
+def at_once(facts: Facts) -> bool:
+    """Whether all columns are so few that a pass less is worth more than what it takes to solve all of them."""
+    return facts.n * column_bytes(facts) <= SMALL_BYTES
 
 
 def first_question(facts: Facts, cap: int, seed: int) -> Partial:
@@ -118,6 +128,18 @@ def held_columns(facts: Facts) -> int:
 def drops(facts: Facts) -> bool:
     """Whether W holds so few of the columns it wants that it drops some."""
     return 2 * held_columns(facts) < usual_columns(facts)
+
+
+LEAD = 8
+"""Passes that a leader may take before points of many features come into memory: about what reading them there costs."""
+
+
+def passes_ahead(facts: Facts) -> int:
+    """How many passes a method that keeps nothing leads: where W has all columns, and its solver no room for a basis of them,
+    a few products separate many of them before the solver has begun.
+    """
+    wide = not facts.entries and not holds_basis(facts) and facts.n <= capacity(facts)
+    return LEAD if wide and facts.tolerance is None else 0
 
 
 FULL_PASSES = 2
@@ -263,7 +285,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             moved = fresh or (after.bracket.lower, after.bracket.upper) != (before.lower, before.upper)
             return after if moved else replace(after, stalled="float64 tells the margin of the kept columns no better")
         others = columns.take(~known) if known.any() else columns
-        return self.solved(replace(state, columns=Columns.joined([others, *answer.pieces])))
+        return self.solved(replace(state, columns=answer.joined(others)))
 
     def solved(self, state: PointWorkingSetState) -> PointWorkingSetState:
         """Separate W from where the last separator stands, and more closely where that is wanted."""
@@ -280,7 +302,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             solution = closer.with_upper(solution) if closer.outcome == SEPARATED else solution.with_upper(closer)
         state = replace(state, solution=solution, steps=steps)
         if state.best is None or solution.upper < state.bracket.upper:
-            score = matrix.part(solution.rows).scores(solution.y)
+            score = matrix.scores_of(solution.rows, solution.y)
             index = columns.index[solution.rows]
             order = np.argsort(index)
             best = Sparse(index[order], solution.weight[order], score[order])

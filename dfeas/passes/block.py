@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import (
-    UNPACKED,
     Array,
     Floats,
     Indices,
@@ -29,13 +28,14 @@ from dfeas.linalg.points import (
     in_type,
     is_dense,
     largest,
-    longest,
     nbytes,
     norms,
-    picked,
-    stacked,
+    product,
     streams,
+    taken_together,
+    terms,
     tile,
+    times,
     times_rows,
     with_ones,
     working,
@@ -45,8 +45,11 @@ TILE_BYTES = 4 << 20
 """A scan works on tiles of this size: they stay in cache between the two products, and need few Python calls, which is
 what threads of one process contend for."""
 
-AT_ONCE = 1024
-"""Rows that are scored at once for several questions, as long as these are few."""
+TILE_ROWS, WIDE_TILE_BYTES = 64, 4 * TILE_BYTES
+"""Of wide points one has so many rows, or as many as have so many bytes: sums over fewer take longer to add up than to make."""
+
+AT_ONCE = 1 << 17
+"""Entries of rows that are scored at once for several questions, as long as these are few."""
 
 # Single precision neither overflows nor underflows in a product with entries of at most 1 for norms in this range.
 _SINGLE_NORMS = (1e-25, 1e25)
@@ -174,7 +177,7 @@ class Block:
     @property
     def terms(self) -> int:
         """Terms of a score, at most: what rounding depends on."""
-        return longest(self.points) + self.intercept
+        return terms(self.points) + self.intercept
 
     @property
     def single(self) -> bool:
@@ -184,8 +187,8 @@ class Block:
     def tiles(self) -> Iterator[slice]:
         """Runs of rows of equal length, of about ``TILE_BYTES`` when they are worked on; none for no points."""
         size = self.points.size * working(self.points.dtype).itemsize
-        count = max(1, round(size / TILE_BYTES)) if self.size else 0
-        count = min(self.size, count)
+        count = min(round(size / TILE_BYTES), max(self.size // TILE_ROWS, -(-size // WIDE_TILE_BYTES)))
+        count = min(self.size, max(1, count))
         for i in range(count):
             yield slice(self.size * i // count, self.size * (i + 1) // count)
 
@@ -215,7 +218,7 @@ class Block:
             else:
                 scores = np.empty(self.size, y.dtype)
                 for rows in self.tiles():
-                    scores[rows] = self.tile(rows, single) @ y[:m]
+                    scores[rows] = product(self.tile(rows, single), y[:m])
         if self.intercept:
             scores += y[m]
         scores *= factor
@@ -228,11 +231,8 @@ class Block:
         lengths = self.sides.lengths()
         factor: Array = in_precision(np.divide(1.0, lengths, out=np.zeros(self.size), where=lengths > 0), single)
         scores: Array = np.empty((k, self.size), Y.dtype)
-        step = max(16, UNPACKED // (m * k)) if is_dense(self.points) else self.size
-        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            for first in range(0, self.size, step):
-                rows = slice(first, min(self.size, first + step))
-                scores[:, rows] = (self.tile(rows, single) @ Y[:m]).T
+        for rows in self.tiles():
+            scores[:, rows] = times(self.tile(rows, single), Y[:m])
         if self.intercept:
             scores += Y[m][:, None]
         scores *= factor
@@ -246,7 +246,7 @@ class Block:
         if not rows.size:
             return np.empty(0)
         m = self.points.shape[1]
-        scores = dots(picked(self.points, rows), y[..., :m])
+        scores = dots(self.points, rows, y[..., :m])
         if self.intercept:
             scores += y[..., m]
         return np.asarray(scores * self.sides.scale(rows))
@@ -254,7 +254,7 @@ class Block:
     def exact_scores_each(self, rows: Sequence[Indices], Y: Floats) -> list[Floats]:
         """``exact_scores`` of some rows under the first y, of some under the second, and so on; ``Y`` is (k, dimension)."""
         counts = [len(some) for some in rows]
-        if len(rows) < 2 or not is_dense(self.points) or sum(counts) > AT_ONCE:
+        if len(rows) < 2 or not is_dense(self.points) or sum(counts) * self.dimension > AT_ONCE:
             return [self.exact_scores(some, y) for some, y in zip(rows, Y, strict=True)]
         together = self.exact_scores(np.concatenate(rows), np.repeat(Y, counts, axis=0))
         return np.split(together, np.cumsum(counts)[:-1])
@@ -315,17 +315,18 @@ class Columns:
         return cls(block.start + rows, points, block.sides.scale(rows) if unit else block.label[rows].astype(np.float64))
 
     @classmethod
-    def joined(cls, parts: Sequence[Columns]) -> Columns:
-        """All of some columns, in the order given; at least one part."""
-        if not all(is_dense(part.points) for part in parts):
-            parts = [part for part in parts if not is_dense(part.points)]  # a dense one among them is ``none``
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            np.concatenate([part.index for part in parts]),
-            stacked([part.points for part in parts]),
-            np.concatenate([part.scale for part in parts]),
-        )
+    def joined(cls, parts: list[Columns]) -> Columns:
+        """All of some columns, in the order given; at least one part. Empties the list: who holds no part elsewhere has memory
+        for all of them once, and not twice.
+        """
+        some = [part for part in parts if not is_dense(part.points)] or list(parts)  # a dense one among sparse ones is ``none``
+        parts.clear()
+        if len(some) == 1:
+            return some[0]
+        index, scale = np.concatenate([part.index for part in some]), np.concatenate([part.scale for part in some])
+        points = [part.points for part in some]
+        some.clear()
+        return cls(index, taken_together(points), scale)
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> Columns:
         return Columns(self.index[rows], self.points[rows], self.scale[rows])

@@ -36,6 +36,11 @@ class Pass(Protocol[P, A]):
 AnyPass = Pass[Any, Any]
 
 
+def absorbed(pass_: Any, first: Any, second: Any) -> Any:
+    """``merge`` of partials that nobody else has: a pass with long ones may have ``absorb``, which works in their memory."""
+    return getattr(pass_, "absorb", pass_.merge)(first, second)
+
+
 class Plain(Generic[P]):
     """A pass whose answer is the partial of all blocks."""
 
@@ -225,6 +230,9 @@ class Together:
     def merge(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(p.merge(a, b) for p, a, b in zip(self.passes, first, second, strict=True))
 
+    def absorb(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(absorbed(p, a, b) for p, a, b in zip(self.passes, first, second, strict=True))
+
     def finish(self, partial: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))
 
@@ -247,6 +255,9 @@ class OfClass:
 
     def merge(self, first: Any, second: Any) -> Any:
         return self.pass_.merge(first, second)
+
+    def absorb(self, first: Any, second: Any) -> Any:
+        return absorbed(self.pass_, first, second)
 
     def finish(self, partial: Any) -> Any:
         return self.pass_.finish(partial)

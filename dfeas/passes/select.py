@@ -27,12 +27,18 @@ class Selection:
     low: float  # min_j a_j'y over all points
     arg: int  # the first index that attains it
     score: Floats  # (c,) a_j'y of the kept ones
-    pieces: tuple[Columns, ...]  # in the order of the points; at least one
+    pieces: list[Columns]  # in the order of the points; at least one until they are taken
 
     @property
     def columns(self) -> Columns:
         """All of them: a copy, where there are several pieces."""
-        return Columns.joined(self.pieces)
+        return Columns.joined(list(self.pieces))
+
+    def joined(self, others: Columns) -> Columns:
+        """Other columns and these, which are taken out."""
+        parts = [others, *self.pieces]
+        self.pieces.clear()
+        return Columns.joined(parts)
 
     @property
     def index(self) -> Indices:
@@ -132,9 +138,9 @@ def finished(partial: SelectPartial, cap: int, dimension: int) -> Selection:
     if sum(len(score) for score, _ in pieces) > cap:
         pieces = _lowest(pieces, cap)
     if not pieces:
-        return Selection(partial.violated, partial.low, partial.arg, np.empty(0), (Columns.none(dimension),))
+        return Selection(partial.violated, partial.low, partial.arg, np.empty(0), [Columns.none(dimension)])
     score = np.concatenate([piece[0] for piece in pieces])
-    return Selection(partial.violated, partial.low, partial.arg, score, tuple(piece[1] for piece in pieces))
+    return Selection(partial.violated, partial.low, partial.arg, score, [piece[1] for piece in pieces])
 
 
 def _index(piece: Piece) -> Indices:
@@ -180,8 +186,10 @@ class Sample:
     def scan(self, block: Block) -> tuple[Columns, ...]:
         if not block.size:
             return ()
+        if self.quota >= block.size:
+            return (Columns.of(block, np.arange(block.size), self.unit),)
         random = np.random.default_rng((self.seed, block.start))
-        rows = np.sort(random.choice(block.size, min(self.quota, block.size), replace=False))
+        rows = np.sort(random.choice(block.size, self.quota, replace=False))
         return (Columns.of(block, rows, self.unit),)
 
     def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
@@ -190,7 +198,9 @@ class Sample:
 
     def finish(self, partial: tuple[Columns, ...]) -> Columns:
         """All columns that were drawn, in the order of the points."""
-        return Columns.joined(partial) if partial else Columns.none(self.dimension)
+        parts = list(partial)
+        del partial  # who called it holds no part
+        return Columns.joined(parts) if parts else Columns.none(self.dimension)
 
 
 def sample(dimension: int, count: int, n: int, blocks: int, least: int, seed: int, unit: bool = True) -> Partial:

@@ -15,8 +15,9 @@ column that could attain the minimum, by the rounding bound of that product, is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import local
 
 import numpy as np
 
@@ -28,6 +29,10 @@ SINGLE_LIMIT = 2.0**14
 
 NEGLIGIBLE = 100.0
 """A tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums."""
+
+
+_spare = local()
+"""Of each thread ``moment`` (k, m), the last that was used up, for the next block: fresh memory costs more than sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,12 @@ class Softmin:
 
     def empty(self) -> SoftminPartial:
         m, k = self.Y.shape
-        return SoftminPartial(np.full(k, np.inf), np.full(k, -1, np.int64), np.zeros(k), np.zeros((k, m)))
+        moment, _spare.moment = getattr(_spare, "moment", None), None
+        if moment is None or moment.shape != (k, m):
+            moment = np.zeros((k, m))
+        else:
+            moment.fill(0)
+        return SoftminPartial(np.full(k, np.inf), np.full(k, -1, np.int64), np.zeros(k), moment)
 
     @cached_property
     def _soft(self) -> Indices:
@@ -116,8 +126,7 @@ class Softmin:
                 self._lower(partial, i, block.start, some, exact)
             live = soft[least[soft] - partial.low[soft] < NEGLIGIBLE * self.mu[soft]]
             if live.size:
-                chosen = scores if live.size == len(scores) else scores[live]
-                self._weigh(partial, points, factor[rows], chosen, live, block.intercept)
+                self._weigh(partial, points, factor[rows], scores, _run(live), block.intercept)
         for hard in np.flatnonzero((self.mu == 0) & (partial.arg >= 0)):
             partial.total[hard] = 1.0
             partial.moment[hard] = block.columns(partial.arg[hard : hard + 1] - block.start)[0]
@@ -135,39 +144,49 @@ class Softmin:
         partial.arg[i] = start + candidates[best]
 
     def _weigh(
-        self, partial: SoftminPartial, points: Tile, factor: Array, scores: Array, live: Indices, intercept: bool
+        self, partial: SoftminPartial, points: Tile, factor: Array, scores: Array, live: Indices | slice, intercept: bool
     ) -> None:
-        """Add a tile's exponential weights and weighted columns to the sums; overwrites the scores."""
+        """Add a tile's exponential weights and weighted columns to the sums; may overwrite the scores."""
+        weights = scores[live]
         shift, mu = partial.low[live, None].astype(scores.dtype), self.mu[live, None].astype(scores.dtype)
-        weights = np.subtract(shift, scores, out=scores)
+        weights = np.subtract(shift, weights, out=weights)
         weights /= mu
         np.exp(weights, out=weights)
         partial.total[live] += weights.sum(axis=1)
         weights *= factor
         m = points.shape[1]
-        if live.size == len(partial.moment):
-            add_combinations(partial.moment[:, :m], weights, points)
-        else:
-            moment = partial.moment[live]
-            add_combinations(moment[:, :m], weights, points)
+        moment = partial.moment[live]
+        add_combinations(moment[:, :m], weights, points)
+        if not isinstance(live, slice):
             partial.moment[live] = moment
         if intercept:
             partial.moment[live, m] += weights.sum(axis=1)
 
     def merge(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
         """Combine the sums of two disjoint sets of points."""
+        return self._added(replace(first, moment=first.moment.copy()), replace(second, moment=second.moment.copy()))
+
+    def absorb(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
+        """The same, where nobody needs the two any more: long vectors take no fresh memory."""
+        both = self._added(first, second)
+        _spare.moment = second.moment
+        return both
+
+    def _added(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
+        """Their sums in the moments of the first; those of the second are used up."""
         wins = _wins(first, second)
         low = np.where(wins, first.low, second.low)
         # factor of the sums that are not relative to the common minimum
         gap = np.where(first.low == second.low, 0.0, low - np.maximum(first.low, second.low))
         shrink = np.where(self.mu > 0, np.exp(gap / self._divisor), 0.0)
         one, two = np.where(wins, 1.0, shrink), np.where(wins, shrink, 1.0)
-        return SoftminPartial(
-            low,
-            np.where(wins, first.arg, second.arg),
-            first.total * one + second.total * two,
-            first.moment * one[:, None] + second.moment * two[:, None],
-        )
+        for sums, factors in ((first.moment, one), (second.moment, two)):
+            if (factors != 1).any():
+                sums *= factors[:, None]
+        moment = first.moment
+        moment += second.moment
+        total = first.total * one + second.total * two
+        return SoftminPartial(low, np.where(wins, first.arg, second.arg), total, moment)
 
     def finish(self, partial: SoftminPartial) -> SoftminAnswer:
         """The answers; raises ValueError when there was no point at all."""
@@ -176,6 +195,12 @@ class Softmin:
         with np.errstate(divide="ignore", invalid="ignore"):
             lse = np.log(partial.total) - partial.low / self.mu
         return SoftminAnswer(partial.low, partial.arg, lse, (partial.moment / partial.total[:, None]).T)
+
+
+def _run(numbers: Indices) -> Indices | slice:
+    """Ascending numbers as a slice where they follow each other, so that what they pick is no copy."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    return slice(first, last + 1) if last - first + 1 == len(numbers) else numbers
 
 
 def _scores(points: Tile, factor: Array, questions: Array, intercept: bool) -> Array:

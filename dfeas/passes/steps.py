@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from dfeas.linalg.points import CONVERTED, Array, Floats, Indices, Tile, combined, tile
+from dfeas.linalg.points import CONVERTED, Array, Floats, Indices, Tile, combined, product, tile
 from dfeas.passes.block import Block, in_precision, rounding
 from dfeas.passes.protocol import Plain
 from dfeas.passes.slacks import SampleCosts, products_along
@@ -78,7 +78,7 @@ class Online:
 
 def _scores(points: Tile, factor: Array, y: Array, intercept: bool) -> Array:
     m = points.shape[1]
-    scores: Array = points @ y[:m]
+    scores = product(points, y[:m])
     if intercept:
         scores += y[m]
     scores *= factor

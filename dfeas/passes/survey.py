@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
-from dfeas.linalg.points import Floats, Indices, Points, Tile, any_entry, is_dense, nonfinite, parts
+from dfeas.linalg.points import Floats, Indices, Points, Tile, any_entry, is_dense, nonfinite, parts, product
 from dfeas.passes.block import Block, rounding
 from dfeas.passes.protocol import Plain, Sums
 
@@ -299,7 +299,7 @@ class Histogram:
         counts = np.zeros(2 * bins, np.int64)
         for rows in block.tiles():
             with np.errstate(invalid="ignore", over="ignore"):
-                score = block.tile(rows, False) @ self._unit[:m]
+                score = product(block.tile(rows, False), self._unit[:m])
                 if block.intercept:
                     score += self._unit[m]
                 score *= factor[rows]

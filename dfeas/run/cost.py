@@ -51,6 +51,7 @@ class Projection:
     cache_bytes: int  # that each process which reads keeps of the blocks
     first_bytes: int  # read from storage by the first pass
     later_bytes: int  # by a later one: what the processes together do not keep
+    kept_after: int  # passes before the one that keeps blocks
     seconds: float | None = None  # of the first pass, where it was measured
 
     def to_json(self) -> dict[str, Any]:
@@ -62,7 +63,9 @@ class Projection:
             memory += f" here and {format_bytes(self.worker_bytes)} in each worker"
         later = format_bytes(self.later_bytes) if self.later_bytes else "nothing"
         seconds = "" if self.seconds is None else f" in about {self.seconds:.2g} s"
-        reads = f"a pass reads {format_bytes(self.first_bytes)}{seconds}, a later one {later}"
+        late = self.kept_after and self.later_bytes < self.first_bytes
+        after = f"from pass {self.kept_after + 2} on" if late else "a later one"
+        reads = f"a pass reads {format_bytes(self.first_bytes)}{seconds}, {after} {later}"
         return f"projected: {memory}; {reads if self.first_bytes else 'the points are in memory'}"
 
 
@@ -103,10 +106,10 @@ def _projection(load: Load, needs_of: Callable[[int], Needs]) -> Projection:
     reading = PROCESS_BYTES + held + sides_bytes(dataset, kept) + threads * (thread_bytes(dataset) + needs.thread) + needs.tiles
     # weights come when the cache is gone
     if not workers:
-        return Projection(int(reading + needs.own + max(kept, needs.late)), 0, kept, first, later)
+        return Projection(int(reading + needs.own + max(kept, needs.late)), 0, kept, first, later, dataset.kept_after)
     worker = reading + needs.worker + max(kept, needs.late_worker)
     here = PROCESS_BYTES + CLIENT_BYTES + held + needs.own + needs.late
-    return Projection(int(here), int(worker), kept, first, later)
+    return Projection(int(here), int(worker), kept, first, later, dataset.kept_after)
 
 
 def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from dfeas.passes.protocol import Question, of_class
 from dfeas.passes.select import Select
 from dfeas.run.recovery import Portions, recover, separator
 from dfeas.run.resources import Limits, never
-from dfeas.run.solver_thread import solved
+from dfeas.run.solver_thread import solved, solved_here
 from dfeas.run.termination import (
     FEASIBLE,
     SLACK,
@@ -140,7 +140,7 @@ class Task(ABC, Generic[E]):
         if self.solver_in_memory:
             self.state = solved(lambda: self.method.tell(self.state, answer), stop, self._show)
         else:
-            self.state = self.method.tell(self.state, answer)
+            self.state = solved_here(lambda: self.method.tell(self.state, answer), stop)
         seconds = now()
         self.record = self.measured(engine, self._cost(engine, seconds, seconds - began))
         for sink in self.sinks:
@@ -235,6 +235,7 @@ class VerdictTask(Task[Outcome]):
     kernel: str = field(default="", kw_only=True)  # as certificates keep it
     view: str = field(default="", kw_only=True)  # as certificates keep it
     fingerprint: str = field(default="", kw_only=True)  # of the data as it is seen
+    brief: bool = field(default=False, kw_only=True)  # its solver in memory takes less than a thread does to begin
     portions: Portions = field(default=Portions(), kw_only=True)  # blocks whose weights fit in memory
     inspector: Inspector | None = field(default=None, kw_only=True)
     inspected: tuple[Certificate, Answer] | None = field(default=None, init=False)  # the best that was seen on a pass
@@ -251,7 +252,7 @@ class VerdictTask(Task[Outcome]):
 
     @property
     def solver_in_memory(self) -> bool:
-        return bool(self.method.traits.columns)
+        return bool(self.method.traits.columns) and not self.brief
 
     @property
     def proved(self) -> bool:

@@ -105,7 +105,7 @@ class VerdictTarget:
                 labelled, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
             task = VerdictTask(method, method.init(facts), Goal(request.eps, request.margin_tolerance), sinks[name], code=code)
             task.kernel, task.view, task.fingerprint = job.kernel, labelled.view, labelled.fingerprint
-            task.inspector, task.portions = session.checking, portions
+            task.inspector, task.portions, task.brief = session.checking, portions, geometry.brief(facts)
             tasks.append(task)
         return tasks
 

@@ -61,11 +61,15 @@ class Wide:
 
     @classmethod
     def of(cls, points: Any, intercept: bool, where: str) -> Wide:
-        """Of points (r, m), with a feature of ones for an intercept. Raises CheckFailedError when one is not finite."""
+        """Of points (r, m), with a feature of ones for an intercept; what is float64 already is not copied.
+
+        Raises CheckFailedError when one is not finite.
+        """
         count, m = points.shape
         if isinstance(points, np.ndarray):
-            stored, points = points, np.ones((count, m + intercept))
-            points[:, :m] = stored
+            if intercept or points.dtype != np.float64:
+                stored, points = points, np.empty((count, m + intercept))
+                points[:, :m], points[:, m:] = stored, 1
             with np.errstate(over="ignore", invalid="ignore"):
                 finite = bool(np.isfinite(points.sum()))  # as it is not with any entry that is not finite
             finite = finite or bool(np.isfinite(points).all())

@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 import crc32c
 import numpy as np
@@ -72,7 +72,6 @@ class Data(Protocol):
         """The points as they are stored, where features are transformed."""
 
 
-@runtime_checkable
 class Translated(Protocol):
     """A reader of points as they are seen from one of their space."""
 
@@ -82,9 +81,14 @@ class Translated(Protocol):
         """Rows of a block as they are stored."""
 
 
+def is_translated(points: PointReader) -> TypeGuard[Translated]:
+    """Whether a reader is one of these. It is asked for all blocks, and ``isinstance`` takes longer than to read small ones."""
+    return hasattr(points, "point")
+
+
 def point_of(data: Data) -> Floats | None:
     """The point (m,) that all are seen from, if there is one."""
-    return data.points.point if isinstance(data.points, Translated) else None
+    return data.points.point if is_translated(data.points) else None
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class Block:
 
 def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = None) -> Block:
     """A block; it may lie in buffers. ``points`` are those of the data, unless others are given."""
-    if isinstance(data.points, Translated):
+    if is_translated(data.points):
         plain: Any = data.points.stored(index, buffers)
         stored: Any = buffers.take("differences", plain.size * 8).view(np.float64).reshape(plain.shape)
         np.subtract(plain, data.points.point, out=stored, dtype=np.float64)

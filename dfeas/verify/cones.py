@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,29 +47,43 @@ class Critical:
     row: int  # its first row, as stored
     kind: str
     size: int
+    padding: int = 0  # rows of no cone before it, in the blocks that were looked at
+
+    def behind(self, padding: int) -> Critical:
+        """The same with more such rows before it."""
+        return replace(self, padding=self.padding + padding)
 
 
 @dataclass
 class ConeTally(Tally):
     """What some consecutive blocks showed of a certificate."""
 
-    padding: list[int] = field(default_factory=list)  # rows of each block that are of no cone
+    padding: int = 0  # rows that are of no cone
     cones: int = 0
     critical: list[Critical] = field(default_factory=list)
     shifts: float = 0.0  # |A e| times what makes x a member for certain, at most
     weight: float = 0.0  # <e, x>, at least
-    zero: int = -1  # first row of a cone of zeros that has a weight
+    zero: Critical | None = None  # the first cone of zeros that has a weight
     inside: float = -np.inf  # the largest of the proved least eigenvalues of x in a cone
 
     def add(self, other: ConeTally) -> None:
         super().add(other)
-        self.padding += other.padding
         self.cones += other.cones
-        self.critical = sorted(self.critical + other.critical)[:SHOWN]
+        self.critical = sorted([*self.critical, *(each.behind(self.padding) for each in other.critical)])[:SHOWN]
         self.shifts += other.shifts
         self.weight += other.weight
-        self.zero = other.zero if self.zero < 0 else self.zero
+        if self.zero is None and other.zero is not None:
+            self.zero = other.zero.behind(self.padding)
         self.inside = max(self.inside, other.inside)
+        self.padding += other.padding
+
+    def count_padding(self, block: Block) -> None:
+        """Of the only block that was looked at."""
+        rows = block.start + np.flatnonzero(block.label == PADDING)
+        self.padding = len(rows)
+        self.critical = [each.behind(int(np.searchsorted(rows, each.row))) for each in self.critical]
+        if self.zero is not None:
+            self.zero = self.zero.behind(int(np.searchsorted(rows, self.zero.row)))
 
 
 @dataclass(frozen=True)
@@ -105,10 +119,10 @@ class Cones:
         known = [np.inf] * len(certificates)  # the least margins so far
 
         def looked(block: Block) -> Tallies:
-            cones = _cones(block.label, f"{data.where}: block {block.index}")
+            cones = _cones(block, data)
             shown = Tallies(block.checksums, [])
             for place, certificate in enumerate(certificates):
-                tally = ConeTally(padding=[int((block.label == PADDING).sum())], cones=sum(len(each) for _, _, each in cones))
+                tally = ConeTally(cones=sum(len(each) for _, _, each in cones))
                 shown.tallies.append(tally)
                 if certificate.kind == "separator":
                     for some in _pieces(block, cones):
@@ -116,6 +130,7 @@ class Cones:
                         known[place] = min(known[place], tally.margin)
                 else:
                     _look_at_weights(tally, cones, block, certificate)
+                tally.count_padding(block)
             return shown
 
         return ((place, looked(block)) for place, block in blocks(data, indices, stopped))
@@ -133,8 +148,14 @@ class Cones:
         return answers
 
 
-def _cones(label: NDArray[Any], where: str) -> Groups:
-    """Kind, size and first rows of the cones of a block. Raises CorruptDataError when codes do not cover its rows."""
+def _cones(block: Block, data: Data) -> Groups:
+    """Kind, size and first rows of the cones of a block. Raises CorruptDataError when codes do not cover a chunk."""
+    label, chunk = block.label, data.chunk_rows
+
+    def damaged(row: int, why: str) -> CorruptDataError:
+        which = f"chunk {(block.start + row) // chunk} of label"
+        return CorruptDataError(f"{data.where}: {which} is damaged: {why}; restore or ingest again")
+
     firsts = np.flatnonzero(label > 0)
     covered, groups = np.full(len(label), PADDING, np.int64), []
     for value in np.unique(label[firsts]):
@@ -142,15 +163,17 @@ def _cones(label: NDArray[Any], where: str) -> Groups:
         try:
             kind, size = kind_of(int(value))
         except ValueError as error:
-            raise CorruptDataError(f"{where} is damaged: {error}; restore or ingest again") from None
+            raise damaged(int(starts[0]), str(error)) from None
         rows = rows_of(kind, size)
-        if starts[-1] + rows > len(label):
-            raise CorruptDataError(f"{where} is damaged: a cone reaches out of it; restore or ingest again")
+        beyond = starts + rows > np.minimum((starts // chunk + 1) * chunk, len(label))
+        if beyond.any():
+            raise damaged(int(starts[beyond.argmax()]), "a cone reaches out of it")
         covered[(starts[:, None] + np.arange(rows)).reshape(-1)] = 0
         covered[starts] = value
         groups.append((kind, size, starts))
-    if not np.array_equal(covered, label):
-        raise CorruptDataError(f"{where} is damaged: the codes of its rows do not make cones; restore or ingest again")
+    wrong = covered != label
+    if wrong.any():
+        raise damaged(int(wrong.argmax()), "the codes of its rows do not make cones")
     return groups
 
 
@@ -234,8 +257,8 @@ def _weigh(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     trace = np.maximum(0.0, trace - gamma(d) * (np.abs(x) @ e) * UP)
     below, above = cones.norms(np.arange(len(row)))
     empty = above == 0
-    if (empty & (trace > 0)).any() and tally.zero < 0:
-        tally.zero = int(row[empty & (trace > 0)][0])
+    if (empty & (trace > 0)).any() and tally.zero is None:
+        tally.zero = Critical(0.0, int(row[empty & (trace > 0)][0]), kind, size)
     norm = np.where(empty, 1.0, above)
     factor = x / norm[:, None]
     sums, magnitudes = cones.sums(factor)
@@ -250,15 +273,14 @@ def _weigh(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     tally.critical = sorted(tally.critical + named)[:SHOWN]
 
 
-def _row(tally: ConeTally, stored: int, data: Data) -> int:
-    """The number of a stored row without padding, where a mask picked it in what that picked from."""
-    padding = sum(tally.padding[: stored // data.block_rows])
-    return stored - padding if data.numbers is None else int(data.numbers[stored])
+def _row(cone: Critical, data: Data) -> int:
+    """The first row of a cone, counted without padding, where a mask picked it in what that picked from."""
+    return cone.row - cone.padding if data.numbers is None else int(data.numbers[cone.row])
 
 
-def _named(tally: ConeTally, cone: Critical, data: Data) -> str:
+def _named(cone: Critical, data: Data) -> str:
     """A cone by the row that it begins with."""
-    row = _row(tally, cone.row, data)
+    row = _row(cone, data)
     return f"{cone.kind} at row {row}" if cone.kind == "l" else f"{cone.kind} {cone.size} at row {row}"
 
 
@@ -269,7 +291,7 @@ def _separator(tally: ConeTally, data: Data) -> Check:
         )
     margin = max(0.0, tally.margin)
     text = f"A*y is inside all {tally.cones} cones; its least eigenvalue is at least {margin:.6g} of a cone's norm"
-    text += f" (critical: {_named(tally, tally.critical[0], data)})" if tally.critical else ""
+    text += f" (critical: {_named(tally.critical[0], data)})" if tally.critical else ""
     return Check("feasible", "rigorous", margin, 1.0, data.n, 0, text)
 
 
@@ -283,11 +305,12 @@ def _residual(tally: ConeTally, data: Data) -> tuple[float, Floats]:
 
 def _may_be_balanced(tally: ConeTally, data: Data) -> bool:
     """Whether x is further inside some cone than its image is long: no singular value is above the root of their number."""
-    return data.m <= WIDEST and tally.zero < 0 < tally.inside and _residual(tally, data)[0] < tally.inside * tally.cones**0.5
+    inside = tally.inside if tally.zero is None else 0.0
+    return data.m <= WIDEST and inside > 0 and _residual(tally, data)[0] < inside * tally.cones**0.5
 
 
 def _balanced(tally: ConeTally, data: Data) -> Check:
-    names = ", ".join(f"{_named(tally, cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+    names = ", ".join(f"{_named(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"an x in the cones has Ax = 0, so no y has A*y inside of all {tally.cones} cones (critical, by weight: {names})"
     return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
 
@@ -304,7 +327,7 @@ class Inside:
         """How far inside of their cones the weights of each block are."""
 
         def looked(block: Block) -> Tallies:
-            cones, shown = _cones(block.label, f"{data.where}: block {block.index}"), Tallies(block.checksums, [])
+            cones, shown = _cones(block, data), Tallies(block.checksums, [])
             for certificate in certificates:
                 tally = InteriorTally()
                 for some, x in _weighed(cones, block, certificate):
@@ -316,15 +339,15 @@ class Inside:
 
 
 def _weights(tally: ConeTally, data: Data) -> Check:
-    if tally.zero >= 0:
-        text = f"the cone at row {_row(tally, tally.zero, data)} has zeros only, so no y has A*y inside of it"
+    if tally.zero is not None:
+        text = f"the cone at row {_row(tally.zero, data)} has zeros only, so no y has A*y inside of it"
         return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
     if not tally.weight > 0:
         raise CheckFailedError("the weights are no element of the cones: <e, x> is not positive")
     size, rounding = _residual(tally, data)
     weight = tally.weight * (1 - gamma(tally.terms + data.m + 10))
     upper = size / weight * (1 + 4 * U)
-    names = ", ".join(f"{_named(tally, cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+    names = ", ".join(f"{_named(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {tally.cones} cones"
     text += f" (critical, by weight: {names})"
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), data.n, 0, text, float(longest(rounding)) / weight)

@@ -16,7 +16,19 @@ from typing import Any, Protocol
 
 from dfeas.data.storage.vectors import is_mapped
 from dfeas.errors import CheckFailedError
-from dfeas.verify.blocks import Data, Looks, Maps, Node, Tallies, Translated, compare, look_at, require_features, share, whole
+from dfeas.verify.blocks import (
+    Data,
+    Looks,
+    Maps,
+    Node,
+    Tallies,
+    compare,
+    is_translated,
+    look_at,
+    require_features,
+    share,
+    whole,
+)
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt
 from dfeas.verify.cones import Cones
 from dfeas.verify.kernel import Kernels
@@ -176,7 +188,7 @@ def check(
 
 def sight(data: Data, certificate: Certificate) -> Sight | None:
     """How a separator is looked at in blocks that somebody else reads as they are stored; None where that cannot be."""
-    seen = data.stored is not None or isinstance(data.points, Translated)
+    seen = data.stored is not None or is_translated(data.points)
     chosen = data.positive not in (None, -1)  # one class of many: its labels are not kept as they are stored
     if seen or chosen or data.kind == "cones" or certificate.kernel or certificate.kind != "separator":
         return None

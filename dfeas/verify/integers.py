@@ -78,6 +78,12 @@ def nullspace(rows: Integers) -> Integers:
     return np.array([primitive(column) for column in vectors.T.tolist()], object).reshape(-1, d).T
 
 
+def orthogonal(rows: Integers) -> Integers:
+    """The same, also of rows by far more than there are features; sooner where they span all of the space."""
+    basis = rows[independent(rows)]
+    return nullspace(basis) if len(basis) < rows.shape[1] else np.zeros((rows.shape[1], 0), object)
+
+
 def primitive(values: Sequence[int]) -> list[int]:
     """Integers without what all of them have in common."""
     common = math.gcd(*values) or 1
@@ -111,8 +117,8 @@ def _pivots_modulo(rows: list[list[int]]) -> list[int]:
         return _pivots_of([[v % PRIME for v in row] for row in rows], PRIME)
     echelon, rank = flint.nmod_mat(len(rows), len(rows[0]), [v for row in rows for v in row], PRIME).rref()
     pivots, start = [], 0
-    for row in echelon.tolist()[:rank]:
-        start = next(j for j in range(start, len(row)) if int(row[j]))
+    for row in range(rank):
+        start = next(j for j in range(start, len(rows[0])) if echelon[row, j])
         pivots.append(start)
         start += 1
     return pivots

@@ -199,8 +199,14 @@ def look_at_scores(tally: PointTally, block: SignedBlock, y: Floats, fast: Fast 
         _look_in_float64(tally, block, rows[piece : piece + size], y)
 
 
+def _run(rows: Indices) -> Indices | slice:
+    """Rows (r,), ascending, r > 0; those that follow each other as a slice, which copies nothing."""
+    return slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
+
+
 def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, y: Floats) -> None:
-    points, signs = block.wide(rows), block.label[rows].astype(np.float64)
+    here = _run(rows)
+    points, signs = block.wide(here), block.label[here].astype(np.float64)
     m = points.terms + block.roundings
     size_of_y = float(np.linalg.norm(y)) * (1 + gamma(len(y) + 5))
     lost = 4 * m * TINY * (1 if block.scaling is None else 1 + float(np.abs(y).max()))

@@ -233,7 +233,7 @@ class SignedBlock:
             return self.wide(rows).nonzero()
         return self.scaling.nonzero(self.points[rows])
 
-    def wide(self, rows: Rows) -> Wide:
+    def wide(self, rows: Rows | slice) -> Wide:
         """Some points in float64, with the intercept. Raises CheckFailedError when one is not finite."""
         points = self.points[rows] if self.scaling is None else self.scaling(self.points[rows])
         return Wide.of(points, self.intercept, self._where)

@@ -122,6 +122,26 @@ def test_columns_that_separate_only_together_are_both_named_and_no_other() -> No
     assert alone == [True, True]
 
 
+def test_powers_of_a_year_are_answered_although_float64_hardly_tells_them_apart() -> None:
+    year = np.array(
+        [1981, 2001, 2024, 2004, 2006, 2021, 2015, 1992, 2011, 1994, 2005, 2020, 2020, 1989, 2005, 2019, 2020], np.float64
+    )
+    old, large, sold = (np.array([*map(int, bits)]) for bits in ("10100110000110000", "11011001111111010", "10100110100110000"))
+    frame = pd.DataFrame({"year": year, "square": year**2, "cube": year**3, "old": old, "large": large})
+    found = dfeas.check_separation(frame, sold, intercept=False)
+    assert found.kind == "complete"
+    assert "cube" in found.columns
+
+
+def test_columns_of_tiny_numbers_only_are_no_advice_that_was_tried() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"large": np.repeat([-1.0, 1.0], 6), "tiny": 1e-200 * rng.standard_normal(12)})
+    found = dfeas.check_separation(frame, np.repeat([0, 1], 6), intercept=False)
+    assert (found.kind, found.columns) == ("complete", ["large"])
+    assert found.advice[0].text == "leave out column large"
+    assert found.advice[0].finite is None
+
+
 def test_columns_that_depend_on_each_other_are_said() -> None:
     frame = patients("nowhere")
     frame["months"] = 12.0 * frame.age

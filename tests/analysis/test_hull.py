@@ -50,7 +50,7 @@ def test_small_hulls_are_never_decided_otherwise_than_in_rational_arithmetic(see
         assert found.weights.min() >= 0
         np.testing.assert_allclose(found.weights @ X[found.support].astype(float), point, rtol=1e-9, atol=1e-9)
     else:
-        y = found.y if found.exactly is None else np.array(found.exactly.y[:m], float)
+        y = found.y if found.exactly is None else np.array(found.exactly.y[:m], object)
         assert on_one_side(y, point, X)
 
 

@@ -81,6 +81,19 @@ def test_what_a_recheck_wrote_is_replaced(room: Path, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["more", "run"]
 
 
+def test_what_was_killed_before_its_first_checkpoint_is_replaced(room: Path, tmp_path: Path) -> None:
+    for number, names in enumerate(((), ("dfeas.lock",), ("dfeas.lock", "trace.jsonl", "scratch/x.f64"))):
+        place = tmp_path / str(number)
+        place.mkdir()
+        for name in names:
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_text("")
+        done = dfeas("solve", room / "yes", "--out", place, "--force")
+        assert done.returncode == 0, done.stderr
+        assert not (place / "scratch").exists()
+        assert (place / "result.json").exists()
+
+
 @pytest.mark.parametrize("words", [("solve",), ("race", "--methods", "perceptron,working-set")])
 def test_what_dfeas_did_not_write_is_left_alone(words: tuple[str, ...], room: Path, tmp_path: Path) -> None:
     def plain(path: Path) -> None:
@@ -91,13 +104,18 @@ def test_what_dfeas_did_not_write_is_left_alone(words: tuple[str, ...], room: Pa
         assert dfeas("solve", room / "yes", "--out", path).returncode == 0
         (path / "notes.txt").write_text("why we ran it")
 
+    def with_vectors(path: Path) -> None:
+        (path / "scratch").mkdir(parents=True)
+        (path / "scratch" / "mine.txt").write_text("not of a run")
+        (path / "dfeas.lock").write_text("")
+
     def a_dataset(path: Path) -> None:
         assert dfeas("generate", "planted", path, "--features", 3, "--points", 50).returncode == 0
 
     def a_file(path: Path) -> None:
         path.write_text("text")
 
-    for number, make in enumerate((plain, with_notes, a_dataset, a_file)):
+    for number, make in enumerate((plain, with_notes, with_vectors, a_dataset, a_file)):
         place = tmp_path / str(number)
         make(place)
         before = everything(tmp_path)

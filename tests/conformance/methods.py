@@ -76,7 +76,7 @@ class MethodTests(ABC):
         state = method.init(instance.facts)
         for _ in range(passes):
             answer = instance.engine.run(method.ask(state))
-            following = method.tell(state, answer)
+            following = method.tell(state, pickle.loads(pickle.dumps(answer)))  # it may be taken apart
             yield method, state, answer, following
             state = following
 

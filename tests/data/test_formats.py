@@ -776,3 +776,17 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     for kind, most in (("csv", 40_000), ("parquet", 80_000)):  # kB; the larger ones have 55 MB more of text, 144 MB in float32
         few, many = peaks[kind]
         assert many - few < most, kind
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.svm", "a.parquet"])
+def test_tables_are_read_without_pandas(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,y\n1,2,0\n-1,0.5,1\n")
+    (tmp_path / "a.svm").write_text("0 1:1 2:2\n1 1:-1 2:0.5\n")
+    pq.write_table(pa.table({"a": [1.0, -1.0], "b": [2.0, 0.5], "y": [0, 1]}), tmp_path / "a.parquet")
+    given = {} if name == "a.svm" else {"label_column": "y"}
+    code = f"""
+import sys, dfeas
+dfeas.ingest({str(tmp_path / name)!r}, {str(tmp_path / "out")!r}, **{given!r})
+sys.exit("pandas" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

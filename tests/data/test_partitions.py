@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.ingest.ingest import ingest as ingest_here
+from dfeas.data.ingest.ingest import worth_starting
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Ingest
 from dfeas.data.ingest.text import TextFile
@@ -289,3 +290,22 @@ def test_text_that_changes_while_it_is_read_is_refused(sources: dict[str, tuple[
         with pytest.raises((CorruptDataError, BadInputError), match=r"changed while it was read|cells, expected 5"):
             ingest(src, tmp_path / "out", pool=changing, block_rows=64, **options)
         assert not (tmp_path / "out").exists()
+
+
+def test_workers_do_not_start_for_a_little_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("a,b,y\n1,2,0\n-1,0.5,1\n")
+    monkeypatch.setitem(sys.modules, "dfeas.engine.clusters", None)
+    words = ["ingest", str(tmp_path / "a.csv"), str(tmp_path / "out"), "--label-column", "y", "--local", "2", "--json"]
+    done = CliRunner().invoke(commands, words)
+    assert done.exit_code == 0, done.stderr
+    assert any("to start 2 workers takes longer" in note for note in json.loads(done.stdout)["notes"])
+
+
+def test_workers_start_for_much_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.data.ingest.ingest.processors", lambda: 8)
+    for name, size in (("a.csv", 3_000_000_000), ("a.svm", 1_000_000_000)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+        assert [worth_starting(str(tmp_path / name), IngestOptions(), workers) for workers in (1, 8)] == [False, True]
+    np.save(tmp_path / "a.npy", np.ones((2, 2)))
+    assert worth_starting(str(tmp_path / "a.npy"), IngestOptions(), 2)

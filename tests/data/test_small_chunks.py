@@ -17,7 +17,16 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.layout import LEAST_BLOCKS, SPARSE_BLOCK_BYTES, chunks_together, every, sparse_together
+from dfeas.data.storage.layout import (
+    LEAST_BLOCKS,
+    SPARSE_BLOCK_BYTES,
+    chunks_together,
+    default_block_rows,
+    every,
+    scanned_rows,
+    sparse_block_rows,
+    sparse_together,
+)
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
 from dfeas.data.storage.shards import ShardReader
 from dfeas.data.writers.dataset import DatasetWriter
@@ -269,7 +278,7 @@ def sparse_data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=200), st.integers(1, 50))
 def test_a_block_of_sparse_chunks_is_never_large(entries: list[int], rows: int) -> None:
     offsets, n = np.append(0, np.cumsum(entries, dtype=np.int64)), rows * len(entries)
-    together = sparse_together(rows, offsets, 8, n)
+    together = sparse_together(rows, sparse_block_rows(int(offsets[-1]) / n, 8, n), offsets, 8)
     assert together & (together - 1) == 0
     of_blocks = np.diff(every(offsets, together))
     assert of_blocks.tolist() == [sum(entries[first : first + together]) for first in range(0, len(entries), together)]
@@ -326,3 +335,9 @@ def test_sparse_points_are_appended_to_small_chunks(sparse_data: Path) -> None:
     assert dataset.fingerprint == one.fingerprint
     read = [block.points.copy() for block in dataset.read_blocks(range(dataset.blocks), Cost())]
     assert (sp.vstack(read) != whole).nnz == 0
+
+
+@pytest.mark.parametrize(("m", "rows"), [(1, 1 << 18), (1000, 1048), (20_000, 128), (100_000, 41), (1 << 20, 4), (10**8, 1)])
+def test_more_rows_of_wide_points_are_scanned_at_once_than_are_stored_together(m: int, rows: int) -> None:
+    assert scanned_rows(m, 4, 10**6) == rows >= default_block_rows(m, 4, 10**6)
+    assert scanned_rows(m, 4, 3) == min(3, rows)

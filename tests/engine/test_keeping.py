@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 from dfeas.data.cache import HELD_BYTES
-from dfeas.data.dataset import SIDES_WIDTH
+from dfeas.data.dataset import FILE_READS, SIDES_WIDTH
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.engine.clusters import local_cluster
@@ -36,8 +36,11 @@ def test_a_second_pass_reads_only_what_all_workers_together_cannot_keep(dataset:
         source = Source(str(path), cache_bytes=each * block)
         engine = DaskEngine(client, source, open_source(source))
         engine.run(Partial(QUESTION, (0, 7)))
-        engine.run(QUESTION)
-        assert (engine.cost.bytes_read, engine.cost.cached_bytes) == (WHOLE, 0)
+        for _ in range(FILE_READS + 1):
+            engine.run(QUESTION)
+            assert engine.cost.bytes_read + engine.cost.cached_bytes == WHOLE
+            # a range that changed hands comes to nobody often enough
+            assert engine.cost.bytes_read >= 3 / 4 * WHOLE
         engine.run(QUESTION)
         assert engine.cost.points == 40_000
         assert engine.cost.bytes_read + engine.cost.cached_bytes == WHOLE
@@ -51,7 +54,7 @@ def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(dataset: Callable[...,
     source = Source(str(path), cache_bytes=2 * WHOLE)
     question = Ordered(Online(np.ones(50)))
     engine = DaskEngine(client, source, open_source(source), fold_bytes=500_000)
-    for read in (WHOLE, WHOLE / 4):
+    for read in (*[WHOLE] * (FILE_READS + 1), WHOLE / 4):
         engine.run(question)
         assert engine.cost.points == 40_000
         assert engine.cost.bytes_read <= read
@@ -67,7 +70,8 @@ def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[...,
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
     source = Source(str(path), cache_bytes=2 * WHOLE)
     engine = DaskEngine(client, source, open_source(source))
-    engine.run(QUESTION)
+    for _ in range(2 * FILE_READS + 1):
+        engine.run(QUESTION)
     assert sum(client.run(kept, engine.source.run).values()) >= WHOLE
     engine.close()
     assert sum(client.run(kept, engine.source.run).values()) == 0
@@ -82,7 +86,7 @@ def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
         for _ in range(2):
             assert engine.run(QUESTION).lse == here.lse
         client.restart()  # all addresses are new
-        for reads in (WHOLE, 0):
+        for reads in (*[WHOLE] * (FILE_READS + 1), 0):
             assert engine.run(QUESTION).lse == here.lse
             assert engine.cost.bytes_read <= max(reads, WHOLE / 4)
 

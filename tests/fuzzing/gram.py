@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.exact import conflict
+from tests.fuzzing.oracle import BITS
 
 DIGITS = Context(prec=80, Emin=-(10**15), Emax=10**15, traps=[])
 TINY = Decimal("1e-70")
@@ -36,7 +37,7 @@ def separable(X: np.ndarray, labels: np.ndarray, kernel: dict[str, Any]) -> bool
 
     Of distances: different points are independent, so only equal ones with other labels cannot be told apart. Of products the
     Gram matrix is rational: x >= 0 with x'Kx = 0 has Kx = 0, which the simplex method decides. Not normalised, which changes
-    nothing but a zero point's column, and that stays zero.
+    nothing but a zero point's column, and that stays zero. None when that takes too long.
     """
     if len(X) * int(kernel.get("degree") or 1) > MOST:
         return None
@@ -54,7 +55,8 @@ def separable(X: np.ndarray, labels: np.ndarray, kernel: dict[str, Any]) -> bool
         common = math.lcm(*(v.denominator for v in entries))
         whole = [int(v * common) for v in entries]
         points.append([v // (math.gcd(*whole) or 1) for v in whole])
-    return conflict(points)[0] is None
+    bits = max(abs(v) for point in points for v in point).bit_length()
+    return conflict(points)[0] is None if bits * len(points) ** 3 / 100 < BITS else None
 
 
 def plain(x: Row, z: Row, kernel: dict[str, Any]) -> Fraction:

@@ -252,7 +252,7 @@ def test_the_line_search_finds_the_minimum(m: int, c: int, C: float, seed: int) 
     if seed % 3 == 0:
         step[: m // 2] = 0
     score, slope = columns @ w, columns @ step
-    t = line_search(score, slope, float(w @ step), float(step @ step), C)
+    t = line_search(1 - score, slope, float(w @ step), float(step @ step), C)
 
     def value(s: float) -> float:
         v = w + s * step
@@ -596,3 +596,22 @@ def test_columns_with_more_features_than_points_are_decided_as_by_highs(kind: st
     assert (found.outcome == "separated") == (-best.fun > 1e-6)
     assert found.outcome == "separated" or found.upper <= 1e-3
     check(matrix, found)
+
+
+def test_no_conflict_is_looked_for_where_a_basis_is_costly_and_the_sum_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One wrong label: the weights of a soft margin prove that no margin above eps exists, long before m + 1 of them do."""
+    monkeypatch.setattr("dfeas.linalg.columns.LARGE", 1)
+    rng = np.random.default_rng(0)
+    points, normal = rng.standard_normal((3000, 40)).astype(np.float32), rng.standard_normal(40)
+    score = points @ normal
+    score[np.abs(score).argmax()] *= -1
+    matrix = column_matrix(points, np.sign(score) / np.linalg.norm(points, axis=1))
+    assert solve(matrix, eps=1e-3).outcome == "conflict"
+    monkeypatch.setattr("dfeas.linalg.separate.COSTLY", 30)
+    found = solve(matrix, eps=1e-3)
+    assert found.outcome == "unresolved"
+    assert found.upper <= 1e-3
+    check(matrix, found)
+    assert solve(matrix).outcome == "conflict"  # where no |Ax| is a verdict
+    thin = column_matrix(points, np.sign(points @ normal) / np.linalg.norm(points, axis=1))
+    assert solve(thin, eps=1e-3).outcome == "separated"

@@ -16,11 +16,14 @@ import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import Instance
 from dfeas.engine.local import LocalEngine
-from dfeas.methods.protocol import Facts, RideAlong, Sparse
+from dfeas.geometry.points import choose
+from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
+from dfeas.methods.protocol import Facts, LedState, RideAlong, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from dfeas.methods.working_set import PointWorkingSet
+from dfeas.methods.working_set import LEAD, PointWorkingSet, passes_ahead
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Select
+from tests.conformance.methods import copied
 from tests.exact import conflicts, small_instance
 
 
@@ -322,6 +325,42 @@ def test_a_rider_keeps_its_own_pace(arrays: Callable[..., Any]) -> None:
         bracket = both.evidence(state).bracket
         assert bracket.lower == max(state.first.bracket.lower, state.rider.bracket.lower)
         assert bracket.upper == min(state.first.bracket.upper, state.rider.bracket.upper)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_leader_separates_wide_points_or_hands_over(
+    arrays: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, wrong: bool
+) -> None:
+    """Points of many features come into memory only when a few passes of another method did not separate them."""
+    monkeypatch.setattr("dfeas.methods.working_set.BASIS_BYTES", 100_000)
+    X, labels = arrays("planted", 300, 60, margin=0.05)
+    if wrong:
+        X, labels = np.vstack([X, X[:1]]), np.append(labels, -labels[0])
+    engine, facts = problem(X, labels, block_rows=20)
+    method, leader = dfeas.METHODS["working-set"], OnePassMirrorProx()
+    assert passes_ahead(facts) == LEAD
+    assert passes_ahead(replace(facts, tolerance=0.1)) == passes_ahead(replace(facts, n=10**9)) == 0
+    assert choose("auto", facts)[0] == "working-set"
+    assert f"leads for {LEAD} passes" in choose("auto", facts)[1]
+    state, alone = method.init(facts), leader.init(facts)
+    for _ in range(LEAD):
+        assert isinstance(state, LedState)
+        assert method.evidence(state).hopeful  # of eight passes no verdict comes that names nobody
+        assert method.evidence(state).bracket.upper == leader.evidence(alone).bracket.upper
+        if method.evidence(state).bracket.lower > 0:
+            break
+        alone = leader.tell(alone, engine.run(leader.ask(alone)))
+        state = copied(method.tell(state, engine.run(method.ask(state))))
+    assert method.leads(state) != wrong
+    assert method.evidence(state).bracket == leader.evidence(state.leader).bracket
+    result = dfeas.solve(X, labels, method="working-set")
+    assert result.verdict == ("infeasible" if wrong else "feasible")
+    if wrong:
+        assert isinstance(method.ask(state), Partial)
+        assert result.passes >= LEAD
+        assert sorted(each["point"] for each in result.conflicts) == [0, 60]
+    else:
+        assert result.passes <= LEAD
 
 
 def test_bounds_are_those_of_the_theorems() -> None:

@@ -1,16 +1,23 @@
 """Pieces of answers: whatever is merged in whatever order, the same points in the order of the points, in few pieces."""
 
+import sys
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine.local import LocalEngine
+from dfeas.linalg.points import taken_together
 from dfeas.passes.block import Columns
 from dfeas.passes.pieces import FEW_BYTES
 from dfeas.passes.protocol import Partial
-from dfeas.passes.select import Sample, sample
+from dfeas.passes.select import Sample, Select, sample
 from dfeas.passes.vectors import Gathers, SparseWeights
 
 
@@ -49,3 +56,27 @@ def test_a_sample_of_all_points_names_its_blocks_by_a_range() -> None:
     drawn = sample(4, 10, 10**6, 10**4, 1, 0)
     assert isinstance(drawn, Partial)
     assert list(drawn.blocks) == sorted(set(drawn.blocks))
+
+
+def test_nobody_else_holds_columns_when_they_are_put_together(
+    dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = dataset("gaussian", 1000, 12_000)
+    points = open_source(Source(str(path)))
+    holders: list[list[int]] = []
+
+    def counted(parts: list[Any]) -> Any:
+        holders.append([sys.getrefcount(parts[place]) for place in range(len(parts))])
+        return taken_together(parts)
+
+    alone = sys.getrefcount([np.ones(1)][0]) + 1  # and the list
+    monkeypatch.setattr("dfeas.passes.block.taken_together", counted)
+    for threads in (1, 2):
+        engine = LocalEngine(points, threads)
+        drawn = engine.run(sample(1000, 12_000, 12_000, points.blocks, 1, 0))
+        selected = engine.run(Select(np.ones(1000), np.inf, 12_000, 12_000))
+        joined = selected.joined(Columns.none(1000))
+        assert len(joined) == len(drawn) == 12_000
+        engine.close()
+    assert [len(parts) for parts in holders] == [12, 13] * 2
+    assert max(max(parts[-12:]) for parts in holders) <= alone

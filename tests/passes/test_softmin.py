@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import astuple
 from functools import reduce
 from itertools import pairwise
 
@@ -11,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from dfeas.engine.scan import Tree
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
-from dfeas.passes.softmin import Softmin
+from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 ENTRIES = st.floats(-8, 8, width=32).map(lambda v: round(v, 2))
 
@@ -87,6 +89,29 @@ def test_any_partition_and_merge_order_equals_one_block(
     soft, error = question.mu > 0, tolerance(question, X.dtype.type)
     assert (np.abs(many.lse[soft] - one.lse[soft]) <= error[soft] * (1 + np.abs(one.lse[soft]))).all()
     assert (np.abs(many.mean - one.mean) <= 4 * error).all()
+
+
+@given(problems(), st.integers(1, 9))
+def test_partials_that_are_used_up_give_the_same_bits_as_those_that_stay(
+    problem: tuple[np.ndarray, np.ndarray, bool, Softmin], size: int
+) -> None:
+    X, labels, intercept, question = problem
+    blocks = [whole(X[i : i + size], labels[i : i + size], intercept, i) for i in range(0, len(X), size)]
+
+    def answer(alone: bool) -> SoftminAnswer:
+        tree = Tree(question, alone=alone)
+        for index, block in enumerate(blocks):  # memory of one that was used up is that of a later one
+            tree.push(0, index, question.scan(block))
+        return tree.finish()
+
+    stay, gone = answer(False), answer(True)
+    for one, other in zip(astuple(stay), astuple(gone), strict=True):
+        assert one.tobytes() == other.tobytes()
+    kept = [question.scan(block) for block in blocks]
+    before = [partial.moment.copy() for partial in kept]
+    for first, second in pairwise(kept):
+        question.merge(first, second)
+    assert all((a.moment == b).all() for a, b in zip(kept, before, strict=True))
 
 
 @given(problems())

@@ -15,8 +15,9 @@ from dfeas.engine.signals import LEFT_BEHIND
 from dfeas.linalg.pulse import beat
 from dfeas.methods.protocol import AnyMethod, Wrapping
 from dfeas.methods.registry import METHODS
+from dfeas.run import solver_thread
 from dfeas.run.progress import Terminal
-from dfeas.run.solver_thread import Abandoned, solved
+from dfeas.run.solver_thread import Abandoned, solved, solved_here
 
 
 def never() -> bool:
@@ -62,6 +63,17 @@ def test_one_that_nobody_waits_for_ends_at_its_next_step() -> None:
     assert not reached
 
 
+def test_one_in_the_thread_of_the_loop_ends_at_a_step_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    def solver() -> None:
+        while True:
+            beat()
+
+    assert solved_here(lambda: 7, never) == 7
+    monkeypatch.setattr(solver_thread, "LOOK_SECONDS", 0.001)
+    with pytest.raises(Abandoned):
+        solved_here(solver, lambda: True)
+
+
 @dataclass(frozen=True)
 class Endless(Wrapping):
     """A method whose solver has not ended when it is asked for the last time."""
@@ -82,7 +94,7 @@ class Endless(Wrapping):
 def test_a_run_ends_while_its_solver_works_and_goes_on_from_the_read_before(
     limit: bool, dataset: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, _ = dataset("halfspace", 10, 20_000)
+    path, _ = dataset("halfspace", 10, 50_000)  # more than are solved at once
     plain, asked = METHODS["working-set-plain"], []
     whole = dfeas.solve(path, method="working-set-plain")
     monkeypatch.setitem(METHODS, "working-set-plain", Endless(plain, asked))

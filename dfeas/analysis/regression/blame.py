@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, wide
-from dfeas.analysis.separation import Separation
+from dfeas.analysis.separation import Separation, TableKind
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import eye, independent, product, solve
 from dfeas.verify.separation import COMPLETE, QUASI
@@ -32,16 +32,16 @@ class Direction:
     exact: Integers | None  # the same in whole numbers, at other scale; None where a look at the points is not needed
 
     @classmethod
-    def of(cls, answer: Separation, design: Design, outcome: Outcome) -> Direction | None:
+    def of(cls, answer: TableKind, design: Design, outcome: Outcome) -> Direction | None:
         """That of an answer; None where the classes overlap, or nothing was decided."""
-        whole: Any = answer.result.y if answer.y is None else answer.y
+        whole: Any = answer.y
         if answer.kind not in (COMPLETE, QUASI) or whole is None:
             return None
         if outcome.kind == "poisson" and answer.kind == COMPLETE and design.intercept:  # all counts are zero
             return cls(np.append(np.zeros(len(design.columns)), -1.0)[None, :], None)
         most = max(abs(value) for value in whole)
         values = np.array([float(value / most) if isinstance(value, float) else value / most for value in whole], np.float64)
-        exact = None if answer.y is None else _blocks(np.array(answer.y, object), design, outcome)
+        exact = None if isinstance(whole, np.ndarray) else _blocks(np.array(whole, object), design, outcome)
         return cls(_blocks(values, design, outcome), exact)
 
     def within(self, kept: list[int], m: int) -> Direction:

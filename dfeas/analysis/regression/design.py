@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.frames import number
+from dfeas.data.frames import number, plain
 from dfeas.errors import BadInputError
 
 SHOWN = 5
@@ -30,6 +30,7 @@ SPARSE_BELOW = 0.25
 """Share of entries that are not zero."""
 
 Floats = NDArray[np.float64]
+Columns: TypeAlias = "dict[str, nw.Series[Any]]"
 Matrix = Any
 """(b, m) of float64: an array, or a CSR matrix."""
 
@@ -117,7 +118,11 @@ class Survey:
 
     def add(self, frame: nw.DataFrame[Any]) -> None:
         """Rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number."""
-        for name, series in columns_of(frame).items():
+        self.add_columns(columns_of(frame), len(frame))
+
+    def add_columns(self, columns: Columns, n: int) -> None:
+        """The same of the columns of n rows."""
+        for name, series in columns.items():
             seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))
             gap = missing(series)
             if gap.any():
@@ -130,8 +135,8 @@ class Survey:
                 if not np.isfinite(values).all():
                     row = self.called(self.n + int((~np.isfinite(values)).argmax()))
                     raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
-                seen.running = self.n == 0 and _is_id(series, values)
-        self.n += len(frame)
+                seen.running = self.n == 0 and _is_id(seen.kind, values)
+        self.n += n
 
     def called(self, row: int) -> str:
         """A row by its number, and by its label where that is another one."""
@@ -184,10 +189,14 @@ class Survey:
 
 def points(frame: nw.DataFrame[Any], design: Design, where: str) -> Matrix:
     """The rows of a frame by a design (b, m). Raises BadInputError for a level that is new."""
-    n, m = len(frame), len(design.columns)
-    pieces, by_name = [], columns_of(frame)
+    return points_of(columns_of(frame), len(frame), design, where)
+
+
+def points_of(columns: Columns, n: int, design: Design, where: str) -> Matrix:
+    """The same of the columns of n rows."""
+    m, pieces = len(design.columns), []
     for term in design.terms:
-        series, places = by_name[term], np.array(design.places(term))
+        series, places = columns[term], np.array(design.places(term))
         if term not in design.factors:
             pieces.append((np.arange(n), np.full(n, places[0]), number(series, where).astype(np.float64)))
             continue
@@ -210,17 +219,16 @@ def points(frame: nw.DataFrame[Any], design: Design, where: str) -> Matrix:
     return matrix
 
 
-def columns_of(frame: nw.DataFrame[Any]) -> dict[str, nw.Series[Any]]:
+def columns_of(frame: nw.DataFrame[Any]) -> Columns:
     """Columns by their names: asked one by one they take three times as long."""
     return {series.name: cast("nw.Series[Any]", series) for series in frame.iter_columns()}
 
 
 def missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
     """Which values are null, or not a number."""
-    native = getattr(series.to_native(), "dtype", None)
-    if isinstance(native, np.dtype) and native.kind in "biuf":  # of pandas, which has no other gap in these
-        values = series.to_numpy()
-        return np.isnan(values) if native.kind == "f" else np.zeros(len(values), np.bool_)
+    values = plain(series)
+    if values is not None:
+        return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
     gap = np.asarray(series.is_null().to_numpy(), np.bool_)
     if series.dtype.is_float():
         gap = gap | np.asarray(series.fill_null(0.0).is_nan().to_numpy(), np.bool_)
@@ -263,8 +271,8 @@ def _kind(series: nw.Series[Any], where: str) -> nw.dtypes.DType:
     raise BadInputError(f"{where}: column {series.name} holds {named}: give numbers, text, categories or booleans, or drop it")
 
 
-def _is_id(series: nw.Series[Any], values: Floats) -> bool:
+def _is_id(kind: nw.dtypes.DType, values: Floats) -> bool:
     """Whether a column looks like a number that only names a row: whole, another one in each row, running or long."""
-    if not series.dtype.is_integer() or len(values) < LEAST_IDS or len(np.unique(values)) < len(values):
+    if not kind.is_integer() or len(values) < LEAST_IDS or len(np.unique(values)) < len(values):
         return False
     return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= LONG_ID)

@@ -22,7 +22,7 @@ from dfeas.analysis.regression.design import MOST_LEVELS, Design, Matrix, Survey
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
 from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, signed, wide
-from dfeas.analysis.separation import Separation, separation
+from dfeas.analysis.separation import Separation, TableKind, separation
 from dfeas.data.ingest.partitions import Batch, cut
 from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
@@ -265,7 +265,7 @@ def _streamed(found: TableRegression, asked: Asked) -> Separated:
         folder = Path(scratch) / "data"
         found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
         answer = found.asked(folder, {**asked.options, "progress": asked.progress is not None})
-    direction = Direction.of(answer, found.design, found.outcome)
+    direction = Direction.of(TableKind.of(answer), found.design, found.outcome)
     if direction is None:
         return overlapping(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
     tally = Tally.of(found.parts(), found.outcome, answer, direction, NAMED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -15,7 +15,7 @@ from dfeas.analysis.regression.blame import Direction, Tally, depending, levels_
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.needed import Separable
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
-from dfeas.analysis.separation import Separation, of_table
+from dfeas.analysis.separation import Separation, TableKind, kind_of_table, of_table
 from dfeas.errors import BadInputError
 from dfeas.problem import ALL_POSITIVE
 from dfeas.verify.dyadic import integer_signs
@@ -30,6 +30,7 @@ SECONDS = 10.0
 """After which no more is tried."""
 
 Options = dict[str, Any]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,20 @@ class Regression:
 
     def asked(self, options: Options) -> Separation:
         """The kind of its signed points."""
+        return self._asked(of_table, options)
+
+    def kind(self, options: Options) -> TableKind | None:
+        """The same without a result; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
+        try:
+            return self._asked(kind_of_table, options)
+        except BadInputError:
+            return None
+
+    def _asked(self, verb: Callable[..., R], options: Options) -> R:
         if self._one_sided:
-            return of_table(self.signed(), ALL_POSITIVE, **options)
+            return verb(self.signed(), ALL_POSITIVE, **options)
         some = signed(self.points, self.codes, self.outcome)
-        return of_table(some.points, some.labels, intercept=self.design.intercept, **options)
+        return verb(some.points, some.labels, intercept=self.design.intercept, **options)
 
     @property
     def _one_sided(self) -> bool:
@@ -105,7 +116,7 @@ def examined(regression: Regression, options: Options) -> Separated:
     if not design.columns:
         raise BadInputError("no column beside the intercept: nothing can separate")
     answer = regression.asked(options)
-    direction = Direction.of(answer, design, outcome)
+    direction = Direction.of(TableKind.of(answer), design, outcome)
     if direction is None:
         return overlapping(design, outcome, answer, [label[row] for row in regression.rows_of(answer.support)])
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
@@ -134,7 +145,8 @@ def until(began: float, limit: float | None) -> Callable[[], bool]:
 def _kind(regression: Regression, options: Options) -> str | None:
     if not regression.design.columns:
         return OVERLAP if len(set(regression.codes.tolist())) > 1 or BOTH in regression.codes else COMPLETE
-    return regression.asked(options).kind
+    found = regression.kind(options)
+    return None if found is None else found.kind
 
 
 def _fewest(
@@ -156,7 +168,7 @@ def _fewest(
         nonlocal kept, direction
         places = [place for place in kept if design.columns[place].term not in some]
         fewer = regression.without([place for place in range(m) if place not in places]) if places else None
-        found = None if fewer is None else fewer.asked(options)
+        found = None if fewer is None else fewer.kind(options)
         if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
             return False
         other = Direction.of(found, fewer.design, regression.outcome)

@@ -61,15 +61,16 @@ class Separable:
         """Which terms, by their places, are left when each is left out that need not be; None where float64 cannot tell, or
         ``stop`` said so.
         """
-        kept, left = np.arange(self.on.shape[1]), list(range(len(terms)))
+        kept, left = np.ones(self.on.shape[1], np.bool_), list(range(len(terms)))
         few = np.arange(0)
         try:
             for number, term in enumerate(terms):
                 if stop():
                     return None
-                fewer = np.setdiff1d(kept, term)
                 if len(left) > 1:
-                    spare, few = self.by(fewer, few)
+                    fewer = kept.copy()
+                    fewer[term] = False
+                    spare, few = self.by(np.flatnonzero(fewer), few)
                     if spare:
                         kept = fewer
                         left.remove(number)
@@ -82,9 +83,10 @@ def _parted(points: Floats, few: Places) -> tuple[bool, Places]:
     """Whether all points (s, d) of length one are on one side of a hyperplane, and few of them that decide it: of those that
     are looked at, the point nearest to zero in their hull is zero, or has all points on its side.
 
-    The lowest of the others are looked at next, those first that a first guess has lowest. Raises DoubtError.
+    The lowest of the others are looked at next, those first that a first guess has lowest. Raises DoubtError, also where more
+    points come no nearer to zero, which only rounding does.
     """
-    most = 2 * (points.shape[1] + 1)
+    most, before = 2 * (points.shape[1] + 1), np.inf
     if not len(few):
         few = _lowest(points @ points.mean(axis=0), most)
     while True:
@@ -98,9 +100,12 @@ def _parted(points: Floats, few: Places) -> tuple[bool, Places]:
         score = points @ near / apart
         if score.min() >= SURE:
             return True, few
-        others = np.setdiff1d(np.flatnonzero(score < apart * (1 - ROUNDING)), few)
-        if apart < SURE or not len(others):
+        beyond = score < apart * (1 - ROUNDING)
+        beyond[few] = False
+        others = np.flatnonzero(beyond)
+        if apart < SURE or apart >= before or not len(others):
             raise DoubtError
+        before = apart
         few = np.concatenate([few[x > 0], others[_lowest(score[others], most)]])
 
 

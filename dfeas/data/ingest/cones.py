@@ -100,13 +100,13 @@ def _stage_cones(part: Path, old: Dataset, X: Any, product: Product, progress: P
     m, sparse = new.m, old.entries is not None
     if m != old.m:
         raise BadInputError(f"new cones of {m} features, {old.where} has {old.m}")
-    if product.table.largest > old.block_rows:
+    if product.table.largest > old.chunk_rows:
         raise BadInputError(
-            f"a new cone of {product.table.largest} rows does not lie in a block of {old.where}, which has {old.block_rows}; "
+            f"a new cone of {product.table.largest} rows does not lie in a block of {old.where}, which has {old.chunk_rows}; "
             "ingest all cones again"
         )
     points, label = tail = tail_of(old)
-    placing = Placing(product, old.block_rows, len(label))
+    placing = Placing(product, old.chunk_rows, len(label))
 
     def fitting(first: int, stop: int) -> Points:
         some = new.read(first, stop)
@@ -126,6 +126,6 @@ def _stage_cones(part: Path, old: Dataset, X: Any, product: Product, progress: P
 
     out = writer_of(part / "out", placing, rows)
     if isinstance(out, SparseWriter):
-        out.follow(Before.of(old, old.n // old.block_rows))
+        out.follow(Before.of(old, old.n // old.chunk_rows))
     fill(out, block, progress)
     return stage(old, out, tail)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.tables import place_of, rows_of
-from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextSource
+from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextSource, values_of
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import kept
 from dfeas.data.storage.places import Place, require_columns
@@ -101,7 +101,7 @@ class CsvFile(TextSource):
             )
         except pyarrow.ArrowInvalid:
             return None
-        columns = [column.to_numpy() for i, column in enumerate(table.columns) if i != self._label]
+        columns = [values_of(column.chunk(0)) for i, column in enumerate(table.columns) if i != self._label]
         points = rows_of(columns, self.dtype)
         if not np.isfinite(points).all():
             return None
@@ -111,7 +111,7 @@ class CsvFile(TextSource):
         values = coded.dictionary.to_pylist()
         if any(not value.strip() or "\n" in value for value in values):
             return None
-        return Batch(points, Categories(coded.indices.to_numpy(), values))
+        return Batch(points, Categories(values_of(coded.indices), values))
 
     def _parse_lines(self, run: Lines) -> Batch:
         """Line by line. Raises BadInputError with the first bad line, its column and what it holds."""

@@ -25,6 +25,7 @@ from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.dataset import Pool, Progress, output_place
 from dfeas.data.writers.shards import shard_bytes
 from dfeas.errors import BadInputError, UsageError, absent, install
+from dfeas.linalg.blas import processors
 
 if TYPE_CHECKING:
     from dfeas.data.dataset import Dataset
@@ -42,6 +43,12 @@ _SUFFIXES = {
     ".libsvm": "svmlight",
 }
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+_SPEEDS = {"csv": (200e6, 1.9), "tsv": (200e6, 1.9), "svmlight": (70e6, 1.5)}
+"""Bytes of text a second that one process reads, and processors that its threads keep busy meanwhile."""
+
+START_SECONDS = 4
+"""That it takes longer with workers which start for one ingest and end behind it: each imports what it needs."""
 
 
 def format_of(src: Any, named: str | None = None) -> str:
@@ -181,6 +188,15 @@ def folder_of(out: str | Path) -> Path:
     if is_url(out):
         raise UsageError(f"{out}: workers write to a folder that all of them see; leave out the cluster to write to a store")
     return Path(out).absolute()
+
+
+def worth_starting(src: str, options: IngestOptions, workers: int) -> bool:
+    """Whether so many workers of this machine save more of an ingest than it takes to start them; asked of text only."""
+    kind = format_of(src, options.format)
+    if kind not in _SPEEDS:
+        return True
+    speed, busy = _SPEEDS[kind]
+    return place(src).stat().st_size / speed * (1 - busy / min(workers, processors())) > START_SECONDS
 
 
 def require_split(src: Any, out: Any, options: IngestOptions) -> None:

@@ -35,7 +35,8 @@ MOST_GROWTH = 100
 SMALL_BYTES = 100 << 20
 """A dense size that is always taken."""
 
-_INDEX = re.compile(rb"[0-9]{1,18}")
+_DIGITS = 18
+_INDEX = re.compile(rb"[0-9]{1,%d}" % _DIGITS)
 _QUERY = re.compile(rb"qid:[0-9]+")
 _BLANKS = re.compile(rb"[ \t\r]+")
 _COMMENT = re.compile(rb"[ \t]*#[^\n]*")
@@ -134,15 +135,41 @@ class Svmlight(TextSource):
 
 def counts_of(text: bytes) -> Counts:
     """Points and entries of whole lines, and the greatest of their last indices."""
-    points, last, body = 0, -1, _COMMENT.sub(b"", text) if b"#" in text else text
-    for line in body.split(b"\n"):
+    body = _COMMENT.sub(b"", text) if b"#" in text else text
+    content = np.frombuffer(body, np.uint8)
+    ends = np.append(np.flatnonzero(content == ord("\n")), len(content))
+    begins = np.append(0, ends[:-1] + 1)
+    colons = np.flatnonzero(content == ord(":"))
+    before = np.searchsorted(colons, ends)
+    last_colon = np.append(-1, colons)[before]
+    index = np.full(len(ends), -1)
+    here = last_colon >= begins
+    index[here] = _indices(content, begins[here], last_colon[here])
+    points, last = int(np.count_nonzero(index >= 0)), int(index.max())
+    for row in np.flatnonzero(index < 0):
+        line = body[begins[row] : ends[row]]
         if line and not line.isspace():
             points += 1
-            index = line[: max(0, line.rfind(b":"))].rsplit(None, 1)[-1:]
-            if index and _INDEX.fullmatch(index[0]):
-                last = max(last, int(index[0]))
-    entries = np.count_nonzero(np.frombuffer(body, np.uint8) == ord(":"))  # a third of the time of body.count
-    return Counts(points, int(entries), last, len(text))
+            word = line[: max(0, line.rfind(b":"))].rsplit(None, 1)[-1:]
+            if word and _INDEX.fullmatch(word[0]):
+                last = max(last, int(word[0]))
+    return Counts(points, len(colons), last, len(text))
+
+
+def _indices(content: NDArray[np.uint8], begins: NDArray[np.int64], colons: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers (l,) between a blank and a colon of lines with such a one; -1 where it is not plain that one is there."""
+    value, at = np.zeros(len(colons), np.int64), colons - 1
+    rest = np.flatnonzero(at >= begins)  # lines whose number goes on
+    for power in range(_DIGITS):
+        digit = content[at[rest]] - np.uint8(ord("0"))
+        rest, digit = rest[digit < 10], digit[digit < 10]
+        value[rest] += digit.astype(np.int64) * 10**power
+        at[rest] -= 1
+        rest = rest[at[rest] >= begins[rest]]
+        if not len(rest):
+            break
+    plain = (at < colons - 1) & (at >= begins) & (content[at] == ord(" "))
+    return np.where(plain, value, -1)
 
 
 def _number(word: bytes, at: str) -> float:

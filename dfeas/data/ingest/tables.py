@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import cast, joint_dtype, stored_dtype
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
+from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import kept
 from dfeas.data.storage.files import parsed
@@ -74,7 +75,9 @@ def points_of(batch: Any, columns: Sequence[int], dtype: np.dtype[Any], first: i
             raise BadInputError(
                 f"{where}: point {first + _first_null(column)}, column {name}: a value is missing; fill it in or remove the row"
             )
-        taken.append(cast(column.to_numpy(zero_copy_only=False), f"{where}: column {name}"))
+        packed = pyarrow.types.is_boolean(column.type)
+        values = column.to_numpy(zero_copy_only=False) if packed else values_of(column)
+        taken.append(cast(values, f"{where}: column {name}"))
     return rows_of(taken, dtype)
 
 
@@ -90,7 +93,7 @@ def labels_of(column: Any, first: int, where: str, name: str) -> Categories:
     if pyarrow.types.is_boolean(kind):
         return Categories.of(column.to_numpy(zero_copy_only=False))
     coded = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
-    return Categories(coded.indices.to_numpy(), coded.dictionary.to_pylist())
+    return Categories(values_of(coded.indices), coded.dictionary.to_pylist())
 
 
 def _first_null(column: Any) -> int:

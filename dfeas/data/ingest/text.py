@@ -39,6 +39,11 @@ NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NONE = b"\x01"
 
 
+def values_of(column: Any) -> NDArray[Any]:
+    """The numbers (k,) of an array of Arrow without nulls: ``to_numpy`` would import pandas, which takes 0.4 s."""
+    return np.from_dlpack(column)
+
+
 def numbers(text: bytes) -> NDArray[np.float64] | None:
     """The numbers (k,) of a text with one on each line, empty lines apart, each rounded to the nearest float64.
 
@@ -55,7 +60,7 @@ def numbers(text: bytes) -> NDArray[np.float64] | None:
         )
     except pyarrow.ArrowInvalid:
         return None
-    values: NDArray[np.float64] = table.column(0).to_numpy()
+    values: NDArray[np.float64] = values_of(table.column(0).chunk(0))
     return values if np.isfinite(values).all() else None
 
 

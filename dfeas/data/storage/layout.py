@@ -197,6 +197,15 @@ def default_block_rows(m: int, itemsize: int, n: int) -> int:
     return max(1, min(n, BLOCK_BYTES // max(m * itemsize, LEAST_ROW_BYTES)))
 
 
+WIDE_ROWS, WIDE_BYTES = 128, 16 << 20
+"""Wide points are scanned so many at a time, of so many bytes at most: sums over a few take longer to merge than to make."""
+
+
+def scanned_rows(m: int, itemsize: int, n: int) -> int:
+    """Rows that are read and scanned at once, at most: those of a block, or more of wide points."""
+    return max(default_block_rows(m, itemsize, n), min(WIDE_ROWS, n, WIDE_BYTES // (m * itemsize)))
+
+
 SPARSE_BELOW = 0.25
 """Share of entries that are not zero below which sparse points are stored sparse: they are then read and multiplied faster."""
 
@@ -223,9 +232,9 @@ def every(offsets: NDArray[np.int64], together: int) -> NDArray[np.int64]:
     return np.append(offsets[:-1:together], offsets[-1])
 
 
-def sparse_together(chunk_rows: int, offsets: NDArray[np.int64], entry_bytes: int, n: int) -> int:
+def sparse_together(chunk_rows: int, usual: int, offsets: NDArray[np.int64], entry_bytes: int) -> int:
     """The same of sparse rows, whose entries begin at ``offsets`` (chunks + 1,): no block of several chunks is large."""
-    together = chunks_together(chunk_rows, sparse_block_rows(int(offsets[-1]) / n, entry_bytes, n), n)
+    together = chunks_together(chunk_rows, usual, chunk_rows * (len(offsets) - 1))
     while together > 1 and int(np.diff(every(offsets, together)).max()) * entry_bytes > SPARSE_BLOCK_BYTES:
         together //= 2
     return together

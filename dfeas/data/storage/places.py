@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import zarr.storage
 
-from dfeas.data.storage.files import naming, placed
+from dfeas.data.storage.files import naming, placed, write_parts
 from dfeas.errors import BadInputError, UsageError, format_bytes, install
 
 if TYPE_CHECKING:
@@ -183,8 +183,7 @@ def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
         return
     first = where if aside is None else aside / uuid.uuid4().hex
     with naming(where), first.open("wb") as file:
-        for part in parts:
-            file.write(part)
+        write_parts(file, parts)
     if aside is not None:
         first.replace(where)
 

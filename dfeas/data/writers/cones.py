@@ -69,7 +69,7 @@ class ConeWriter(DatasetWriter):
         self._table = placing.product.table
 
     def _survey(self, start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
-        return surveyed(start, points, label)
+        return surveyed(start, points, label, self.block_rows)
 
     def _finish_points(self) -> dict[str, Any]:
         return {**super()._finish_points(), "cones": self._table}
@@ -93,12 +93,14 @@ def writer_of(path: Any, placing: Placing, rows: Rows, shard: int | None = 0) ->
     return SparseConeWriter(path, placing, rows.m, rows.dtype, chunks_of_shard(shard, entries, SPARSE_BLOCK_BYTES))
 
 
-def surveyed(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
-    """Norms (b,) of the cones of a block, and what is wrong with it. A cone of zeros is none of the zero points."""
+def surveyed(start: int, points: Points, label: NDArray[Any], chunk_rows: int = 0) -> tuple[Floats, Summary]:
+    """Norms (b,) of the cones of a block, in chunks of so many rows, and what is wrong with it. A cone of zeros is none of the
+    zero points.
+    """
     stored = points if is_dense(points) else points.data
     finite = stored.dtype.kind != "f" or bool(np.isfinite(stored).all())
     norm = cone_norms(points, label) if finite else norms(points)
-    summary = Survey().scan(Block.of(start, points, label, norm))
+    summary = Survey().scan(replace(Block.of(start, points, label, norm), chunk_rows=chunk_rows))
     return norm, replace(summary, zero=0, first_zero=(), positive=0)
 
 

@@ -18,7 +18,7 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import naming
+from dfeas.data.storage.files import naming, write_parts
 from dfeas.data.storage.places import Place, speaking
 from dfeas.data.storage.readers import PAGE_BYTES, in_pages
 from dfeas.data.storage.shards import ABSENT, CRC, ENTRY
@@ -151,8 +151,7 @@ class _BegunFile:
     def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
         with naming(self._where), self._part.open("r+b") as file:
             file.seek(place * self._apart)
-            for part in parts:
-                file.write(part)
+            write_parts(file, parts)
         with self._lock:
             self._written[place : place + count] = True
             return bool(self._written.all())

@@ -66,7 +66,7 @@ def fast_scores(block: Block, questions: Array, factor: Floats, single: bool) ->
 def exact_scores(block: Block, rows: Indices, y: Floats, factor: Floats) -> Floats:
     """Scores (c, d) of rows (c, d) in float64, each by one fixed order of summation: the same bits in any partition."""
     flat = rows.reshape(-1)
-    return np.asarray(dots(picked(block.points, flat), y) * factor[flat]).reshape(rows.shape)
+    return np.asarray(dots(block.points, flat, y) * factor[flat]).reshape(rows.shape)
 
 
 def combined(block: Block, rows: Indices, weights: Floats, factor: Floats) -> Floats:
@@ -223,6 +223,9 @@ class SpectralSoftmin(Softmin):
             a if arg == mine else b for a, b, arg, mine in zip(first.extreme, second.extreme, both.arg, first.arg, strict=True)
         )
         return SpectralPartial(both.low, both.arg, both.total, both.moment, points)
+
+    def absorb(self, first: SoftminPartial, second: SoftminPartial) -> SpectralPartial:
+        return self.merge(first, second)
 
     def finish(self, partial: SoftminPartial) -> SpectralAnswer:
         """The answers; raises ValueError when there was no cone at all."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dfeas.linalg.newton import line_search
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import positive_solve
@@ -162,7 +163,7 @@ class SquaredHingeMargin(SampledMargin):
         going = best.gap > self.gap
         for i in np.flatnonzero(going & ~there):
             if not (objective[places.problem == i] <= best.objective[i]).any():
-                short[i] = TRIALS[1]
+                short[i] = TRIALS[1] if state.short[i] == 1 else TRIALS[-1]
                 following[:, i] += short[i] * (target[:, i] - best.Y[:, i])
         if self._matrix(state.facts):
             for i in np.flatnonzero(going & there):
@@ -189,8 +190,8 @@ class Minimum:
 
 
 def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> Minimum:
-    """For points in memory with costs (r,): steps are halved while f does not descend."""
-    score = rows.scores(w)
+    """For points in memory with costs (r,): Newton steps, each as long as makes f least along it."""
+    score, root = rows.scores(w), np.sqrt(2 * cost)
     value = _value(w, cost, score)
     for step in range(most):
         short = np.maximum(0.0, 1 - score)
@@ -205,13 +206,13 @@ def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> Minimum:
             system = 2 * rows.gram(active, cost[active])
             system[np.diag_indices_from(system)] += 1
             direction = -positive_solve(system, gradient)
-        slope, t = rows.scores(direction), 1.0
-        while t > 1e-6 and not _value(w + t * direction, cost, score + t * slope) < value:
-            t /= 2
-        if t <= 1e-6:
+        slope = rows.scores(direction)
+        t = line_search(root * (1 - score), root * slope, float(w @ direction), float(direction @ direction), 1.0)
+        further, scored = w + t * direction, score + t * slope
+        lower = _value(further, cost, scored)
+        if not lower < value:
             return Minimum(w, step)
-        w, score = w + t * direction, score + t * slope
-        value = _value(w, cost, score)
+        w, score, value = further, scored, lower
     return Minimum(w, most)
 
 

@@ -41,6 +41,7 @@ PLACES = {
     "mistakes.Tally": "dfeas.methods.mistakes:Tally",
     "normalized_perceptron.State": "dfeas.methods.normalized_perceptron:NormalizedPerceptronState",
     "online_perceptron.State": "dfeas.methods.online_perceptron:OnlinePerceptronState",
+    "led.State": "dfeas.methods.protocol:LedState",
     "ride_along.State": "dfeas.methods.protocol:RideAlongState",
     "smooth_perceptron.State": "dfeas.methods.smooth_perceptron:SmoothPerceptronState",
     "von_neumann.State": "dfeas.methods.von_neumann:VonNeumannState",

@@ -170,7 +170,7 @@ class Reduction:
                 return cls(np.unique(support), found.direction(z) if alone else None)
             basis = span(even[heavy])
             even -= (even @ basis.T) @ basis
-            left = left[np.linalg.norm(even[left], axis=1) > APART]
+            left = left[(x <= 0) & (np.linalg.norm(even[left], axis=1) > APART)]
         return cls(np.unique(support), None)
 
 

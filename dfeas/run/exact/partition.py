@@ -22,7 +22,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.run.exact.guesses import Even, heavy, order, parts, pivoted, widest
+from dfeas.run.exact.guesses import APART, Even, heavy, nearest, order, parts, pivoted, widest
 from dfeas.verify.dyadic import Integers
 from dfeas.verify.integers import eye, independent, nullspace, primitive, product, solve
 
@@ -104,17 +104,32 @@ def _decided(points: Integers, stop: Stop, separable: bool) -> Partition:
         split = _all_beyond(points, even)
         if split is not None:
             return split
+    only = _only_conflict(even.points)
+    whole = None if only is None else _balanced(points, even, only, np.arange(len(points)))
+    if whole is not None:
+        return _across(points, *whole, stop)
     x, guessed = np.ones(len(points)), heavy(even.points)
     if guessed is not None:
         x, z = guessed
         rows = np.flatnonzero(x > HEAVY)
-        weights = _balanced(points, even, x, rows) if len(rows) else None
-        if weights is not None:
-            return _across(points, weights, stop)
+        balanced = _balanced(points, even, x, rows) if len(rows) else None
+        if balanced is not None:
+            return _across(points, *balanced, stop)
         split = _peeled(points, even.direction(z), stop) or (None if separable else _all_beyond(points, even))
         if split is not None:
             return split
     return _pivoted(points, order(even.points, LIGHT + x), stop)
+
+
+def _only_conflict(points: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Positive weights (s,) of the only conflict of a few points (s, d), by least squares, which take less than a linear
+    programme; None where there seems to be none, or not only one.
+    """
+    s, d = points.shape
+    x = nearest(points) if s <= d + 1 else None
+    if x is None or not (x > 0).all() or float(np.linalg.norm(x @ points)) > APART * float(x.sum()):
+        return None
+    return x
 
 
 def _all_beyond(points: Integers, even: Even) -> Partition | None:
@@ -128,12 +143,17 @@ def _all_beyond(points: Integers, even: Even) -> Partition | None:
     return Partition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
 
 
-def _balanced(points: Integers, even: Even, x: NDArray[np.float64], rows: NDArray[np.int64]) -> Integers | None:
-    """Weights (s,), positive exactly on some rows, with an exactly zero sum, near a guess x (s,); None when there are none."""
+def _balanced(
+    points: Integers, even: Even, x: NDArray[np.float64], rows: NDArray[np.int64]
+) -> tuple[Integers, NDArray[np.int64]] | None:
+    """Weights (s,), positive exactly on some rows, with an exactly zero sum, near a guess x (s,), and a basis of these rows;
+    None when there are none.
+    """
     some = points[rows]
     ranked = rows[order(even.points[rows], x[rows])]
     basis = ranked[independent(points[ranked])]
-    features = independent(points[basis].T)
+    d = points.shape[1]
+    features = np.arange(d) if len(basis) == d else independent(points[basis].T)
     free = np.setdiff1d(rows, basis)
     if not len(free):
         return None
@@ -145,17 +165,15 @@ def _balanced(points: Integers, even: Even, x: NDArray[np.float64], rows: NDArra
     weights[free], weights[basis] = given[free] * denominator, follows[:, 0]
     if not (weights[rows] > 0).all() or (weights[rows] @ some).any():
         return None
-    return np.array(primitive(weights.tolist()), object)
+    return np.array(primitive(weights.tolist()), object), basis
 
 
-def _across(points: Integers, weights: Integers, stop: Stop) -> Partition:
-    """Go on across what a conflict spans."""
-    support = np.flatnonzero(weights)
-    basis = support[independent(points[support])]
-    across = nullspace(points[basis])
+def _across(points: Integers, weights: Integers, basis: NDArray[np.int64], stop: Stop) -> Partition:
+    """Go on across what a conflict spans, of whose points some are a basis."""
     beyond = np.zeros(len(points), np.bool_)
-    if not across.shape[1]:
+    if len(basis) == points.shape[1]:
         return Partition(None, beyond, weights)
+    across = nullspace(points[basis])
     projected = product(points, across)
     others = np.flatnonzero(projected.any(axis=1))
     inner = partition(projected[others], stop, separable=True)

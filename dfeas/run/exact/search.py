@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.errors import DfeasError
+from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.run.exact.guesses import Reduction, parts, whole
 from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lifted, outside
 from dfeas.run.exact.partition import Partition, StoppedError, extended, partition
@@ -33,8 +33,8 @@ from dfeas.run.task import Outcome
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.dyadic import Integers, common
-from dfeas.verify.integers import independent, nullspace, primitive
-from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Wanted, dimension_of, look, rows
+from dfeas.verify.integers import independent, orthogonal, primitive
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, Wanted, dimension_of, look, prove, rows
 
 FIRST = 6
 """Points of the first working set for each dimension."""
@@ -103,7 +103,7 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
 
 
 def decide_table(checking: Checking, stop: Callable[[], bool], most_reads: float) -> Face | str:
-    """The same of a few points: a guess from all of them at once says how all lie beyond a hyperplane, or which conflict."""
+    """The same of a few points, proved: a guess from all of them says how all lie beyond a hyperplane, or which conflict."""
     data = checking.dataset
     if stop():
         return STOPPED
@@ -111,13 +111,40 @@ def decide_table(checking: Checking, stop: Callable[[], bool], most_reads: float
     points = some if isinstance(some, np.ndarray) else some.toarray()
     guess = Reduction.of(points)
     if guess is None:
-        return search(checking, np.empty(0, np.int64), stop, most_reads)
+        return _searched(checking, np.empty(0, np.int64), stop, most_reads)
     if most_reads >= 1 and guess.y is not None and (points @ guess.y > 0).all():
         y = np.array(primitive(whole(guess.y, np.zeros(len(guess.y), np.int64)).tolist()), object)
-        if not look(checking.engine, data, data.fingerprint, Wanted(y, strict=True)).missed:
-            none = np.zeros(0, np.int64)
-            return Face(COMPLETE, y, 0, none, none.astype(object), 0, np.zeros((len(y), 0), object), 1)
-    return search(checking, guess.support, stop, most_reads)
+        none = np.zeros(0, np.int64)
+        face = Face(COMPLETE, y, 0, none, none.astype(object), 0, np.zeros((len(y), 0), object), 1)
+        if _refused(checking, face) is None:
+            return face
+    return _searched(checking, guess.support, stop, most_reads)
+
+
+def _searched(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
+    """What a search finds, proved."""
+    face = search(checking, start, stop, most_reads)
+    if isinstance(face, Face):
+        require_proved(checking, face)
+    return face
+
+
+def require_proved(checking: Checking, face: Face) -> None:
+    """Raise DfeasError when the checker does not prove what was found."""
+    refused = _refused(checking, face)
+    if refused is not None:
+        raise DfeasError(f"{checking.dataset.where}: what was found is not proved: {refused}: please report this")
+
+
+def _refused(checking: Checking, face: Face) -> CheckFailedError | None:
+    """Why the checker does not prove what was found."""
+    mark = checking.dataset.fingerprint
+    claim = Claim(face.kind, "exact", mark, face.on, face.rank, face.y, face.support, face.weights, face.flat)
+    try:
+        prove(checking.engine, checking.dataset, claim)
+    except CheckFailedError as error:
+        return error
+    return None
 
 
 def _wanted(points: Integers, exponent: NDArray[np.int64], split: Partition) -> Wanted:
@@ -126,7 +153,7 @@ def _wanted(points: Integers, exponent: NDArray[np.int64], split: Partition) -> 
     if not split.weights.any():
         return Wanted(y, strict=True)
     support = points[np.flatnonzero(split.weights)]
-    across = nullspace(support[independent(support)])
+    across = orthogonal(support)
     return Wanted(y, _unscaled(across, exponent) if across.shape[1] else None)
 
 
@@ -183,7 +210,7 @@ def decide(levels: Levels, stop: Callable[[], bool]) -> Elimination | None:
         except StoppedError:
             return None
         support = points[np.flatnonzero(split.weights)]
-        across = nullspace(support[independent(support)])
+        across = orthogonal(support)
         strict = not split.weights.any()
         gaps, reads = Gaps.of(levels, split.y), reads + 1
         more = _missed(levels, gaps, across, strict)

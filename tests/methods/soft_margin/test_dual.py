@@ -133,7 +133,7 @@ def test_a_plan_and_a_run_say_what_a_soft_margin_takes(tmp_path: Path) -> None:
     events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
     (said,) = (event for event in events if event["event"] == "projection")
     assert said["memory_bytes"] == hinge.memory_bytes
-    assert "a pass reads 2.29 MiB, a later one nothing" in said["text"]
+    assert "a pass reads 2.29 MiB, from pass 4 on nothing" in said["text"]
     shown = runner.invoke(commands, ["plan", data, "--C", "1"]).stdout
     assert "no theorem bounds them" in shown
     refused = runner.invoke(commands, ["plan", data, "--C", "0.1,1", "--folds", "4000", "--memory", "30MB"])

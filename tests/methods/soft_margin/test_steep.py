@@ -24,6 +24,36 @@ def test_points_that_can_be_separated_have_their_hard_margin(C: float, length: f
     assert found.dual.value >= (1 - 2e-4) * found.objective
 
 
+def test_points_that_come_to_the_margin_within_a_millionth_of_a_step_are_no_obstacle() -> None:
+    X = np.array(
+        [
+            [-3, -1, -1, -3, 2, 2],
+            [-1, -2, -3, 2, 0, -2],
+            [-1, -1, 2, 3, -2, -2],
+            [-6, 3, -1, 4, -3, -1],
+            [2, -3, 0, 1, 0, 3],
+            [-6, -3, -2, 4, -6, -4],
+            [2, -5, -6, -2, 1, 0],
+            [-3, 8, -1, 4, 5, 1],
+            [3, 1, 5, 4, -3, -4],
+            [2, 2, 0, -2, -5, 1],
+            [4, 5, -2, -6, 2, 0],
+            [-5, -3, -3, 0, 1, 5],
+            [-4, 6, 4, -2, -1, -3],
+            [2, 0, 1, 0, 2, 7],
+            [2, -2, 2, -3, -2, 4],
+            [0, -1, 3, -1, -5, 2],
+            [-4, -4, -1, -3, -4, -4],
+            [3, -1, 0, -7, -1, -1],
+            [3, 0, 2, 4, -4, 3],
+        ]
+    )
+    y = np.array([1, -1, -1, 1, -1, -1, -1, 1, -1, -1, 1, 1, 1, -1, -1, -1, 1, 1, -1])
+    found = dfeas.soft_margin(X, y, C=3893988.2, loss="squared_hinge", gap=0.1)
+    assert (found.stopped, found.passes) == ("verdict", 2)
+    assert found.objective == pytest.approx(0.27784905, rel=1e-4)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_points_that_float64_tells_too_little_of_end_with_the_reason(loss: str) -> None:
     rng = np.random.default_rng(0)

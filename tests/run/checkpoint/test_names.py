@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dfeas
+from dfeas.methods.protocol import LedState
 from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Sealed
 from dfeas.run.checkpoint.names import FORMER, GONE, PLACES, class_of, former_name, name_of
@@ -25,6 +26,8 @@ OF_ANY_CLASS = {
     "TaskState.state",
     "SoftMarginState.state",
     "RecalledState.inner",
+    "LedState.leader",
+    "LedState.first",
     "RideAlongState.first",
     "RideAlongState.rider",
 }
@@ -40,6 +43,7 @@ def modules() -> list[Any]:
 
 def states() -> Iterator[type]:
     """What ``init`` of the methods returns, of all classes that are told answers."""
+    yield LedState  # of a method that has it for some passes only
     for module in modules():
         for cls in vars(module).values():
             method = isinstance(cls, type) and all(hasattr(cls, name) for name in ("init", "ask", "tell"))
