@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
@@ -13,12 +14,12 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
-from dfeas.engine.scan import RangeEngine, cut, fold_blocks, pieces, scan_pairs
+from dfeas.engine.scan import RangeEngine, RangeMerge, cut, fold_blocks, parts, pieces, scan_into, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.pulse import beat, heard
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Fold, OnPairs
+from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
 
 R = TypeVar("R")
 
@@ -48,11 +49,12 @@ class _Begun:
 class LocalEngine(RangeEngine):
     """Runs passes in this process."""
 
-    alone = True
-
-    def __init__(self, dataset: Dataset, threads: int | None = None, scratch: Scratch | None = None) -> None:
+    def __init__(
+        self, dataset: Dataset, threads: int | None = None, scratch: Scratch | None = None, answer_bytes: int = sys.maxsize
+    ) -> None:
         self.dataset = dataset
         self.scratch = scratch
+        self._answer_bytes = answer_bytes  # for sums of all threads; one alone may take more
         self._threads = threads or processors()
         self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
@@ -73,6 +75,12 @@ class LocalEngine(RangeEngine):
             self.observe(done, self.dataset.blocks)
             yield block
 
+    def _scan(self, question: Question, count: int | None) -> tuple[Any, Cost]:
+        merge, dataset = RangeMerge(question), self.dataset
+        each = sums_bytes(dataset.dimension, dataset.blocks, width(parts(question)[0]))
+        self._map(self._answer_bytes // max(1, each), scan_into, (merge, question, self.scratch), count)
+        return merge.finish()
+
     def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
         return self.map(scan_pairs, question, self.tile_cache, count=pairs)
 
@@ -85,10 +93,14 @@ class LocalEngine(RangeEngine):
         An interrupt waits for no more than the block that each thread looks at: ``stopped()`` is true then. Where a block takes
         long, it waits for the next ``beat`` of each; whoever hears those of this thread may interrupt there, too.
         """
+        return self._map(self._threads, function, args, count)
+
+    def _map(self, most: int, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
+        """The same in at most so many threads."""
         self._stop.clear()
         blocks = self.dataset.blocks if count is None else count
-        threads = max(1, min(self._threads, blocks))
-        more = RANGES_PER_THREAD if threads > 1 else 1
+        threads = max(1, min(self._threads, most, blocks))
+        more = RANGES_PER_THREAD if threads > 1 and self._threads <= most else 1  # as many ranges as threads run at once
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, threads, more))
         self.observe(0, blocks)
         with one_thread():

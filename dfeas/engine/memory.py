@@ -75,6 +75,11 @@ def cache_bytes(dataset: Dataset, memory: int, threads: int, *, worker: bool) ->
     return max(0, min(memory - others - threads * thread_bytes(dataset), dataset.bytes + dataset.sides_bytes))
 
 
+def answer_bytes(memory: int) -> int:
+    """What sums of a pass may take in all threads of a process: fewer threads answer about many long vectors."""
+    return memory // 4
+
+
 def require(dataset: Dataset, memory: int, threads: int) -> None:
     """Raise UsageError when the budget is too small for workers of so many threads."""
     threads_that_fit(dataset, memory, 1)

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from threading import local
+from threading import Lock, local
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -170,11 +170,9 @@ def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost:
     return carry
 
 
-def merged(question: Question, scanned: list[tuple[Any, Cost]], *, alone: bool = False) -> tuple[Any, Cost]:
-    """The nodes of several ranges that follow each other, as far as the tree merges them, and the cost; takes the ranges, whose
-    partials nobody else may have where this is ``alone``.
-    """
-    tree, total = Tree(parts(question)[0], alone=alone), Cost()
+def merged(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
+    """The nodes of several ranges that follow each other, as far as the tree merges them, and the cost; takes the ranges."""
+    tree, total = Tree(parts(question)[0]), Cost()
     while scanned:
         nodes, cost = scanned.pop(0)
         total.add(cost)
@@ -183,10 +181,49 @@ def merged(question: Question, scanned: list[tuple[Any, Cost]], *, alone: bool =
     return tree.nodes, total
 
 
-def join(question: Question, scanned: list[tuple[Any, Cost]], *, alone: bool = False) -> tuple[Any, Cost]:
+def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
     """The answer and the whole cost from the ranges, in order."""
-    nodes, total = merged(question, scanned, alone=alone)
-    return Tree(parts(question)[0], nodes, alone).finish(), total
+    nodes, total = merged(question, scanned)
+    return Tree(parts(question)[0], nodes).finish(), total
+
+
+class RangeMerge:
+    """Merges the ranges of a pass as they end, those before them first, so that few of their sums are in memory at a time.
+    Safe to use from several threads; nobody else may have what they bring.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self._tree, self._total = Tree(parts(question)[0], alone=True), Cost()
+        self.early: dict[int, tuple[int, tuple[Any, Cost]]] = {}  # what has ended before one that comes before it
+        self._next = 0
+        self._lock = Lock()
+
+    def add(self, first: int, stop: int, scanned: tuple[Any, Cost]) -> None:
+        """What ``scan_range`` gave for the blocks first .. stop-1 of those that are read."""
+        with self._lock:
+            self.early[first] = stop, scanned
+            while self._next in self.early:
+                self._next, (nodes, cost) = self.early.pop(self._next)
+                self._total.add(cost)
+                for node in nodes:
+                    self._tree.push(*node)
+
+    def finish(self) -> tuple[Any, Cost]:
+        """The answer and the whole cost, when all have ended."""
+        return self._tree.finish(), self._total
+
+
+def scan_into(
+    dataset: Dataset,
+    first: int,
+    stop: int,
+    merge: RangeMerge,
+    question: Question,
+    scratch: Scratch | None = None,
+    stopped: Stop | None = None,
+) -> None:
+    """``scan_range``, merged in this process with what came before."""
+    merge.add(first, stop, scan_range(dataset, first, stop, question, scratch, stopped))
 
 
 def runs_of(dataset: Dataset) -> list[range]:
@@ -310,7 +347,6 @@ class RangeEngine(ABC):
     dataset: Dataset
     scratch: Scratch | None
     cost: Cost
-    alone: bool = False  # whether nobody else has what ``map`` returns
     observer: Observer | None = None
 
     @property
@@ -328,7 +364,7 @@ class RangeEngine(ABC):
         else:
             chosen = parts(question)[1]
             count = None if chosen is None else len(chosen)
-            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count), alone=self.alone)
+            answer, self.cost = self._scan(question, count)
             if not isinstance(question, OnVectors) or question.points:
                 self._compare(chosen)
         if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
@@ -347,6 +383,10 @@ class RangeEngine(ABC):
     @abstractmethod
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """As that of an engine."""
+
+    def _scan(self, question: Question, count: int | None) -> tuple[Any, Cost]:
+        """The answer to a question about all blocks, or ``count`` of them, and what it took."""
+        return join(question, self.map(scan_range, question, self.scratch, count=count))
 
     @abstractmethod
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:

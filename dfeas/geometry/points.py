@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
 from dfeas.data.dataset import Dataset
+from dfeas.engine.memory import answer_bytes
 from dfeas.errors import BadInputError, UsageError, enough, format_bytes
 from dfeas.geometry.prediction import ClassPrediction, Prediction
 from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
@@ -27,9 +28,6 @@ from dfeas.passes.vectors import POINT_BYTES
 
 HOLD_BYTES = 6 * (32 << 20)
 """What a worker reads ahead for a fold: held, on its way, and being folded."""
-
-PARTIALS = 12
-"""Sums that a thread holds for each y: of its ranges, which wait for others, of the block that it scans, and of a merge."""
 
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
@@ -99,7 +97,9 @@ class Points(Geometry):
         own = sum(each.kept_bytes(facts, min(load.max_passes, _usual(each, facts, margin))) for each in methods)
         many = n if collection_of(load.dataset) is not None else min(n, 2 * weights_at_once(facts))
         weights = POINT_BYTES * many if any(each.traits.weighs_all for each in methods) else 0
-        thread = PARTIALS * 8 * load.dataset.dimension * sum(each.asked_at_once(facts) for each in methods)
+        thread = sum(facts.sums(each.asked_at_once(facts)) for each in methods)
+        if not load.workers:
+            thread = min(thread, max(thread, answer_bytes(load.memory)) // load.threads)
         if any(each.traits.ordered for each in methods):  # the carry is where the points are, and gets the memory of the cache
             return Needs(own, min(HOLD_BYTES, kept // 2 or HOLD_BYTES), weights, own, thread=thread)
         return Needs(own, min(load.memory // 4, own), weights, weights, thread=thread)

@@ -19,7 +19,7 @@ Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import log, sqrt
@@ -50,6 +50,10 @@ class Steps(Protocol):
     def retry(self) -> float:
         """Factor of gamma when none stands."""
 
+    @property
+    def fewer(self) -> tuple[Steps, ...]:
+        """Rules that try fewer, where sums of many long vectors take more memory than there is."""
+
 
 @dataclass(frozen=True, slots=True)
 class FixedSteps:
@@ -57,6 +61,7 @@ class FixedSteps:
 
     factors: tuple[float, ...] = (1.0,)
     retry: float = 1.0
+    fewer: tuple[Steps, ...] = ()
 
     def accept(self, excess: float, gamma: float) -> bool:
         return True
@@ -68,11 +73,15 @@ class AdaptiveSteps:
 
     factors: tuple[float, ...] = (0.7, 1.0, 1.4)
     retry: float = 0.4
+    fewer: tuple[Steps, ...] = ()
 
     def accept(self, excess: float, gamma: float) -> bool:
         """Whether the test holds, up to the rounding of float32 products."""
         return excess <= 1e-6 * gamma
 
+
+TWO = AdaptiveSteps((0.8, 1.6))
+"""On halfspaces a tenth more passes than three or five steps on a read."""
 
 Asked = tuple[tuple[Floats, float, float, Floats], ...]
 """(point, lse, gamma, A softmax) of each softmax in an average."""
@@ -83,38 +92,49 @@ class Ladder(Method[S], Protocol[S]):
 
     @property
     def rule(self) -> Steps:
-        """Which lengths, and when one stands."""
+        """Which lengths, and when one stands, unless memory is short."""
+
+    def rung(self, facts: Facts) -> int:
+        """Which of the rule and those that try ``fewer``: the first whose answers take an eighth of all memory at most, so that
+        two threads read; or the last.
+        """
+        rules = (self.rule, *self.rule.fewer)
+        fitting = (i for i, rule in enumerate(rules) if facts.sums(self.questions(rule)) <= facts.memory // 2)
+        return next(fitting, len(rules) - 1)
+
+    def rule_of(self, rung: int) -> Steps:
+        """The rule, or one that tries fewer."""
+        return (self.rule, *self.rule.fewer)[rung]
+
+    def questions(self, rule: Steps) -> int:
+        """Vectors y of which one read tells, at most."""
 
     def gammas(self, state: Any) -> list[float]:
         """The lengths that are tried next, ascending."""
-        return [min(state.gamma * factor, LONGEST) for factor in self.rule.factors]
+        return [min(state.gamma * factor, LONGEST) for factor in self.rule_of(state.rung).factors]
 
     def standing(self, state: Any, excess: Callable[[int, float], float]) -> int | None:
         """Which stands. A step of 1/L needs no test, and gets none: in float32 the KL of a short step far out can be all
         rounding.
         """
         for i, gamma in reversed(list(enumerate(self.gammas(state)))):
-            if gamma <= safe_step(state.log_n) or self.rule.accept(excess(i, gamma), gamma):
+            if gamma <= safe_step(state.log_n) or self.rule_of(state.rung).accept(excess(i, gamma), gamma):
                 return i
         return None
 
     def shorter(self, state: Any) -> float:
         """The gamma to try when none stands."""
-        return max(float(state.gamma) * self.rule.retry, safe_step(state.log_n))
-
-    @property
-    def gap(self) -> float:
-        """The largest factor between steps that are tried together; 1 for one step."""
-        return max([1.0, *(b / a for a, b in pairwise(self.rule.factors))])
+        return max(float(state.gamma) * self.rule_of(state.rung).retry, safe_step(state.log_n))
 
     def steps(self, facts: Facts, margin: float) -> float:
         """sqrt(2 log n) / margin steps of 1/L, and what longer ones take: steps of 1/L stand, and those that are tried differ
-        by ``gap``, so that steps are at least 1 / (gap L) long. A step tried in vain is paid for by the long ones before it.
+        by a ``gap``, so that steps are at least 1 / (gap L) long. A step tried in vain is paid for by the long ones before it.
         """
-        return self.gap * sqrt(2 * log(max(2, facts.n))) / margin
+        gap = max([1.0, *(b / a for a, b in pairwise(self.rule_of(self.rung(facts)).factors))])
+        return gap * sqrt(2 * log(max(2, facts.n))) / margin
 
     def asked_at_once(self, facts: Facts) -> int:
-        return 2 * len(self.rule.factors) + 1
+        return self.questions(self.rule_of(self.rung(facts)))
 
     def evidence(self, state: Any) -> Evidence:
         mixture = partial(average, state.asked[: state.best]) if state.best else None
@@ -178,19 +198,21 @@ class MirrorProxState:
     best: int  # how many of them make the x with |Ax| = bracket.upper
     bracket: Bracket
     x: Floats | None = None  # that x, where vectors know it
+    rung: int = 0  # which of the rules says how long steps are
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorProx(Ladder[MirrorProxState]):
     """Mirror prox with a rule for the step."""
 
-    rule: Steps = field(default_factory=AdaptiveSteps)
+    rule: Steps = AdaptiveSteps(fewer=(TWO,))
     traits: Traits = Traits("mirror-prox", "one read a step", points=0.03, kernel=0.2, cones=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> MirrorProxState:
         """v_x uniform, v_y = 0, gamma = 1/L."""
         zero, log_n = facts.zero, size_of(facts)
-        return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, 0, 0.0, zero, (), 0, Bracket())
+        averages = (0, 0.0, zero, (), 0, Bracket())
+        return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, *averages, rung=self.rung(facts))
 
     def ask(self, state: MirrorProxState) -> Any:
         """Soft questions, two for each gamma that is tried, and a hard one for a candidate that rides along."""
@@ -208,7 +230,7 @@ class MirrorProx(Ladder[MirrorProxState]):
         """Take the largest step that stands, or try smaller ones."""
         if state.Av is None:
             return replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
-        tried, (soft, hard) = len(self.rule.factors), self._questions(state)
+        tried, (soft, hard) = len(self.gammas(state)), self._questions(state)
         state = replace(state, bracket=raised(state.bracket, [*soft, *hard], answer))
         columns = [column(answer, i) for i in range(2 * tried)]
         Aw, Av_next, lse_next = columns[:tried], columns[tried:], answer.lse[tried:]
@@ -233,6 +255,9 @@ class MirrorProx(Ladder[MirrorProxState]):
     def bound(self, facts: Facts, margin: float) -> float:
         """One pass, and one a step."""
         return 1 + self.steps(facts, margin)
+
+    def questions(self, rule: Steps) -> int:
+        return 2 * len(rule.factors) + 1
 
     def product_columns(self, facts: Facts) -> int:
         return 2 * len(self.rule.factors)

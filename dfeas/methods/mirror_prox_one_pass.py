@@ -33,11 +33,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.mirror_prox import AdaptiveSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
+from dfeas.methods.mirror_prox import TWO, AdaptiveSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
 from dfeas.methods.protocol import Bracket, Facts, Traits
 from dfeas.methods.vector import Vector, column, softmin
 
-FIVE = AdaptiveSteps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2)
+FIVE = AdaptiveSteps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2, (TWO,))
 """Five steps on one read. Three, (0.5, 1, 2), need about as many passes on halfspaces and a few more on short runs."""
 
 
@@ -59,6 +59,7 @@ class OnePassState:
     best: int  # how many of them make the x with |Ax| = bracket.upper
     bracket: Bracket
     x: Floats | None = None  # that x, where vectors know it
+    rung: int = 0  # which of the rules says how long steps are
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class OnePassMirrorProx(Ladder[OnePassState]):
     def init(self, facts: Facts) -> OnePassState:
         """x uniform, y = 0, gamma = 1/L."""
         zero, log_n = facts.zero, size_of(facts)
-        return OnePassState(safe_step(log_n), log_n, zero, zero, None, 0.0, zero, 0, 0.0, zero, (), 0, Bracket())
+        averages = (0, 0.0, zero, (), 0, Bracket())
+        return OnePassState(safe_step(log_n), log_n, zero, zero, None, 0.0, zero, *averages, rung=self.rung(facts))
 
     def ask(self, state: OnePassState) -> Any:
         """Soft questions, one for each gamma that is tried, and hard ones for candidates that ride along."""
@@ -106,8 +108,8 @@ class OnePassMirrorProx(Ladder[OnePassState]):
         known = averaged(state, soft[i], lse, gamma, Ax)
         return replace(state, g=soft[i], y=_next_y(state, gamma), Ax=Ax, lse=lse, d=gamma * (Ax - last), **known)
 
-    def asked_at_once(self, facts: Facts) -> int:
-        return len(self.rule.factors) + 2
+    def questions(self, rule: Steps) -> int:
+        return len(rule.factors) + 2
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One pass, and one a step, the last of which must pass the margin."""

@@ -16,7 +16,7 @@ import numpy as np
 from dfeas.errors import format_bytes
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.vector import Combination, Expansion, Vector, direction, upper_end, weights_of
-from dfeas.passes.protocol import Exclusive, Question, Together
+from dfeas.passes.protocol import Exclusive, Question, Together, sums_bytes
 from dfeas.passes.vectors import POINT_BYTES, Recover
 
 
@@ -43,6 +43,10 @@ class Facts:
     def zero(self) -> Vector:
         """The origin of the space of y."""
         return np.zeros(self.m)
+
+    def sums(self, count: int) -> int:
+        """Bytes that a thread holds of answers about ``count`` vectors y."""
+        return sums_bytes(self.m, self.blocks, count)
 
     @property
     def column_bytes(self) -> float:

@@ -41,6 +41,18 @@ def absorbed(pass_: Any, first: Any, second: Any) -> Any:
     return getattr(pass_, "absorb", pass_.merge)(first, second)
 
 
+def width(pass_: Any) -> int:
+    """How many sums over all columns, each as long as one, a partial of a pass holds."""
+    return int(getattr(pass_, "width", 0))
+
+
+def sums_bytes(dimension: int, blocks: int, count: int) -> int:
+    """Bytes of ``count`` such sums that a thread holds at a time: of the block that it scans, of a merge, and of blocks that
+    wait for others, which are as many as the tree has levels.
+    """
+    return 8 * dimension * count * (4 + blocks.bit_length())
+
+
 class Plain(Generic[P]):
     """A pass whose answer is the partial of all blocks."""
 
@@ -223,6 +235,10 @@ class Together:
 
     passes: tuple[AnyPass, ...]
 
+    @property
+    def width(self) -> int:
+        return sum(map(width, self.passes))
+
     def scan(self, block: Block) -> tuple[Any, ...]:
         """Scan the block once for each pass, while it is in cache."""
         return tuple(p.scan(block) for p in self.passes)
@@ -248,6 +264,10 @@ class OfClass:
     def parts(self) -> tuple[AnyPass, ...]:
         """The passes that it is made of."""
         return self.pass_.passes if isinstance(self.pass_, Together) else (self.pass_,)
+
+    @property
+    def width(self) -> int:
+        return width(self.pass_)
 
     def scan(self, block: Block) -> Any:
         """Scan the block with the signs of the class."""

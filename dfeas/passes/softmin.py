@@ -68,6 +68,10 @@ class Softmin:
         if not (np.isfinite(self.Y).all() and np.isfinite(self.mu).all() and (self.mu >= 0).all()):
             raise ValueError("Y and mu must be finite and mu >= 0")
 
+    @property
+    def width(self) -> int:
+        return len(self.mu)
+
     def empty(self) -> SoftminPartial:
         m, k = self.Y.shape
         moment, _spare.moment = getattr(_spare, "moment", None), None

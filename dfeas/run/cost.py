@@ -265,9 +265,13 @@ def _plan(
     forecasts = geometry.forecasts(names, load, margin, speed)
     estimates = []
     for name, forecast in forecasts.methods.items():
-        memory = project(geometry, dataset, [name], budget, margin, threads=threads, classes=forecast.classes).memory_bytes
-        seconds, remark = forecast.seconds, forecast.remark
-        estimates.append(Estimate(name, name == auto, memory, forecast.passes, forecast.most, seconds, remark))
+        limit, limited = geometry.limit_passes([name], dataset, budget // forecast.classes, margin, None)
+        projected = project(
+            geometry, dataset, [name], budget, margin, threads=threads, classes=forecast.classes, max_passes=limit
+        )
+        seconds, remark = forecast.seconds, "; ".join(text for text in (forecast.remark, limited.removeprefix("; ")) if text)
+        memory_bytes = projected.memory_bytes
+        estimates.append(Estimate(name, name == auto, memory_bytes, forecast.passes, forecast.most, seconds, remark))
     later = project(geometry, dataset, [auto], budget, margin, threads=threads).later_bytes
     rows = dataset.n, dataset.m, dataset.stored_bytes
     return Plan(*rows, later, threads, *speed, margin, tuple(estimates), load.classes, why=why, **forecasts.more)

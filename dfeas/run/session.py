@@ -24,7 +24,7 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.data.views import masked, open_mask, seen_from
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import cache_bytes, require, threads_that_fit
+from dfeas.engine.memory import answer_bytes, cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.kernel.kernel import Function
@@ -249,7 +249,7 @@ def assemble_session(
     if client is None:
         threads = threads_that_fit(dataset, memory, processors())
         dataset.enable_cache(cache_bytes(dataset, memory, threads, worker=False))
-        workers, engine = 0, LocalEngine(dataset, threads, scratch)
+        workers, engine = 0, LocalEngine(dataset, threads, scratch, answer_bytes(memory))
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:
         from dfeas.run.cluster_log import ClusterLog

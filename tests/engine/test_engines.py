@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event, Lock, get_ident
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,17 @@ from hypothesis import strategies as st
 from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import connect, local_cluster
 from dfeas.engine.configuration import configuration
 from dfeas.engine.distributed import MERGED_BYTES, DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.scan import Tree, cut, join, scan_range
+from dfeas.engine.scan import RangeMerge, Tree, cut, join, scan_range
 from dfeas.engine.watch import Watch
 from dfeas.engine.worker import merge_ranges
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
-from dfeas.passes.protocol import Ordered, Partial
+from dfeas.passes.block import Block
+from dfeas.passes.protocol import Ordered, Partial, sums_bytes
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from dfeas.verify.certificate import Certificate
@@ -40,6 +42,59 @@ class Brackets:
 
     def finish(self, partial: str) -> str:
         return partial
+
+
+@given(st.integers(1, 70), st.data())
+def test_ranges_that_end_in_any_order_are_merged_as_the_tree_has_them(blocks: int, data: st.DataObject) -> None:
+    """Those that wait for none are merged at once: what is left are nodes of the ranges that ended early, and of the tree."""
+    ranges = cut(blocks, data.draw(st.integers(1, 12)))
+    question: Any = Brackets()
+    merge, whole, ended = RangeMerge(question), Tree(question), set[int]()
+    for i in data.draw(st.permutations(range(len(ranges)))):
+        part = Tree(question)
+        for index in range(*ranges[i]):
+            part.push(0, index, str(index))
+        merge.add(*ranges[i], (part.nodes, Cost(points=ranges[i][1] - ranges[i][0])))
+        ended.add(i)
+        first = min(set(range(len(ranges))) - ended, default=len(ranges))
+        assert len(merge.early) == sum(i > first for i in ended)
+    for index in range(blocks):
+        whole.push(0, index, str(index))
+    answer, cost = merge.finish()
+    assert (answer, cost.points) == (whole.finish(), blocks)
+
+
+class Threads:
+    """A pass of a given width that ends when so many threads scan at the same time, each from its own block on."""
+
+    def __init__(self, width: int, most: int) -> None:
+        self.width, self.threads, self.lock = width, set[int](), Lock()
+        self.firsts, self.barrier = range(0, 320, 320 // most), Barrier(most, timeout=60)
+
+    def scan(self, block: Block) -> int:
+        with self.lock:
+            self.threads.add(get_ident())
+        if block.start in self.firsts:
+            self.barrier.wait()
+        return block.size
+
+    def merge(self, first: int, second: int) -> int:
+        return first + second
+
+    def finish(self, partial: int) -> int:
+        return partial
+
+
+@pytest.mark.parametrize(("width", "most"), [(0, 4), (1, 4), (2, 2), (3, 1), (100, 1)])
+def test_fewer_threads_answer_where_sums_take_more_than_their_memory(width: int, most: int) -> None:
+    dataset = from_arrays(np.random.default_rng(0).standard_normal((320, 3)), np.arange(320) % 2)
+    dataset.block_rows, dataset.points = 10, replace(dataset.points, block_rows=10)
+    dataset.labels = replace(dataset.labels, block_rows=10)
+    engine = LocalEngine(dataset, 4, answer_bytes=4 * sums_bytes(3, 32, 1) + 1)
+    question = Threads(width, most)
+    assert engine.run(question) == 320
+    assert len(question.threads) == most
+    engine.close()
 
 
 @given(st.integers(1, 70), st.data())

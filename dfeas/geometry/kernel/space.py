@@ -78,6 +78,10 @@ class KernelFacts(Facts):
     def row_sums(self) -> bool:
         return self.nonnegative
 
+    def sums(self, count: int) -> int:
+        """None: what is asked are combinations of points."""
+        return 0
+
     @property
     def zero(self) -> Combination:
         return Combination.zero(self.n, FLOORS[self.itemsize])
