@@ -8,11 +8,13 @@ m features, 8 m k bytes. Where they would come to 4 MB at the driver, workers me
 Measured is processor time, user and system, of the workers together, the scheduler and the driver, in processes of their own:
 clock time would say how busy this machine is, and how few its cores. What they spend idle in the same time is taken off; Dask's
 profiles are off, and ticks of its loops rare, as 32 idle workers would keep a core busy. Other load makes all costs larger, and
-so do workers that take turns on a core: a share of reading and scanning more, which a cluster does not have.
+so do workers that share memory and its caches: a share of reading more for each doubling of the workers, which is not there in
+what is said of a cluster.
 
 The model is linear in its costs, none below zero. Each is fitted where little else happens: reading and scanning in the thread
-of one worker; tasks, bytes and merges in passes over blocks of four points. Whole passes over other data, with other m, k and
-blocks, are held out, and all passes on the largest number of workers. On a cluster, which is extrapolated:
+of one worker; tasks, bytes and merges in passes over blocks of a few points; what reading takes longer in a pass in whole ones.
+Those over other data, with other m, k and blocks, are held out, and all passes on the largest number of workers. On a cluster,
+which is extrapolated:
 
     pass    = max(disk, scan) + network + scheduler + driver
     disk    = the bytes of a machine's workers, from its own disk, or over its link
@@ -35,6 +37,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import resources
 from itertools import product
+from math import log2
 from pathlib import Path
 from time import clock_gettime, perf_counter, process_time, sleep, thread_time
 from unittest.mock import patch
@@ -48,7 +51,7 @@ from scipy.optimize import nnls
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.storage.layout import chunks_together, default_block_rows, scanned_rows
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.configuration import configuration
 from dfeas.engine.distributed import FAN_IN, INLINE_BYTES, MERGED_BYTES, RANGES_PER_THREAD, DaskEngine
@@ -56,15 +59,15 @@ from dfeas.engine.scan import cut, pieces, scan_range
 from dfeas.passes.softmin import Softmin
 
 PROCESSES = ("workers", "scheduler", "driver")
-CORES = len(os.sched_getaffinity(0))
 CLOSE = 0.25
+SHARED = "second of reading, each doubling of workers here"
 WIDTH = 4  # bytes of a float32
 ROWS = 4  # of blocks that take nothing to read
 REST = 2.0  # seconds that a cluster is watched idle
 MANY = 4  # ranges that are measured at once, at least
-PART = 16  # of blocks as ingest makes them
+PART = 16  # of chunks as ingest makes them
 QUIET = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False", "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s"}
-SHAPES = tuple(product((100, 1000, 10_000), (1, 10)))  # features and questions that are fitted
+SHAPES = tuple(product((20, 100, 1000, 10_000), (1, 10)))  # features and questions that are fitted
 HOPS = 2  # of what is gathered: to the scheduler, and from it
 HELD_OUT = ((30, 20), (300, 3), (3000, 5))
 
@@ -75,14 +78,23 @@ class Pass:
 
     m: int
     k: int
-    rows: int  # of a block
-    blocks: int
+    rows: int  # of a stored chunk
+    chunks: int
     workers: int = 1
     asked: int = 0  # ranges a worker; 0: as many as the engine takes
 
     @property
+    def points(self) -> int:
+        return self.chunks * self.rows
+
+    @property
     def bytes(self) -> int:
-        return self.blocks * self.rows * self.m * WIDTH
+        return self.points * self.m * WIDTH
+
+    @cached_property
+    def blocks(self) -> int:
+        """What is read and scanned at once: a chunk, or several small ones."""
+        return -(-self.chunks // chunks_together(self.rows, scanned_rows(self.m, WIDTH, self.points), self.points))
 
     @cached_property
     def edges(self) -> NDArray[np.int64]:
@@ -125,7 +137,7 @@ class Pass:
         return nodes(np.array([0, self.blocks]) if self.levels else self.edges)
 
     def counts(self, part: str) -> dict[str, float]:
-        mk, points, tasks = self.m * self.k, self.blocks * self.rows, self.ranges + self.merges
+        mk, points, tasks = self.m * self.k, self.points, self.ranges + self.merges
         busy = min(self.workers, self.ranges)
         inline, once = (0, self.question_bytes) if self.scattered else (tasks * self.question_bytes, 0)
         merged = sum(nodes(edges) for edges in self.levels)  # nodes that workers send each other
@@ -137,7 +149,7 @@ class Pass:
             "byte of answers": self.gathered * self.node_bytes,
         }
         found: dict[str, dict[str, float]] = {
-            "reading": {"byte": self.bytes, "point": points, "block": self.blocks},
+            "reading": {"byte": self.bytes, "point": points, "chunk": self.chunks, "block": self.blocks},
             "scanning": {
                 "byte": self.bytes,
                 "byte, each question": self.bytes * self.k,
@@ -149,6 +161,7 @@ class Pass:
             },
             "workers": {
                 "worker that has a task": busy,
+                "worker that has a task, with a large question": busy * self.scattered,
                 "task": tasks,
                 "byte of questions": inline + self.workers * once,
                 "byte of answers": (self.gathered + 2 * merged) * self.node_bytes,
@@ -181,9 +194,11 @@ class Model:
     costs: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def counts(self, part: str, one: Pass) -> dict[str, float]:
-        """Where more workers than cores take turns, their caches are cold: that makes their work longer, here only."""
-        shared = {"second of work on a shared core": self.work(one) * (one.workers > CORES)} if part == "workers" else {}
-        return one.counts(part) | shared
+        """Of workers also what reading takes longer in a pass than alone, and the more of them share memory and its caches."""
+        if part != "workers":
+            return one.counts(part)
+        reading = self.seconds("reading", one)
+        return one.counts(part) | {"second of reading": reading, SHARED: reading * log2(one.workers)}
 
     def fit(self, part: str, passes: Sequence[Pass], seconds: Sequence[float]) -> None:
         """Least squares of relative errors; of workers what reading and scanning leave."""
@@ -193,9 +208,8 @@ class Model:
         self.costs[part] = dict(zip(self.counts(part, passes[0]), nnls(rows / size, rest)[0] / size, strict=True))
 
     def seconds(self, part: str, one: Pass, *, here: bool = True) -> float:
-        """Of one part; reading and scanning are apart from what else workers do. ``here`` many share a core."""
-        counts = self.counts(part, one) if here else one.counts(part)
-        return sum(self.costs[part][name] * value for name, value in counts.items())
+        """Of one part; reading and scanning are apart from what else workers do. ``here`` all share one machine."""
+        return sum(self.costs[part][name] * value for name, value in self.counts(part, one).items() if here or name != SHARED)
 
     def work(self, one: Pass) -> float:
         return self.seconds("reading", one) + self.seconds("scanning", one)
@@ -221,9 +235,11 @@ def limits(model: Model, one: Pass, storage: str, options: Namespace) -> dict[st
 
 def stored(folder: Path, one: Pass) -> Path:
     """The points of a pass."""
-    path = folder / f"{one.m}-{one.rows}-{one.blocks}"
+    path = folder / f"{one.m}-{one.rows}-{one.chunks}"
     if not path.exists():
-        generate(Instance("halfspace", one.m, one.rows * one.blocks, block_rows=one.rows), path)
+        generate(Instance("halfspace", one.m, one.points, block_rows=one.rows), path)
+    blocks = open_source(Source(str(path))).blocks
+    assert blocks == one.blocks, f"{path.name} has {blocks} blocks, and {one.blocks} are counted"
     return path
 
 
@@ -233,7 +249,7 @@ def softmin(m: int, k: int) -> Softmin:
 
 
 def whole(m: int, k: int, megabytes: float, part: int = 1, workers: int = 1) -> Pass:
-    """A pass as the engine cuts it, over blocks as ingest makes them, or a part of that."""
+    """A pass as the engine cuts it, over chunks as ingest makes them, or a part of that."""
     rows = max(1, default_block_rows(m, WIDTH, sys.maxsize) // part)
     return Pass(m, k, rows, max(2, round(megabytes * 1e6 / (rows * m * WIDTH))), workers)
 
@@ -261,7 +277,8 @@ def apart(path: str, m: int, k: int) -> tuple[float, float]:
 
 def measure_work(client: Client, folder: Path, model: Model, options: Namespace) -> None:
     """What reading and scanning take a worker that does nothing else."""
-    passes = [whole(m, k, options.mb) for m, k in SHAPES] + [Pass(m, k, ROWS, max(options.blocks)) for m, k in SHAPES]
+    passes = [whole(m, k, options.mb, part) for m, k in SHAPES for part in (1, 2 * PART)]
+    passes += [Pass(m, k, ROWS, max(options.blocks)) for m, k in SHAPES]
     tasks = [partial(client.submit, apart, str(stored(folder, one)), one.m, one.k, pure=False) for one in passes]
     reading, scanning = least([lambda task=task: task().result() for task in tasks], options.turns).T
     model.fit("reading", passes, reading)
@@ -332,13 +349,15 @@ def measure(folder: Path, model: Model, options: Namespace) -> list[Measured]:
                 measure_work(client, folder, model, options)
             asked = {blocks: blocks // min(options.blocks) for blocks in options.blocks}
             tasks = [Pass(m, k, ROWS, blocks, workers, each) for blocks, each in asked.items() for m, k in SHAPES]
+            fitted = [*tasks, *(whole(m, k, options.mb, workers=workers) for m, k in SHAPES)]
             over = [whole(m, k, options.mb, part, workers) for part in (1, PART) for m, k in HELD_OUT]
             actions = []
-            for one in tasks + over:
+            for one in fitted + over:
                 source = Source(str(stored(folder, one)))
                 actions.append(partial(here.run, DaskEngine(client, source, open_source(source)), one))
             seconds, last = least(actions, options.turns), workers == max(options.workers)
-            found += [(one, took, last or not one.asked) for one, took in zip(tasks + over, seconds, strict=True)]
+            held = [last] * len(fitted) + [True] * len(over)
+            found += list(zip(fitted + over, seconds, held, strict=True))
     for number, name in enumerate(PROCESSES):
         model.fit(name, *zip(*[(one, took[number]) for one, took, held in found if not held], strict=True))
     shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in zip(PROCESSES, here.idle, strict=True))
@@ -355,15 +374,16 @@ def print_costs(model: Model) -> None:
 def print_errors(model: Model, measured: Sequence[Measured]) -> None:
     """What was predicted beside what was measured."""
     print("\n### Passes that the fit has not seen: milliseconds, predicted / measured, and the error of their sum\n")
-    print(f"| m | k | MB | blocks | workers | ranges | merges | {' | '.join(PROCESSES)} | sum | error |")
-    print("|---|---|---|---|---|---|---|" + "---|" * (len(PROCESSES) + 2))
+    print(f"| m | k | MB | chunks | blocks | workers | ranges | merges | {' | '.join(PROCESSES)} | sum | error |")
+    print("|---|---|---|---|---|---|---|---|" + "---|" * (len(PROCESSES) + 2))
     errors: list[NDArray[np.float64]] = []
     for one, took, _ in (each for each in measured if each[2]):
         said = np.array([model.process(name, one) for name in PROCESSES])
         pairs = [*zip(said, took, strict=True), (said.sum(), took.sum())]
         errors.append(np.array([a / b - 1 for a, b in pairs]))
-        sizes = f"{one.m} | {one.k} | {one.bytes / 1e6:.0f} | {one.blocks} | {one.workers} | {one.ranges} | {one.merges}"
-        print(f"| {sizes} | {' | '.join(f'{1e3 * a:.3g} / {1e3 * b:.3g}' for a, b in pairs)} | {100 * errors[-1][-1]:+.0f} % |")
+        sizes = f"{one.bytes / 1e6:.0f} | {one.chunks} | {one.blocks} | {one.workers} | {one.ranges} | {one.merges}"
+        cells = " | ".join(f"{1e3 * a:.3g} / {1e3 * b:.3g}" for a, b in pairs)
+        print(f"| {one.m} | {one.k} | {sizes} | {cells} | {100 * errors[-1][-1]:+.0f} % |")
     size = np.abs(errors)
     print(f"\n| error | {' | '.join(PROCESSES)} | sum |\n|---|---|---|---|---|")
     print(f"| within {CLOSE:.0%} | {' | '.join(f'{n} of {len(size)}' for n in (size <= CLOSE).sum(axis=0))} |")
