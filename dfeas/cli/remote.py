@@ -51,7 +51,7 @@ FETCHED_BYTES = 1 << 30
 """Larger results are copied from where they are."""
 
 
-@like(solve, soft_margin, without=("y", "progress", "callback", "stop"))  # type: ignore[has-type]  # the stub imports this
+@like(solve, soft_margin, without=("y", "progress", "callback", "stop"))  # type: ignore[has-type, unused-ignore]  # the stub imports this
 def submit(
     X: str | Path,
     labels: str | Path | None = None,

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.methods.protocol import Facts
@@ -27,7 +27,7 @@ from dfeas.run.termination import RESUMABLE
 from dfeas.run.trace import Sink, circumstances
 from dfeas.run.verdict import OneVsRest, Race, VerdictTarget, folder_of
 
-Answer = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
+Answer: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
 
 
 class Target(Protocol):
