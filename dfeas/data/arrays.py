@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
-import zarr.codecs
-import zarr.errors
-import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset, array_reader
@@ -26,6 +22,7 @@ from dfeas.data.storage.zarr_arrays import (
     check_codecs,
     check_shape,
     files_of,
+    is_zarr,
     open_labels,
     require_whole,
     rows_of_whole_chunks,
@@ -142,7 +139,7 @@ def _as_array(values: Any, where: str) -> Any:
             raise BadInputError(f"{where}: rows of different lengths; give a rectangular array") from None
     if np.ma.isMaskedArray(values):
         raise BadInputError(f"{where}: a masked array; fill or drop the masked entries first")
-    if isinstance(values, zarr.Array):
+    if is_zarr(values):
         check_codecs(values, where)
         require_whole(values, where)
     return values

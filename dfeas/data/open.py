@@ -185,7 +185,10 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
     def reader(name: str) -> RowReader:
         array, rows, folder = arrays[name], header.block_rows, path / name
         direct = direct_reader(name, folder, array, rows, source.cache_dir, together) if source.direct else None
-        return direct or slice_reader(SliceReader(str(folder), array, header.n, block_rows, array.dtype), folder, array)
+        if direct is None:
+            array = getattr(array, "through_zarr", array)
+            direct = slice_reader(SliceReader(str(folder), array, header.n, block_rows, array.dtype), folder, array)
+        return direct
 
     dense = None, None, chunks_together(header.block_rows, _usual_rows(header), header.n)
     points, entries, together = dense if header.entries is None else _open_sparse(path, arrays, header)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,16 @@ import zarr
 import zarr.codecs
 import zarr.storage
 
-from dfeas import ingest
+from dfeas import ingest, solve
 from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
+from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.metadata import put_array, put_group
+from dfeas.data.storage.metadata import array_at, member, put_array, put_group
 from dfeas.data.storage.readers import Cost, DirectReader, SliceReader
+from dfeas.data.storage.shards import Form, codecs_of
+from dfeas.data.storage.stored_array import StoredArray
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import dense
@@ -81,6 +86,64 @@ def test_metadata_are_those_that_zarr_writes(shape: tuple[int, ...], dtype: str,
     )
     for name in ("zarr.json", "x/a/zarr.json"):
         assert (ours / name).read_bytes() == (theirs / name).read_bytes()
+
+
+@pytest.mark.parametrize("shard", [0, 3])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(10,), (10, 2)])
+def test_an_array_that_dfeas_wrote_is_told_without_zarr_as_zarr_tells_it(
+    shape: tuple[int, ...], dtype: str, shard: int, tmp_path: Path
+) -> None:
+    put_group(tmp_path, {})
+    put_array(tmp_path, "X/a", shape, 4, np.dtype(dtype), 0, shard)
+    node = json.loads((tmp_path / "X/a/zarr.json").read_text())
+    ours, theirs = member(tmp_path, "X/a"), array_at(tmp_path, node, "X/a")
+    assert isinstance(ours, StoredArray)
+    assert isinstance(theirs, zarr.Array)
+    for name in ("path", "shape", "dtype", "chunks", "shards", "ndim", "nbytes", "nchunks_initialized"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert Form.of(ours, "") == Form.of(theirs, "")
+    assert [codec["name"] for codec in codecs_of(ours)] == [codec["name"] for codec in codecs_of(theirs)]
+    for place in np.ndindex(*(3,) * len(shape)):
+        assert ours.metadata.encode_chunk_key(place) == theirs.metadata.encode_chunk_key(place)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("data_type", "complex128"),
+        ("data_type", "object"),
+        ("data_type", {"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}),
+        ("codecs", []),
+        ("codecs", [{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "crc32c"}]),
+        ("codecs", [{"name": "bytes", "configuration": {"endian": "little"}}]),
+        ("codecs", [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd"}]),
+        ("codecs", [{"name": "sharding_indexed", "configuration": {}}]),
+        ("chunk_grid", {"name": "regular", "configuration": {"chunk_shape": [4, 1]}}),
+        ("chunk_grid", {"name": "regular", "configuration": {"chunk_shape": [0, 2]}}),
+        ("chunk_grid", {"name": "regular", "configuration": {"chunk_shape": []}}),
+        ("chunk_key_encoding", {"name": "v2", "configuration": {"separator": "."}}),
+        ("storage_transformers", [{"name": "other"}]),
+        ("dimension_names", ["row", "feature"]),
+        ("shape", [10]),
+    ],
+)
+def test_an_array_that_is_described_otherwise_is_left_to_zarr(name: str, value: Any, tmp_path: Path) -> None:
+    put_group(tmp_path, {})
+    put_array(tmp_path, "X", (10, 2), 4, np.dtype(np.float64), 0)
+    node = json.loads((tmp_path / "X/zarr.json").read_text())
+    assert StoredArray.of(tmp_path, "X", node) is not None
+    assert StoredArray.of(tmp_path, "X", {**node, name: value}) is None
+
+
+@pytest.mark.parametrize("command", ["info data", "verify run", "plan data", "solve data --out other"])
+def test_zarr_is_not_loaded_for_a_dataset(command: str, tmp_path: Path) -> None:
+    generate(Instance("halfspace", 5, 300, block_rows=64), tmp_path / "data")
+    solve(tmp_path / "data", out=tmp_path / "run")
+    look = "import sys, dfeas.__main__\ntry: dfeas.__main__.main()\nfinally: print('zarr' in sys.modules)"
+    words = [sys.executable, "-c", look, *command.split()]
+    done = subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])

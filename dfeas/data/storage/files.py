@@ -27,8 +27,6 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import zarr.errors
-
 from dfeas import __version__
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError, format_bytes
 
@@ -65,13 +63,13 @@ def require_readable(where: object, number: Any, newest: int) -> None:
         )
 
 
-# RecursionError is a RuntimeError, OverflowError and ZeroDivisionError are ArithmeticErrors, UnicodeErrors are ValueErrors
+# errors of zarr and UnicodeErrors are ValueErrors, RecursionError is a RuntimeError, OverflowError and ZeroDivisionError are
+# ArithmeticErrors
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
     tokenize.TokenError,
-    zarr.errors.BaseZarrError,
     ArithmeticError,
     AttributeError,
     EOFError,

@@ -9,25 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from math import isnan
 from pathlib import Path
 from typing import Any
 
 import crc32c
 import numpy as np
-import zarr
-import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, DAMAGE, parsed, read_json, refuse_links
 from dfeas.data.storage.places import Place, put, zarr_store
-from dfeas.data.storage.shards import CODEC, CRC
+from dfeas.data.storage.shards import CRC
+from dfeas.data.storage.stored_array import ARRAY, StoredArray, described
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError
 
 FILE = "zarr.json"
 
-ARRAY, GROUP = "array", "group"
-"""Types of nodes."""
+GROUP = "group"
 
 _SHAPE = {
     "zarr_format": COUNT,
@@ -57,6 +54,8 @@ def array_at(path: Place, node: Mapping[str, Any], name: str = "") -> Any:
 
     Raises CorruptDataError for what zarr does not understand.
     """
+    import zarr
+
     there = zarr.storage.StorePath(zarr_store(path, read_only=True), name)
     try:
         return zarr.Array(zarr.AsyncArray(_understood(json.dumps(node)), there))
@@ -69,13 +68,16 @@ def array_at(path: Place, node: Mapping[str, Any], name: str = "") -> Any:
 @lru_cache(maxsize=64)
 def _understood(text: str) -> Any:
     """What zarr makes of what an array says of itself. A run opens its data twice, and most arrays of a dataset are alike."""
+    import zarr
+
     nowhere = zarr.storage.StorePath(zarr.storage.MemoryStore())
     return zarr.Array.from_dict(nowhere, json.loads(text)).metadata
 
 
 def member(path: Place, name: str) -> Any:
     """An array of the group at a path. Raises what ``DAMAGE`` has where there is none."""
-    return array_at(path, parsed((path / name / FILE).read_bytes(), _SHAPE), name)
+    node = parsed((path / name / FILE).read_bytes(), _SHAPE)
+    return StoredArray.of(path, name, node) or array_at(path, node, name)
 
 
 def put_group(path: Place, attributes: Mapping[str, Any]) -> None:
@@ -87,26 +89,9 @@ def put_array(
     path: Place, name: str, shape: tuple[int, ...], rows: int, dtype: np.dtype[Any], fill: float, shard: int = 0
 ) -> Any:
     """An array in the group at a path, of uncompressed chunks of so many rows with checksums, ``shard`` of them in a file."""
-    wide = {"name": "bytes", "configuration": {"endian": "little"}}
-    codecs: list[dict[str, Any]] = [wide if dtype.itemsize > 1 else {"name": "bytes"}, {"name": "crc32c"}]
-    chunk = outer = [rows, *shape[1:]]
-    if shard:
-        index = [wide, {"name": "crc32c"}]
-        form = {"chunk_shape": chunk, "codecs": codecs, "index_codecs": index, "index_location": "end"}
-        outer, codecs = [shard * rows, *shape[1:]], [{"name": CODEC, "configuration": form}]
-    real = dtype.kind == "f"
-    node: Any = {
-        "shape": list(shape),
-        "data_type": dtype.name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": outer}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-        "fill_value": "NaN" if isnan(fill) else float(fill) if real else int(fill),
-        "codecs": codecs,
-        "attributes": {},
-        "zarr_format": 3,
-        "node_type": ARRAY,
-        "storage_transformers": [],
-    }
+    import zarr
+
+    node = described(shape, rows, dtype, fill, shard)
     _put(path / name, node)
     there = zarr.storage.StorePath(zarr_store(path, read_only=False), name)
     return zarr.Array(zarr.AsyncArray(_understood(json.dumps(node)), there, {"write_empty_chunks": True}))

@@ -15,8 +15,6 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import zarr.storage
-
 from dfeas.data.storage.files import naming, placed, write_parts
 from dfeas.errors import BadInputError, UsageError, format_bytes, install
 
@@ -154,6 +152,8 @@ def _real(where: str | Path) -> str:
 
 def zarr_store(where: Place, read_only: bool) -> Any:
     """A folder as zarr sees it."""
+    import zarr
+
     if isinstance(where, Path):
         # absolute: zarr takes the store's path out of keys wherever it stands in them, and `data` stands in X/data
         return zarr.storage.LocalStore(where.absolute(), read_only=read_only)

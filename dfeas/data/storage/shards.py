@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, conform
 from dfeas.data.storage.readers import AnyArray, Buffers, Folder, Looks, Take, chunks_of, in_pages
+from dfeas.data.storage.stored_array import CODEC
 from dfeas.errors import BadInputError, CorruptDataError
 
-CODEC = "sharding_indexed"
 ABSENT = np.uint64(2**64 - 1)
 ENTRY = np.dtype("<u8")
 CRC = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice, product
@@ -13,17 +14,16 @@ from typing import IO, Any
 
 import crc32c
 import numpy as np
-import zarr
-import zarr.storage
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.metadata import ARRAY, FILE, array_at, read_node
+from dfeas.data.storage.metadata import FILE, array_at, read_node
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import Chunks, DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
 from dfeas.data.storage.shards import CRC, Form, ShardReader, codecs_of, require_chunks_in
+from dfeas.data.storage.stored_array import ARRAY
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 
@@ -143,10 +143,22 @@ def require_whole(array: Any, path: Place | str) -> None:
     form = Form.of(array, path)
     if form is None:
         return
-    if isinstance(path, str) and not isinstance(array.store, zarr.storage.LocalStore):
+    if isinstance(path, str) and not _in_files(array):
         raise BadInputError(f"{path}: sharded, and not in files: what a shard lost would be read as zeros; give its path")
     folder = Path(array.store.root) / array.path if isinstance(path, str) else path
     require_chunks_in(_folder(folder), array, form)
+
+
+def is_zarr(array: Any) -> bool:
+    """Whether something is an array of zarr, which is loaded then."""
+    loaded = sys.modules.get("zarr")
+    return loaded is not None and isinstance(array, loaded.Array)
+
+
+def _in_files(array: Any) -> bool:
+    import zarr
+
+    return isinstance(array.store, zarr.storage.LocalStore)
 
 
 def _folder(path: Place, cache_dir: str = "", past_cache: bool = False) -> Folder:
@@ -295,7 +307,7 @@ def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
 
 def files_of(array: Any, block_rows: int) -> Callable[[int], list[str]] | None:
     """Paths of all chunks of a block of whole chunks; None for an array that does not lie in plain files."""
-    if not isinstance(array, zarr.Array) or not isinstance(array.store, zarr.storage.LocalStore):
+    if not is_zarr(array) or not _in_files(array):
         return None
     folder, names = f"{array.store.root}/{array.path}".rstrip("/"), names_of(array, block_rows)
     return lambda index: [f"{folder}/{name}" for name in names(index)]
@@ -345,6 +357,8 @@ def open_zarr2(path: Place) -> Any:
         raise BadInputError(f"{path}: zarr format 2 of type {dtype} with filters {filters}; give plain numbers, no filters")
     if values["compressor"] is not None and compressor not in _COMPRESSORS:
         raise BadInputError(f"{path}: compressor {compressor} is not accepted; write it again with zstd or none")
+    import zarr
+
     try:
         array = zarr.open_array(zarr_store(path, read_only=True), mode="r", zarr_format=2)
         require_chunks_of(array, path)
