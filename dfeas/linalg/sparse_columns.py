@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,9 @@ class SparseMatrix(ColumnMatrix):
     def squares(self) -> Floats:
         entries = self._entries(self.points, self.scale)
         return np.asarray(np.bincount(entries.indices, entries.data**2, self.shape[1]), np.float64)
+
+    def some(self, rows: Indices) -> ColumnMatrix:
+        return replace(self, points=self.points[rows], scale=self.scale[rows])
 
     def taken(self, rows: Indices) -> Any:
         """Columns D a_j of some rows, sparse."""

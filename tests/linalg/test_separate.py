@@ -615,3 +615,24 @@ def test_no_conflict_is_looked_for_where_a_basis_is_costly_and_the_sum_is_a_verd
     assert solve(matrix).outcome == "conflict"  # where no |Ax| is a verdict
     thin = column_matrix(points, np.sign(points @ normal) / np.linalg.norm(points, axis=1))
     assert solve(thin, eps=1e-3).outcome == "separated"
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@pytest.mark.parametrize("count", [3, 150])
+def test_some_of_many_wide_columns_are_these_columns(kind: Any, count: int) -> None:
+    """More than a tile of them is taken by two threads where they are dense."""
+    rng = np.random.default_rng(0)
+    points = np.where(rng.random((200, 30_000)) < 0.01, rng.standard_normal((200, 30_000)), 0.0).astype(np.float32)
+    matrix, rows, v = column_matrix(kind(points), rng.random(200) + 0.5), rng.permutation(200)[:count], rng.random(30_000)
+    for some in (matrix.some(rows), matrix.part(rows)):
+        assert some.shape == (count, 30_000)
+        assert np.allclose(some.scores(v), matrix.scores(v)[rows], rtol=1e-4, atol=1e-4)
+
+
+def test_wide_sparse_points_without_a_separator_are_solved() -> None:
+    """150 points in what 40 others span, of 45,000 features, as words are."""
+    rng = np.random.default_rng(0)
+    few = scipy.sparse.random_array((40, 45_000), density=0.002, random_state=rng, format="csr", dtype=np.float32)
+    points = csr_array(csr_array(rng.integers(0, 2, (150, 40)).astype(np.float32)) @ few)
+    result = dfeas.solve(points, rng.choice([-1, 1], 150))
+    assert result.verdict in ("eps-infeasible", "infeasible")
