@@ -53,11 +53,16 @@ def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tu
 def independent(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
     """Positions and entries of fewer columns (s, d) with the same sums, as long as they and a 1 below each are dependent.
 
-    What is left has one such x, and none for a part of it. A pivoted QR tells whether the null space is needed at all.
+    What is left has one such x, and none for a part of it. A pivoted QR tells whether the null space is needed at all: it is
+    that of R, which has no more rows than columns, where there may be many features.
     """
     system = np.vstack([columns.T, np.ones(len(x))])
-    if rank(scipy.linalg.qr(system, mode="r", pivoting=True, check_finite=False)[0]) < len(x):
-        x = eliminate(x, scipy.linalg.null_space(system, rcond=DEPENDENT))
+    factor, order = scipy.linalg.qr(system, mode="r", pivoting=True, check_finite=False)
+    if rank(factor) < len(x):
+        null = scipy.linalg.null_space(factor[: len(x)], rcond=DEPENDENT)
+        directions = np.empty_like(null)
+        directions[order] = null
+        x = eliminate(x, directions)
     some = np.flatnonzero(x > 0)
     return some, x[some]
 

@@ -74,7 +74,7 @@ class NormalizedPerceptron(Method[NormalizedPerceptronState]):
 
     def kept_bytes(self, facts: Facts, passes: float) -> float:
         """Columns of x in memory beside what is known of each pass."""
-        return 8 * facts.m * min(passes, 4 * facts.m) + self.pass_bytes(facts) * passes
+        return 8 * facts.m * min(passes, 4 * facts.m, facts.n) + self.pass_bytes(facts) * passes
 
     def evidence(self, state: NormalizedPerceptronState) -> Evidence:
         return Evidence(state.bracket, None if state.best is None else state.best.sparse, state.k)

@@ -116,7 +116,7 @@ class VonNeumann(Method[VonNeumannState]):
 
     def kept_bytes(self, facts: Facts, passes: float) -> float:
         """Columns of x in memory beside what is known of each pass."""
-        return 8 * facts.m * min(passes, 4 * facts.m) + self.pass_bytes(facts) * passes
+        return 8 * facts.m * min(passes, 4 * facts.m, facts.n) + self.pass_bytes(facts) * passes
 
     def evidence(self, state: VonNeumannState) -> Evidence:
         """Both ends of the bracket; |w| never grows, so the last p is the best."""

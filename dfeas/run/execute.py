@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from dfeas.errors import ClusterLostError, CorruptDataError
+from dfeas.linalg.blas import one_thread
 from dfeas.methods.protocol import Facts
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
 from dfeas.run.cost import Projection
@@ -86,7 +87,7 @@ class _Execution:
     def answer(self) -> Answer:
         """All of it; files and sinks are closed."""
         job, target = self.job, self.target
-        with ExitStack() as stack:
+        with one_thread(), ExitStack() as stack:  # the sums of methods, too, depend on how many there are
             board = Scoreboard(sys.stderr, "class" if job.classes else "method") if self._tabled else None
             sinks = self._sinks(stack, board)
             saving = checkpointing(self.session, job, sinks, self.folder, self.how.checkpoint_every, self.earlier)

@@ -132,6 +132,19 @@ def test_threads_of_blas_change_no_bit(tmp_path: Path, words: tuple[Any, ...]) -
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("method", ["mirror-prox-one-pass", "von-neumann", "perceptron"])
+def test_threads_of_blas_change_no_bit_of_what_methods_add_up_themselves(tmp_path: Path, method: str) -> None:
+    """From 10,001 entries on OpenBLAS shares out the product of two vectors."""
+    assert dfeas("generate", "halfspace", "data", "--features", 20_000, "--points", 60, cwd=tmp_path).returncode == 0
+    found = []
+    for threads in ("1", "2"):
+        with patch.dict(os.environ, OPENBLAS_NUM_THREADS=threads):
+            done = apart("solve", "data", "--out", threads, "--method", method, "--max-passes", 20, "--json", cwd=tmp_path)
+        ends, certificate = json.loads(done.stdout), tmp_path / threads / "certificate.npz"
+        found.append((ends["margin_lower"], ends["margin_upper"], certificate.is_file() and certificate.read_bytes()))
+    assert found[0] == found[1]
+
+
 def test_a_cluster_of_its_own_and_one_by_scheduler_file(room: Path, tmp_path: Path, client: Any) -> None:
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps(client.scheduler_info()["address"] and {"address": client.scheduler.address}))

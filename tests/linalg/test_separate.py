@@ -636,3 +636,18 @@ def test_wide_sparse_points_without_a_separator_are_solved() -> None:
     points = csr_array(csr_array(rng.integers(0, 2, (150, 40)).astype(np.float32)) @ few)
     result = dfeas.solve(points, rng.choice([-1, 1], 150))
     assert result.verdict in ("eps-infeasible", "infeasible")
+
+
+def test_dependent_columns_of_many_features_take_no_matrix_of_features() -> None:
+    """30 columns of 8000 features in five dimensions: 512 MB, if there were one."""
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((30, 5)) @ rng.standard_normal((5, 8000))
+    tracemalloc.start()
+    some, x = basic_vectors.independent(columns, np.full(30, 1 / 30))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * columns.nbytes
+    assert len(some) <= 6
+    assert (x > 0).all()
+    assert np.allclose(x @ columns[some], columns.mean(axis=0), atol=1e-10)
+    assert x.sum() == pytest.approx(1)
