@@ -4,8 +4,9 @@
 
 Cold means that the files were dropped from the page cache before each turn. "Read" reads every chunk file with readinto
 into one reused buffer a thread, "X @ y" multiplies points that are in memory, "scan alone" scans blocks that are in memory;
-all with as many threads as the pass, in turns. "Scores" asks for the least score, which is one product with the points, as
-X @ y is; "softmin" is the central question, two products and the exponentials, "of 8" asks it of eight y at once.
+all with as many threads as the pass, in turns. "Selection" asks for the points on the wrong side, as a working set does, and
+"scores" for the least score and its column: one product with the points each, as X @ y is; "softmin" is the central question,
+two products and the exponentials, "of 8" asks it of eight y at once.
 The last columns are of a pass that keeps up to 2 GB of the blocks in memory.
 """
 
@@ -35,6 +36,7 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.protocol import Engine
 from dfeas.passes.block import Block
+from dfeas.passes.select import Select
 from dfeas.passes.softmin import Softmin
 
 KEPT_BYTES = 2 * 10**9
@@ -70,7 +72,7 @@ def read(files: list[Path], size: int, threads: int) -> None:
         list(pool.map(some, [files[i * len(files) // threads : (i + 1) * len(files) // threads] for i in range(threads)]))
 
 
-def scan_alone(blocks: list[Block], question: Softmin, threads: int) -> None:
+def scan_alone(blocks: list[Block], question: Softmin | Select, threads: int) -> None:
     def some(mine: list[Block]) -> None:
         for block in mine:
             question.scan(block)
@@ -135,7 +137,8 @@ def report(path: Path, count: int, threads: int) -> None:
     print("|---|---|---|---|---|---|---|---|---|---|")
     cases = {"warm": nothing, "cold": lambda: drop(everything)}
     eight = np.linalg.qr(np.random.default_rng(0).standard_normal((dataset.m, 8)))[0]
-    questions = {
+    questions: dict[str, Softmin | Select] = {
+        "selection": Select(y[:, 0], -1.0, 100, 100),
         "scores": Softmin(y, np.zeros(1)),
         "softmin": Softmin(y, np.full(1, 0.1)),
         "softmin of 8": Softmin(eight, np.full(eight.shape[1], 0.1)),
