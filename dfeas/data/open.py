@@ -251,9 +251,12 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
         "norm": (header.n,),
         "checksum": (blocks, 3),
     }
+    types = {"X": header.dtype, "offset": "int64", "norm": "float64", "checksum": "uint32"}
     for name, array in arrays.items():
         if array.shape != shapes[name]:
             raise CorruptDataError(f"{path}: {name} has shape {array.shape}, expected {shapes[name]}; ingest it again")
+        if array.dtype.name != types.get(name, array.dtype.name):  # the same bytes may be numbers of another type
+            raise CorruptDataError(f"{path}: {name} has type {array.dtype}, expected {types[name]}; ingest it again")
         check_codecs(array, path / name)
     kind = arrays["label"].dtype
     if header.cones is None and kind != stored_type(header.classes):

@@ -125,6 +125,10 @@ def test_an_array_that_dfeas_wrote_is_told_without_zarr_as_zarr_tells_it(
         ("chunk_key_encoding", {"name": "v2", "configuration": {"separator": "."}}),
         ("storage_transformers", [{"name": "other"}]),
         ("dimension_names", ["row", "feature"]),
+        ("dimension_names", None),
+        ("fill_value", 1.0),
+        ("fill_value", None),
+        ("storage_transformers", None),
         ("shape", [10]),
     ],
 )
@@ -134,6 +138,19 @@ def test_an_array_that_is_described_otherwise_is_left_to_zarr(name: str, value: 
     node = json.loads((tmp_path / "X/zarr.json").read_text())
     assert StoredArray.of(tmp_path, "X", node) is not None
     assert StoredArray.of(tmp_path, "X", {**node, name: value}) is None
+
+
+@pytest.mark.parametrize("shard", ["", "1MB"])
+@pytest.mark.parametrize("fill", ["NaN", 0])
+@pytest.mark.parametrize(("name", "dtype"), [("X", "int32"), ("X", "uint32"), ("norm", "int64"), ("norm", "uint64")])
+def test_numbers_are_not_read_as_those_of_another_type(name: str, dtype: str, fill: Any, shard: str, tmp_path: Path) -> None:
+    """Their bytes, and so all checksums, are what they were."""
+    path = tmp_path / "data"
+    generate(Instance("halfspace", 5, 300, block_rows=64), path, **({"shard": shard} if shard else {}))
+    file = path / name / "zarr.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "data_type": dtype, "fill_value": fill}))
+    with pytest.raises(CorruptDataError, match=f"{name} has type {dtype}, expected float|metadata cannot be read"):
+        open_source(Source(str(path)))
 
 
 @pytest.mark.parametrize("command", ["info data", "verify run", "plan data", "solve data --out other"])

@@ -18,7 +18,7 @@ from dfeas.data.storage.places import Place
 CODEC = "sharding_indexed"
 ARRAY = "array"
 
-_SAID = ("attributes", "fill_value")
+_FREE = "attributes"
 """What may be anything."""
 
 
@@ -89,7 +89,9 @@ class StoredArray:
             ours = described(shape, rows, dtype, 0, shard)
         except (ArithmeticError, LookupError, TypeError, ValueError):
             return None
-        if rows < 1 or dtype.kind not in "biuf" or any(ours.get(name) != node.get(name) for name in {*ours, *node} - {*_SAID}):
+        if node.get("fill_value") == "NaN" and dtype.kind == "f":
+            ours["fill_value"] = "NaN"
+        if rows < 1 or dtype.kind not in "biuf" or {**node, _FREE: {}} != ours:
             return None
         chunks, metadata = (rows, *rest), Metadata(tuple(map(_Codec, node["codecs"])))
         return cls(folder, path, node, shape, dtype, chunks, (outer, *rest) if shard else None, metadata)
