@@ -1,21 +1,22 @@
-"""Whether values are what the annotations of their fields say: sound bytes may hold text where a number belongs.
+"""Values in a file, the same bits when they are read.
 
 Written are None, bools, numbers, text, tuples, lists, dicts with text keys, dataclasses that ``names`` knows, NumPy arrays and
-scalars, and CSR matrices. Loading calls nothing but the constructors of these dataclasses. Arrays keep their strides: BLAS sums
+scalars, and CSR matrices. Loading calls nothing but the constructors of these dataclasses, after a look
+at the values of their fields: sound bytes may hold text where a number belongs. Arrays keep their strides: BLAS sums
 a strided vector in another order, and a run that goes on must find the same bits. What was one array in several places is one
 array again.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import math
-import types
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import Any, BinaryIO, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,78 +28,69 @@ from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.linalg.csr import checked, csr, is_csr
 from dfeas.run.checkpoint.names import GONE, class_of, former_name, name_of
 
-_NUMBERS: dict[Any, tuple[type, ...]] = {
-    bool: (bool, np.bool_),
-    int: (int, np.integer),
-    float: (float, int, np.floating, np.integer),
-    str: (str,),
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "bool": (bool, np.bool_),
+    "int": (int, np.integer),
+    "float": (float, int, np.floating, np.integer),
+    "str": (str,),
 }
+_ARRAYS_OF = {"Floats": "float64", "Indices": "int64"}
+"""Our names of arrays -> the type of their entries."""
+_UNIONS: dict[str, tuple[Callable[[Any], bool], ...]] = {
+    "Any": (lambda value: True,),
+    "Vector": (lambda value: _is_array(value, "float64"), is_dataclass),
+    "Tile": (lambda value: isinstance(value, np.ndarray), is_csr),
+    "BetweenReads": (is_dataclass,),
+}
+"""Our names of what may be several things -> what tells them."""
 
 
-def require_annotated(cls: type, values: Mapping[str, Any]) -> None:
-    """Raise TypeError for values of fields that are not of their types."""
-    hints = _hints(cls)
-    for name, value in values.items():
-        if name in hints and not fits(value, hints[name]):
-            raise TypeError(f"{name} of {cls.__name__} is {type(value).__name__}, expected {hints[name]}")
+def require_fields(cls: type, values: Mapping[str, Any]) -> None:
+    """Raise TypeError for values of fields that are not what the class says they are."""
+    for name, hint in _hints(cls).items():
+        if name in values and not fits(values[name], hint):
+            raise TypeError(f"{name} of {cls.__name__} is {type(values[name]).__name__}, expected {ast.unparse(hint)}")
 
 
 @lru_cache(maxsize=256)
-def _hints(cls: type) -> dict[str, Any]:
-    """Types of its fields; none of a class that names what only a type checker imports."""
-    try:
-        return get_type_hints(cls, localns={"csr_array": _Csr, "NDArray": NDArray, "Array": NDArray, "Any": Any})
-    except (NameError, TypeError):
-        return {}
+def _hints(cls: type) -> dict[str, ast.expr]:
+    """Annotations of the fields as our sources have them. What libraries make of such a text changes with their versions."""
+    return {field.name: ast.parse(str(field.type), mode="eval").body for field in fields(cls)}
 
 
-class _Csr:
-    """Stands for a sparse matrix, whose class is not loaded for it."""
+def fits(value: Any, hint: ast.expr) -> bool:
+    """Whether a value is what an annotation says, all the way down."""
+    match hint:
+        case ast.Constant(value=None):
+            return value is None
+        case ast.BinOp(left=left, right=right):
+            return fits(value, left) or fits(value, right)
+        case ast.Subscript(value=ast.Name(id="NDArray"), slice=ast.Attribute(attr=kind)):
+            return _is_array(value, kind)
+        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[_, each])):
+            return isinstance(value, dict) and all(fits(entry, each) for entry in value.values())
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[each, ast.Constant(value=more)])) if more is ...:
+            return isinstance(value, tuple) and all(fits(entry, each) for entry in value)
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=entries)):
+            return isinstance(value, tuple) and len(value) == len(entries) and all(map(fits, value, entries))
+        case ast.Name(id=name):
+            return _is_one(value, name)
+    return False
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type, all the way down. Protocols and type variables stand for any of our values."""
-    origin, args = get_origin(hint), get_args(hint)
-    if hint in _NUMBERS:
-        return isinstance(value, _NUMBERS[hint]) and (hint is bool or not isinstance(value, bool))
-    if origin in (Union, types.UnionType):
-        return any(fits(value, each) for each in args)
-    if origin is Literal:
-        return value in args
-    if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and _of_type(value.dtype, get_args(args[1]))
-    if origin is tuple:
-        return isinstance(value, tuple) and _entries_fit(value, args)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, dict) and all(fits(each, args[1]) for each in value.values())
-    if isinstance(origin, type) and issubclass(origin, Sequence):
-        return isinstance(value, list | tuple) and all(fits(each, args[0]) for each in value)
-    return _is_one(value, hint if origin is None else origin)
+def _is_one(value: Any, name: str) -> bool:
+    """Whether a value is of a class or of an alias of this name."""
+    if name in _SCALARS:
+        return isinstance(value, _SCALARS[name]) and (name == "bool" or not isinstance(value, bool))
+    if name in _ARRAYS_OF:
+        return _is_array(value, _ARRAYS_OF[name])
+    if name in _UNIONS:
+        return any(tells(value) for tells in _UNIONS[name])
+    return name in (cls.__name__ for cls in type(value).__mro__)
 
 
-def _entries_fit(value: tuple[Any, ...], args: tuple[Any, ...]) -> bool:
-    """Of a tuple of so many, or of any number."""
-    if args[1:] == (Ellipsis,):
-        return all(fits(each, args[0]) for each in value)
-    return len(value) == len(args) and all(map(fits, value, args))
-
-
-def _of_type(dtype: np.dtype[Any], args: tuple[Any, ...]) -> bool:
-    """Whether entries are of a NumPy type, or of any."""
-    return not args or not isinstance(args[0], type) or issubclass(dtype.type, args[0])
-
-
-def _is_one(value: Any, kind: Any) -> bool:
-    """Whether a value is of a class."""
-    if kind is Any or isinstance(kind, TypeVar):
-        return True
-    if kind in (None, types.NoneType, Callable):
-        return value is None
-    if kind is _Csr:
-        return is_csr(value)
-    if getattr(kind, "_is_protocol", False):
-        return is_dataclass(value)
-    return isinstance(value, kind)
+def _is_array(value: Any, kind: str) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.name == kind
 
 
 TREE, ARRAYS = "tree.json", "arrays"
@@ -244,6 +236,6 @@ def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
     name = former_name(*place) if len(place) > 1 else place[0]
     cls = class_of(name)
     decoded = {key: _decoded(entry, arrays) for key, entry in values.items()}
-    require_annotated(cls, decoded)
+    require_fields(cls, decoded)
     value = cls(**decoded)
     return value.now() if name in GONE else value

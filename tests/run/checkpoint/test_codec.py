@@ -1,5 +1,6 @@
 """Values in a file: the same bits, the same layout in memory, no code, and damage is noticed."""
 
+import ast
 import io
 import json
 import random
@@ -15,7 +16,8 @@ from hypothesis.extra import numpy as arrays
 
 from dfeas.errors import CorruptDataError
 from dfeas.methods.protocol import Bracket
-from dfeas.run.checkpoint.codec import dump, load
+from dfeas.run.checkpoint.codec import _ARRAYS_OF, _SCALARS, _UNIONS, dump, load, require_fields
+from dfeas.run.checkpoint.names import PLACES, class_of
 
 
 def copied(value: Any) -> Any:
@@ -130,6 +132,26 @@ def test_a_class_by_its_place_is_read_as_the_first_versions_wrote_it() -> None:
         archive.writestr("tree.json", json.dumps(tree))
         archive.writestr("arrays", b"")
     assert load(file, "here") == Bracket(-1.0, 0.5, None)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_each_field_says_what_it_holds_in_words_that_the_codec_knows(name: str) -> None:
+    cls = class_of(name)
+    known = {place.rpartition(":")[2] for place in PLACES.values()} | {
+        *_SCALARS,
+        *_ARRAYS_OF,
+        *_UNIONS,
+        "NDArray",
+        "dict",
+        "tuple",
+        "np",
+    }
+    for field in fields(cls):
+        hint = ast.parse(field.type, mode="eval").body
+        assert {node.id for node in ast.walk(hint) if isinstance(node, ast.Name)} <= known
+        if field.type != "Any":
+            with pytest.raises(TypeError, match=f"{field.name} of {cls.__name__} is "):
+                require_fields(cls, {field.name: {"some": object()}})
 
 
 def test_damage_is_noticed_or_harmless() -> None:
