@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from dfeas.data.storage.places import is_url, local
 from dfeas.errors import none_of
+
+if TYPE_CHECKING:  # generic from click 8.2 on
+    Choice: TypeAlias = click.Choice[str]
+else:
+    Choice = click.Choice
 
 Decorator = Callable[[Any], Any]
 
@@ -29,10 +34,8 @@ class _LocalPath(click.Path):
         return local(value, param.human_readable_name if param is not None else "path")
 
 
-class Count(click.ParamType[int]):
+class Count(click.types.IntParamType):
     """A whole number, which may be written as 2e9."""
-
-    name = "integer"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number that was typed, in whichever way."""
@@ -44,7 +47,7 @@ class Count(click.ParamType[int]):
         self.fail(f"{value!r} is not a valid integer.", param, ctx)
 
 
-class Name(click.Choice[str]):
+class Name(Choice):
     """One of some names; of what is none of them the nearest is said."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

@@ -229,6 +229,7 @@ def _of(points: Tile) -> MomentsAnswer:
     """Of points (t, m) in float64, t > 0."""
     if not isinstance(points, np.ndarray):
         return _of_sparse(points)
+    points = np.asarray(points, np.float64)
     mean = points.mean(axis=0)
     apart = points - mean
     return MomentsAnswer(len(points), points.min(axis=0), points.max(axis=0), mean, np.einsum("ij,ij->j", apart, apart))
@@ -242,7 +243,7 @@ def _of_sparse(points: Tile) -> MomentsAnswer:
     stored = np.bincount(points.indices, minlength=m)
     mean = np.asarray(columns @ np.full(t, 1 / t))
     apart = points.data - mean[points.indices]
-    squares = np.bincount(points.indices, weights=apart * apart, minlength=m) + (t - stored) * mean * mean
+    squares: Floats = np.bincount(points.indices, weights=apart * apart, minlength=m) + (t - stored) * mean * mean
     least, greatest = np.where(stored < t, 0.0, np.inf), np.where(stored < t, 0.0, -np.inf)
     np.minimum.at(least, points.indices, points.data)
     np.maximum.at(greatest, points.indices, points.data)

@@ -9,6 +9,7 @@ kernel, for points that are near each other beside their distance from the middl
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,17 +106,17 @@ class Distance:
             with np.errstate(over="ignore"):
                 exponent: Array = -self.gamma * cityblock(left.points, right.points)
             if left.sizes is not None:
-                self._mend(exponent, left, right, exponent.max(initial=-np.inf))
+                self._mend(exponent, left, right, float(exponent.max(initial=-np.inf)))
             return exponent
         with np.errstate(over="ignore", invalid="ignore"):
             exponent = inner(left.features, right.features)
-            nearest = exponent.max(initial=-np.inf)
+            nearest = float(exponent.max(initial=-np.inf))
             if not nearest <= 0:
-                nearest = np.minimum(exponent, 0, out=exponent).max()
+                nearest = float(np.minimum(exponent, 0, out=exponent).max())
             if self.name == "exponential":
                 np.sqrt(np.negative(exponent, out=exponent), out=exponent)
                 np.negative(exponent, out=exponent)
-                nearest = -np.sqrt(-nearest)
+                nearest = -math.sqrt(-nearest)
         if exponent.dtype == np.float64:
             self._mend(exponent, left, right, nearest)
         return exponent

@@ -243,7 +243,7 @@ def _solved(gram: Floats, rows: NDArray[np.int64], delta: float) -> Floats:
         # M is its own transpose, which LAPACK takes without a copy
         factor, info = scipy.linalg.lapack.dpotrf(system.T, lower=1, overwrite_a=1, clean=0)
         if info == 0:
-            return np.asarray(scipy.linalg.lapack.dpotrs(factor, np.ones(n), lower=1)[0])
+            return np.asarray(scipy.linalg.lapack.dpotrs(factor, np.ones((n, 1)), lower=1)[0][:, 0])
     raise indefinite(gram[chosen])
 
 
