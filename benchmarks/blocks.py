@@ -153,7 +153,7 @@ def digest(run: Path) -> str:
 def solved(path: Path, address: str, folder: Path) -> tuple[str, list[float]]:
     """The digest of a solve and of one that was killed and resumed, and seconds of the three and of a check."""
     there = ["--scheduler", address] if address else []
-    solve = ["-m", "dfeas", "solve", str(path), "--quiet", "--checkpoint-every", "0.1", *there]
+    solve = ["-m", "dfeas", "solve", str(path), "--quiet", "--no-intercept", "--checkpoint-every", "0.1", *there]
     whole, killed = folder / "whole", folder / "killed"
     first, _ = asked([*solve, "--out", str(whole)])
     before, said = asked([*solve, "--out", str(killed)], first / 2)

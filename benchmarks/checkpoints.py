@@ -104,7 +104,9 @@ class Job:
     every: float
 
     def solve(self, out: Path) -> None:
-        dfeas.solve(self.data, method=self.method, max_passes=self.passes, out=out, checkpoint_every=self.every)
+        dfeas.solve(
+            self.data, intercept=False, method=self.method, max_passes=self.passes, out=out, checkpoint_every=self.every
+        )
 
     def digest(self, out: Path) -> str:
         """sha256 over the certificate and the bracket after each pass."""

@@ -47,13 +47,15 @@ def main(words: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=options.dir) as made:
         data = Path(made) / "data"
         generate(Instance("planted", 6, 397, 0.05, block_rows=50), data)
-        calm, read = dfeas.solve(data), contents(data)
+        calm, read = dfeas.solve(data, intercept=False), contents(data)
         for number in range(options.count):
             kind, path = KINDS[number % 4], chosen(rng, data)
             outcome = "harmless"
             with damaged(rng, kind, path):
                 try:
-                    outcome = "harmless" if same(calm, dfeas.solve(data)) and read == contents(data) else "unnoticed"
+                    outcome = (
+                        "harmless" if same(calm, dfeas.solve(data, intercept=False)) and read == contents(data) else "unnoticed"
+                    )
                 except DfeasError as error:
                     outcome = "noticed" if error.exit_code in (4, 5) else "unnoticed"
             found[part(path, data), kind, outcome] += 1
@@ -123,7 +125,7 @@ def damage_runs(rng: random.Random, made: Path, kind: str, count: int, found: Co
     """Flip bits of the files of a finished run, and verify it."""
     data, run = made / f"{kind}-data", made / f"{kind}-run"
     generate(Instance(kind, 6, 397, 0.05, block_rows=50), data)
-    dfeas.solve(data, out=run, eps=1e-2)
+    dfeas.solve(data, intercept=False, out=run, eps=1e-2)
     truth = load_result(run)
     end = "margin_lower" if truth["verdict"] == "feasible" else "margin_upper"
     for number in range(count):

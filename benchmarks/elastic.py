@@ -167,7 +167,7 @@ def main(words: list[str] | None = None) -> None:
 def compare(data: Path, options: argparse.Namespace) -> None:
     def solve(client: Client) -> Any:
         more = {"max_passes": options.passes, "eps": 1e-6, "margin_tolerance": 1e-3}
-        return dfeas.solve(data, method="smooth-perceptron", client=client, **more)
+        return dfeas.solve(data, intercept=False, method="smooth-perceptron", client=client, **more)
 
     cases: dict[str, Callable[[], Found]] = {
         "adaptive": lambda: adaptive(solve, options.workers),

@@ -87,7 +87,7 @@ def main(words: list[str] | None = None) -> None:
 
         def solve(client: Any) -> tuple[float, Any]:
             began = time.perf_counter()
-            result = dfeas.solve(path, method=options.method, client=client)
+            result = dfeas.solve(path, intercept=False, method=options.method, client=client)
             return time.perf_counter() - began, result
 
         with local_cluster(options.workers) as client:

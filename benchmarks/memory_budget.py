@@ -31,7 +31,7 @@ if __name__ == "__main__":
         from dfeas.engine.clusters import local_cluster
     with local_cluster(workers) if workers else nullcontext() as client:
         limits = {"eps": float(sys.argv[5]), "max_passes": int(sys.argv[6])}
-        result = dfeas.solve(path, method=method, memory=budget, client=client, **limits)
+        result = dfeas.solve(path, intercept=False, method=method, memory=budget, client=client, **limits)
         peaks = {"driver": peak()}
         if client is not None:
             peaks["worker"] = max(client.run(peak).values())

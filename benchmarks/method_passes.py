@@ -44,7 +44,7 @@ def main(words: list[str] | None = None) -> None:
         blocks = [instance.block(i) for i in range(-(-instance.n // instance.rows))]
         X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
         for method in METHODS:
-            result = dfeas.solve(X, labels, method=method, eps=options.eps, max_passes=options.max_passes)
+            result = dfeas.solve(X, labels, intercept=False, method=method, eps=options.eps, max_passes=options.max_passes)
             name = f"{kind} {m} x {instance.n}" + "".join(f", {k} {v}" for k, v in extra.items())
             target = instance.margin if kind == "planted" else options.eps
             most = METHODS[method].bound(Facts(m, instance.n), target)

@@ -79,10 +79,10 @@ def main(words: list[str] | None = None) -> None:
                 for name in [f"c{i}" for i in range(min(classes, options.alone))]:
                     if options.cold:
                         forget(data)
-                    alone.append(dfeas.solve(data, positive=name, **how))
+                    alone.append(dfeas.solve(data, positive=name, intercept=False, **how))
                 if options.cold:
                     forget(data)
-                found = dfeas.solve(data, one_vs_rest=True, **how)
+                found = dfeas.solve(data, one_vs_rest=True, intercept=False, **how)
                 assert all(found.results[f"c{i}"].verdict == one.verdict for i, one in enumerate(alone))
                 feasible = sum(result.verdict == "feasible" for result in found.results.values())
                 one = statistics.median(result.seconds for result in alone)

@@ -159,7 +159,7 @@ def cells(instances: list[Instance], options: argparse.Namespace) -> Iterator[Ce
         for instance in instances:
             data = arrays(instance)
             began = process_time()
-            results.append(dfeas.solve(*data, method=method, eps=EPS, **limits))
+            results.append(dfeas.solve(*data, intercept=False, method=method, eps=EPS, **limits))
             cpu.append(process_time() - began)
         yield Cell(method, results, cpu)
 

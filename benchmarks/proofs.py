@@ -117,7 +117,7 @@ def examine(seed: int, method: str) -> tuple[str, str, str]:
         X, labels = FAMILIES[family](rng, small_instance(seed))
     given = labels if len(set(labels.tolist())) == 2 else "all-positive"
     try:
-        result = dfeas.solve(X, given, method=method, max_passes=40)
+        result = dfeas.solve(X, given, intercept=False, method=method, max_passes=40)
     except BadInputError:
         return family, "refused", "true"
     out = f"{result.verdict}, {result.proof}"
@@ -129,7 +129,7 @@ def examine(seed: int, method: str) -> tuple[str, str, str]:
         return family, out, "true" if conflict == (result.verdict == "infeasible") else "FALSE"
     if conflict:
         return family, out, "true" if result.margin_upper >= 0 else "FALSE"
-    again = dfeas.solve(X, given, eps=1e-12, max_passes=200)
+    again = dfeas.solve(X, given, intercept=False, eps=1e-12, max_passes=200)
     return family, out, "true" if result.margin_upper >= again.margin_lower else "FALSE"
 
 
@@ -157,7 +157,7 @@ def exact(features: list[int], points: int, folder: Path) -> None:
         spent: list[float] = []
         with patch("dfeas.verify.points.balance", lambda *words, spent=spent: clocked(spent, balance, *words)):
             began = perf_counter()
-            result = dfeas.solve(path)
+            result = dfeas.solve(path, intercept=False)
             seconds = perf_counter() - began
         size = 0 if result.support is None else len(result.support)
         print(
@@ -169,7 +169,7 @@ def exact(features: list[int], points: int, folder: Path) -> None:
 def verification(gb: float, turns: int, folder: Path) -> None:
     path, run = folder / "large", folder / "run"
     generate(Instance("planted", FEATURES, int(gb * 1e9 / 4 / FEATURES), margin=0.01), path)
-    dfeas.solve(path, out=run)
+    dfeas.solve(path, intercept=False, out=run)
     files = sorted((path / "X").glob("c.*"))
     stored = [np.fromfile(file, np.float32, file.stat().st_size // 4 - 1).reshape(-1, FEATURES) for file in files]
     y = np.ones(FEATURES, np.float32)

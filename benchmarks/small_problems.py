@@ -128,12 +128,12 @@ def main(words: list[str] | None = None) -> None:
         head(f"solve of {options.points} x {options.features}", "HiGHS")
         clocks = []
         for name, (X, y) in problems(options.points, options.features).items():
-            verdict = dfeas.solve(X, y).verdict
+            verdict = dfeas.solve(X, y, intercept=False).verdict
             clocks.append(
                 row(
                     f"{name}: {verdict}",
                     options.turns,
-                    lambda X=X, y=y: dfeas.solve(X, y),
+                    lambda X=X, y=y: dfeas.solve(X, y, intercept=False),
                     {"": lambda X=X, y=y: feasible(X, y)},
                 )
             )

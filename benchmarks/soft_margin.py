@@ -88,7 +88,7 @@ def one(name: str, n: int, m: int, path: str, memory: str, limit: float) -> dict
     if name.startswith("dfeas"):
         import dfeas
 
-        options: dict[str, Any] = {"loss": "squared_hinge"} if power == 2 else {}
+        options: dict[str, Any] = {"intercept": False} | ({"loss": "squared_hinge"} if power == 2 else {})
         if "folds" in name:
             options |= {"C": [0.01, 0.1, 1, 10], "folds": 5}
         if "1e-6" in name:

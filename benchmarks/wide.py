@@ -103,7 +103,7 @@ def measured(solver: str, path: Path, words: list[str], room: Path, limit: float
         command = [sys.executable, "-c", PEER, *words]
     else:
         options = ["--memory", MEMORY, "--method", solver, "--time-limit", str(limit), "--json", "--out", str(room / "run")]
-        command = [sys.executable, "-c", OWN, "solve", str(path), "--force", "--quiet", *options]
+        command = [sys.executable, "-c", OWN, "solve", str(path), "--force", "--quiet", "--no-intercept", *options]
     began = time.perf_counter()
     place = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     try:

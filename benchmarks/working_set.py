@@ -76,7 +76,8 @@ def own(data: Path, room: Path, scale: float, only: list[str]) -> None:
             generate(instance, path)
         read = min(plain_read(path) for _ in range(3))
         program = RIDING if options is None else "from dfeas.cli.main import main; main()"
-        words = [sys.executable, "-c", program, "solve", str(path), "--out", str(room / f"run-{i}"), "--json", *(options or [])]
+        out = ["--out", str(room / f"run-{i}"), "--json", "--no-intercept"]
+        words = [sys.executable, "-c", program, "solve", str(path), *out, *(options or [])]
         began = time.perf_counter()
         done = subprocess.run(words, check=True, capture_output=True, text=True)
         seconds = time.perf_counter() - began

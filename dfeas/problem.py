@@ -8,7 +8,7 @@ help of its command-line option, which stands under the HEADING of its class unl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -35,8 +35,9 @@ class View:
 
     Parameters
     ----------
-    intercept : bool
-        Add a feature equal to 1: any hyperplane, not only those through the origin.
+    intercept : bool, optional
+        Ask about any hyperplane, by a feature equal to 1; False: about those through the origin. By default points with labels
+        have one; without labels, with a kernel and on cones there is none.
     positive : str, optional
         The class that counts as +1, against all others.
     one_vs_rest : bool
@@ -67,13 +68,15 @@ class View:
     Examples
     --------
     >>> import dfeas
-    >>> dfeas.View(intercept=True, scale="std").scale
+    >>> dfeas.View(intercept=False, scale="std").scale
     'std'
     """
 
     HEADING: ClassVar[str] = "Question"
 
-    intercept: bool = option(False, "Any hyperplane, not only those through the origin.")
+    intercept: bool | None = option(
+        None, "Any hyperplane, or only those through the origin.  [default: any, of points with labels]", flag=True
+    )
     positive: str | None = option(None, "This class against all others.", metavar="CLASS")
     one_vs_rest: bool = option(False, "Each class against the rest, on the same reads.")
     also: str | Path | Sequence[str | Path] = option(
@@ -172,7 +175,7 @@ class Problem:
     Examples
     --------
     >>> import dfeas
-    >>> problem = dfeas.Problem([[1.0, 2.0], [-1.0, 0.5]], [1, -1], dfeas.View(intercept=True))
+    >>> problem = dfeas.Problem([[1.0, 2.0], [-1.0, 0.5]], [1, -1], dfeas.View(intercept=False))
     >>> dfeas.solve(problem).verdict.value
     'feasible'
     """
@@ -188,6 +191,8 @@ class Problem:
         return isinstance(self.labels, str) and self.labels == ALL_POSITIVE
 
     def __post_init__(self) -> None:
+        if self.view.intercept is None and (self.kernel.kernel is not None or self.all_positive):
+            object.__setattr__(self, "view", replace(self.view, intercept=False))
         if self.view.transform and self.kernel.kernel is not None:
             raise UsageError(UNSEEN)
 

@@ -27,26 +27,27 @@ RACE, KERNEL_RACE, CONE_RACE = (
     f"--methods {','.join(methods.split())} --all --max-passes {passes}"
     for methods, passes in ((DENSE, 6), (KERNEL, 10), (CONES, 10))
 )
+N = "--no-intercept"  # the question of the papers
 GENERATE = "--features 6 --points 300 --seed 7"
 
 LINES = f"""
-dense/thin: solve @thin --out run; verify run; predict run @thin scores.npy
-dense/normal: solve @normal --out run; verify run; verify @normal run/certificate.npz; status run; info @normal
-dense/bytes: solve @bytes --out run; solve @bytes --method mirror-prox-one-pass --max-passes 30 --out other
+dense/thin: solve @thin --out run {N}; verify run; predict run @thin scores.npy
+dense/normal: solve @normal --out run {N}; verify run; verify @normal run/certificate.npz {N}; status run; info @normal
+dense/bytes: solve @bytes --out run {N}; solve @bytes --method mirror-prox-one-pass --max-passes 30 --out other {N}
 dense/own-array: solve @own.zarr --labels @own-labels.npy --intercept --out run; verify run
-dense/maximum-margin: solve @planted --margin-tolerance 1e-6 --out run; solve @planted --hard-margin --out hard
-dense/gap: solve @planted --margin-tolerance 0.2 --method mirror-prox --out run
-dense/picked: solve @planted --mask @mask.npy --out a; solve @planted --also @flip --mask @mask-both.npy --out b; verify b
-dense/scaled: solve @thin --scale maxabs --out run; verify run; predict run @thin scores.npy
+dense/maximum-margin: solve @planted --margin-tolerance 1e-6 --out run {N}; solve @planted --hard-margin --out hard {N}
+dense/gap: solve @planted --margin-tolerance 0.2 --method mirror-prox --out run {N}
+dense/some: solve @planted --mask @mask.npy --out a {N}; solve @planted {N} --also @flip --mask @mask-both.npy --out b; verify b
+dense/scaled: solve @thin --scale maxabs --out run {N}; verify run; predict run @thin scores.npy
 dense/centered: solve @thin --scale std --center --intercept --method mirror-prox-one-pass --max-passes 30 --out run
-dense/lengths: solve @thin --no-normalize --method smooth-perceptron --max-passes 30 --out run
-dense/memory: solve @thin --memory 170MB --out run
-dense/resume: solve @thin --method mirror-prox --max-passes 7 --out run; resume run --max-passes 30; verify run
-dense/race: race @planted --out a {RACE}; race @flip --out b {RACE}; compare a b
-dense/race-resume: race @flip --out run --methods perceptron,mirror-prox --all --max-passes 5; resume run --max-passes 200
+dense/lengths: solve @thin --no-normalize --method smooth-perceptron --max-passes 30 --out run {N}
+dense/memory: solve @thin --memory 170MB --out run {N}
+dense/resume: solve @thin --method mirror-prox --max-passes 7 --out run {N}; resume run --max-passes 30; verify run
+dense/race: race @planted --out a {RACE} {N}; race @flip --out b {RACE} {N}; compare a b
+dense/race-resume: race @flip --out run --methods perceptron,mirror-prox --all --max-passes 5 {N}; resume run --max-passes 200
 dense/classes: solve @clusters --one-vs-rest --intercept --out run; verify run; predict run @clusters classes.npy
-dense/class: solve @clusters --positive dog --out run; predict run @clusters --positive dog scores.npy
-dense/classes-resume: solve @clusters --one-vs-rest --method mirror-prox --max-passes 1 --out run; resume run --max-passes 99
+dense/class: solve @clusters --positive dog --out run {N}; predict run @clusters --positive dog scores.npy
+dense/classes-on: solve @clusters --one-vs-rest --method mirror-prox --max-passes 1 --out run {N}; resume run --max-passes 99
 people/separation: solve @people --separation --intercept --out run; verify run
 people/complete: solve @people --labels @born.npy --separation --intercept --out run; verify run
 people/predict: solve @people --labels @born.npy --intercept --out run; predict run @people --labels @born.npy scores.npy
@@ -59,9 +60,9 @@ people/usage: solve @people --method none --out run; solve @rings --kernel rbf -
 hull/inside: in-hull 0,0,0,0,0,0,0,0,0,0 @flip --out run
 hull/outside: in-hull 9,0,0,0,0,0,0,0,0,0 @flip --out run
 hull/boundary: in-hull 0.5,0,0,0,0 @own.zarr --out run; in-hull 5,5,5,5,4.75 @own.zarr --out other
-sparse/text: solve @text --out run; verify run; predict run @text scores.npy; info @text
-sparse/race: race @text --out a {RACE}; race @words --out b --intercept {RACE}
-sparse/words: solve @words --scale maxabs --intercept --out run; verify run; solve @words --separation --out kind
+sparse/text: solve @text --out run {N}; verify run; predict run @text scores.npy; info @text
+sparse/race: race @text --out a {RACE} {N}; race @words --out b --intercept {RACE}
+sparse/words: solve @words --scale maxabs --intercept --out run; verify run; solve @words --separation --out kind {N}
 sparse/kernel: solve @words --kernel cosine --out run; solve @words --kernel rbf --out other; verify other
 kernel/exponential: solve @rings --kernel exponential --gamma 1 --out a; solve @rings-no --kernel exponential --out b
 kernel/laplacian: solve @rings --kernel laplacian --out a; solve @rings-no --kernel laplacian --gamma 2 --out b
@@ -78,13 +79,13 @@ cones/many: solve @cones-many --out run; verify run
 cones/commands: solve @cones --out run; predict run @cones least.npy; plan @cones
 cones/resume: solve @cones --method mirror-prox --max-passes 2 --out run; resume run --max-passes 60
 cones/race: race @cones-no --out run {CONE_RACE}
-svm/hinge: svm @flip --C 0.1,1 --out run --dual dual.npy; predict run @flip scores.npy; verify run
+svm/hinge: svm @flip --C 0.1,1 --out run --dual dual.npy {N}; predict run @flip scores.npy; verify run
 svm/squared: svm @normal --loss squared_hinge --C 1 --intercept --class-weight balanced --out run
-svm/folds: svm @clusters --positive cat --C 0.1,1 --folds 3 --seed 1 --out run
-svm/sgd: svm @flip --method sgd --max-passes 6 --out run
-svm/sparse: svm @words --intercept --out run; svm @words --loss squared_hinge --out other
-svm/resume: svm @normal --C 1 --max-passes 1 --out run; resume run --max-passes 200
-svm/picked: svm @planted --mask @mask.npy --class-weight 1,3 --out run; plan @planted --C 1,2 --folds 2
+svm/folds: svm @clusters --positive cat --C 0.1,1 --folds 3 --seed 1 --out run {N}
+svm/sgd: svm @flip --method sgd --max-passes 6 --out run {N}
+svm/sparse: svm @words --intercept --out run; svm @words --loss squared_hinge --out other {N}
+svm/resume: svm @normal --C 1 --max-passes 1 --out run {N}; resume run --max-passes 200
+svm/picked: svm @planted --mask @mask.npy --class-weight 1,3 --out run {N}; plan @planted --C 1,2 --folds 2 {N}
 data/generate: generate planted a {GENERATE}; generate one-flip b {GENERATE}; generate halfspace c {GENERATE} --density 0.5
 data/types: generate gaussian a {GENERATE} --dtype int16; generate gaussian b {GENERATE} --dtype float16
 data/cones: generate cones-infeasible a --features 5 --cones q:3x20,s:3x5; generate cones b --features 5 --cones l:9
@@ -92,18 +93,18 @@ data/csv: ingest @people.csv a --label-column bought; ingest @people.csv b --lab
 data/parquet: ingest @people.parquet a --label-column -1; info a
 data/svmlight: ingest @words.svmlight a; ingest @words.svmlight b --dense --features 60
 data/arrays: ingest @clusters.npz a; ingest @clusters.npz b --positive cat; ingest @own.npy c --labels @own-labels.npy
-data/append: generate planted a --features 10 --points 500; solve a --out run; append a @more.npz; recheck run a; verify run
-data/recheck: generate one-flip a --features 10 --points 500; solve a --out run; append a @more.npz; recheck run a --out b
-data/plan: plan @planted; plan @clusters --one-vs-rest; plan @text --method mirror-prox --margin 0.01
-cluster/race: race @planted --out a {RACE} --scheduler @cluster
-cluster/auto: solve @flip --out run --scheduler @cluster; solve @text --out text --scheduler @cluster
+data/append: generate planted a --features 10 --points 500; solve a --out run {N}; append a @more.npz; recheck run a; verify run
+data/recheck: generate one-flip a --features 10 --points 500; solve a --out run {N}; append a @more.npz; recheck run a --out b
+data/plan: plan @planted {N}; plan @clusters --one-vs-rest {N}; plan @text --method mirror-prox --margin 0.01 {N}
+cluster/race: race @planted --out a {RACE} --scheduler @cluster {N}
+cluster/auto: solve @flip --out run --scheduler @cluster {N}; solve @text --out text --scheduler @cluster {N}
 cluster/classes: solve @clusters --one-vs-rest --intercept --out run --scheduler @cluster
 cluster/kernel: race @rings --kernel exponential --out run {KERNEL_RACE} --scheduler @cluster
 cluster/cones: solve @cones-many --out run --scheduler @cluster
-cluster/svm: svm @flip --C 0.1,1 --out run --dual dual.npy --scheduler @cluster
-cluster/resume: solve @thin --method mirror-prox --max-passes 7 --out run --scheduler @cluster; resume run --max-passes 30
+cluster/svm: svm @flip --C 0.1,1 --out run --dual dual.npy --scheduler @cluster {N}
+cluster/resume: solve @thin --method mirror-prox --max-passes 7 --out run --scheduler @cluster {N}; resume run --max-passes 30
 cluster/ingest: ingest @people.csv a --label-column bought --scheduler @cluster
-cluster/processes: solve @planted --method mirror-prox --out run --local 1
+cluster/processes: solve @planted --method mirror-prox --out run --local 1 {N}
 """
 
 
@@ -114,7 +115,7 @@ def each(room: str, methods: str, data: str, options: str) -> dict[str, str]:
 
 
 COMMANDS: dict[str, str] = {
-    **each("dense", DENSE, "planted flip", "--max-passes 80"),
+    **each("dense", DENSE, "planted flip", f"{N} --max-passes 80"),
     **each("kernel", KERNEL, "rings rings-no", "--kernel rbf --gamma 1 --eps 0.02 --max-passes 60"),
     **each("cones", CONES, "cones cones-no", "--max-passes 60"),
     **dict(line.split(": ", 1) for line in LINES.strip().splitlines()),
@@ -140,7 +141,8 @@ def arrays(bench: Bench, record: Record) -> None:
         record.returned(dfeas.solve(points, y, intercept=True, out=f"run-{i}"))
     half, reads = np.arange(len(X)) % 2 == 0, count()
     record.returned(dfeas.solve(X, y, positive="b", mask=half, scale="std", center=True, intercept=True, out="scaled"))
-    record.returned(dfeas.solve(X, y, method="mirror-prox", callback=lambda read: next(reads) == 2, out="ended"))
+    ends = {"callback": lambda read: next(reads) == 2, "out": "ended"}
+    record.returned(dfeas.solve(X, y, intercept=False, method="mirror-prox", **ends))
     record.returned(dfeas.solve(X, y, kernel=lambda A, B: (A @ B.T + 1) ** 2, max_passes=30, out="kernel"))
 
 
@@ -209,14 +211,14 @@ def estimators(bench: Bench, record: Record) -> None:
 def page(bench: Bench, record: Record) -> None:
     """dfeas report: the headings of a page about two runs."""
     for method in ("mirror-prox", "von-neumann"):
-        bench.typed(f"solve @planted --method {method} --out {method}", record)
+        bench.typed(f"solve @planted --method {method} --out {method} {N}", record)
     bench.typed("report mirror-prox von-neumann --out page.html", record)
     record.answer.append(re.findall(r"<h[1-6]>(.*?)</h", Path("page.html").read_text()))
 
 
 def submitted(bench: Bench, record: Record) -> None:
     """A run that the cluster drives: submitted, watched, fetched."""
-    run = bench.typed("submit @planted --method mirror-prox --out there --scheduler @cluster", Record())["run"]
+    run = bench.typed(f"submit @planted --method mirror-prox --out there --scheduler @cluster {N}", Record())["run"]
     deadline = time.monotonic() + 60
     while bench.typed(f"status {run} --scheduler @cluster", Record())[0]["task"] not in ("memory", "erred"):
         if time.monotonic() > deadline:

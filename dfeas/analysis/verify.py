@@ -194,7 +194,8 @@ def _verify_certificate(
     problem: Problem, *, certificate: Path, memory: str | int | None, function: Function | None, quick: bool
 ) -> Check:
     view, labels = problem.view, problem.labels
-    positive, transform = seen_as(load(certificate).view)
+    made = load(certificate)
+    positive, transform = seen_as(made.view)
     if positive is not None and view.positive not in (None, positive):
         raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {view.positive}")
     own = transform or Transform()
@@ -206,7 +207,7 @@ def _verify_certificate(
         str(problem.X),
         labels_by_path(problem.X, labels),
         positive or view.positive,
-        view.intercept,
+        False if view.intercept is None and made.kernel else view.intercept,
         many=labels is not None and positive is not None,
         also=tuple(str(each) for each in paths_of(view.also, "--also")),
         mask=None if view.mask is None else str(view.mask),

@@ -68,7 +68,7 @@ def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options:
 @click.argument("certificate", required=False, type=LOCAL)
 @asks(LABELS, COLUMN)
 @option("Question", "--positive", default=None, metavar="CLASS", help="As it was solved.")
-@option("Question", "--intercept", is_flag=True, help="As it was solved.")
+@option("Question", "--intercept/--no-intercept", default=None, help="As it was solved.")
 @asks(POINTS)
 @option("Question", "--quick", is_flag=True, help="Of a conflict read only its blocks.")
 @asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)

@@ -154,6 +154,8 @@ def _option(each: Field[Any], text: str, heading: str) -> Decorator:
     how, flag = each.metadata, f"--{each.name.replace('_', '-')}"
     default = how.get("default", each.default)
     heading = how.get("heading", heading)
+    if how.get("flag"):
+        return option(heading, f"{flag}/--no-{each.name}", default=default, help=text)
     if isinstance(default, bool):
         return option(heading, f"{flag}/--no-{each.name}" if default else flag, is_flag=True, default=default, help=text)
     if "off" in how:

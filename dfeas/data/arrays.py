@@ -63,7 +63,7 @@ def from_arrays(
     labels: Any = None,
     *,
     positive: str | None = None,
-    intercept: bool = False,
+    intercept: bool | None = None,
     many: bool = False,
     known: tuple[str, ...] = (),
 ) -> Dataset:
@@ -170,5 +170,5 @@ def assemble(
         points=points,
         labels=array_reader("label", signs, block_rows),
         classes=classes,
-        intercept=source.intercept,
+        intercept=source.intercepts(labels is not None),
     )

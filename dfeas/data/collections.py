@@ -155,7 +155,7 @@ class Labelled:
     counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
 
 
-def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool) -> CollectionDataset:
+def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool | None) -> CollectionDataset:
     """A dataset whose points stay in partitions of about the chunks that they came in."""
     n, m = check_shape(table.X.shape, WHERE)
     dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
@@ -181,7 +181,7 @@ def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *
         counts=labelled.counts,
         labels=SliceReader("label", known, n, block_rows, kind, overlaps=True),
         classes=classes,
-        intercept=intercept,
+        intercept=bool(classes) if intercept is None else intercept,
         features=table.features,
     )
 

@@ -143,7 +143,7 @@ class Source:
     path: str
     labels: str | None = None  # a path, or of a file of points the name of a column or an array in it
     positive: str | None = None
-    intercept: bool = False
+    intercept: bool | None = None  # None: where points have labels
     many: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
     also: tuple[str, ...] = ()  # datasets whose points follow
     mask: str | None = None  # path of booleans, one a point or cone: those that count
@@ -158,6 +158,10 @@ class Source:
     file_bytes: int = FILE_BYTES  # that a file of points may have, on disk and in memory
     known: tuple[str, ...] = ()  # classes that labels have which come with points or beside them; none: those that they show
     features: int | None = None  # of a file of svmlight, whose lines leave out zeros; None: up to the last that one of them has
+
+    def intercepts(self, labelled: bool) -> bool:
+        """Whether points have an intercept, which may depend on whether they have labels."""
+        return labelled if self.intercept is None else self.intercept
 
     def within(self, memory: int) -> Source:
         """The same for whoever has so much memory."""

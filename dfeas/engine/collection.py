@@ -42,7 +42,7 @@ FOLDED = 4
 
 
 def open_collection(
-    client: Client, X: Any, labels: Any, positive: str | None = None, *, intercept: bool = False, many: bool = False
+    client: Client, X: Any, labels: Any, positive: str | None = None, *, intercept: bool | None = None, many: bool = False
 ) -> Dataset:
     """A dataset of a Dask array or frame, whose lengths are known or counted, and whose classes are looked up where it lies.
 

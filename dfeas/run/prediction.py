@@ -205,7 +205,7 @@ def _opened(
 ) -> tuple[Dataset, Geometry]:
     """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = finished.classes is not None
-    view = View(positive=positive, one_vs_rest=many)
+    view = View(positive=positive, one_vs_rest=many, intercept=False)
     opened = partial(open_data, X, cones=not many, memory=parse_bytes(memory), features=finished.m)
     column = finished.labels_of(X) if labels is None else None
     try:

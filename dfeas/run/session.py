@@ -128,14 +128,15 @@ def open_data(
     of many classes stay codes where each is set against the rest; otherwise more than two are refused unless the view chooses
     one. Blocks of object stores are kept in ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
     """
-    positive, intercept, point, many, mask = view.positive, view.intercept, view.point, view.one_vs_rest, view.mask
+    positive, point, many, mask = view.positive, view.point, view.one_vs_rest, view.mask
+    intercept = False if view.intercept is None and point is not None else view.intercept
     named, labels = labels, None if isinstance(labels, str) and labels == ALL_POSITIVE else labels
     if point is not None and (labels is not None or positive is not None or intercept):
         raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
     if point is not None and (mask is not None or view.also):
         raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
     if isinstance(X, Dataset):
-        plain = {"labels": labels is not None, "positive": positive, "intercept": intercept, "point": point is not None}
+        plain = {"labels": labels is not None, "positive": positive, "intercept": bool(intercept), "point": point is not None}
         geometry_of(X).require(X, **plain, also=view.also, classes=many)
         if not cones:
             raise UsageError("a product of cones: solve, race, resume, plan and predict work on it, this does not")
@@ -176,7 +177,7 @@ def open_data(
     dataset = open_source(source)
     if dataset.coded and not many:
         raise too_many(dataset.classes, dataset.where)
-    return source, dataset
+    return replace(source, intercept=dataset.intercept), dataset
 
 
 def _mask_of(mask: Any) -> Any:

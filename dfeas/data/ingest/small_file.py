@@ -109,7 +109,7 @@ def open_file(source: Source) -> Dataset:
             if source.labels is not None:
                 classes, table = encoder.finish(len(codes))
                 label = table[codes]
-    return of_points(str(path), held, classes, label, source.intercept, points.features)
+    return of_points(str(path), held, classes, label, source.intercepts(bool(classes)), points.features)
 
 
 def _read(
