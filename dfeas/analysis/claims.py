@@ -12,7 +12,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.registry import geometry_of
 from dfeas.problem import LEAST_EPS
-from dfeas.run.recovery import CONFLICTING, MOST, carriers
+from dfeas.run.recovery import MOST, carriers
 from dfeas.run.result_files import CLASSES, RESULT
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate, Check
@@ -92,7 +92,7 @@ def _finite(where: Path, values: Values, name: str) -> float:
 def _require_conflicts(where: Path, values: Values, certificate: Certificate, dataset: Dataset) -> None:
     """Points that are named carry the certificate, with these labels and weights; and all do, or none, as |Ax| says."""
     listed = values.get("conflicts")
-    accused = values["verdict"] != FEASIBLE and values["margin_upper"] <= CONFLICTING and geometry_of(dataset).names_points
+    accused = values["verdict"] == INFEASIBLE and geometry_of(dataset).names_points
     count = min(MOST, len(certificate.support)) if accused else 0
     if not isinstance(listed, list) or len(listed) != count:
         said = len(listed) if isinstance(listed, list) else repr(listed)

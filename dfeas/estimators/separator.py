@@ -19,6 +19,7 @@ from dfeas.linalg.points import Floats, picked, stacked
 from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.squared_hinge import newton
 from dfeas.run.results import Result
+from dfeas.run.signs import give_true_signs, near_zero, plane_of
 from dfeas.run.termination import Verdict
 
 SOFT = 1000
@@ -124,6 +125,14 @@ class Separator(LinearClassifier):
         self._decided(list(results.values()))
         Y = [self._direction(results.get(k), points, index, k) for k in self._positive]
         return self._set(Y, True)
+
+    def _scores(self, points: Any) -> Floats:
+        """As X coef_' + intercept_, with the true signs of proved separators."""
+        scores, proved = super()._scores(points), [result.evidence for result in self.results_]
+        if proved and self.separable_:
+            X, Y = rows_of(points, slice(None)), np.vstack([self.coef_.T, self.intercept_])
+            give_true_signs(X, [plane_of(each, X.shape[1]) for each in proved], scores, near_zero(X, Y, scores))
+        return scores
 
     def _problems_solved(self, points: Any, index: NDArray[np.int64]) -> dict[int, Result]:
         """None where all points are of one class."""

@@ -16,7 +16,19 @@ from dfeas.data.dataset import Dataset
 from dfeas.engine.memory import answer_bytes
 from dfeas.errors import BadInputError, UsageError, enough, format_bytes
 from dfeas.geometry.prediction import ClassPrediction, Prediction
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
+from dfeas.geometry.protocol import (
+    Forecast,
+    Forecasts,
+    Geometry,
+    Load,
+    Mend,
+    Needs,
+    Rule,
+    Trained,
+    facts_of,
+    in_turns,
+    least_seconds,
+)
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, row_slice
 from dfeas.linalg.points import Points as Rows
@@ -86,7 +98,7 @@ class Points(Geometry):
         return METHODS.__getitem__
 
     def rule(self, trained: Trained, dataset: Dataset) -> Rule:
-        return rule_of(trained, dataset, Hyperplanes(trained.entries))
+        return rule_of(trained, dataset, Hyperplanes(trained.entries, trained.mend))
 
     def brief(self, facts: Facts) -> bool:
         return working_set.at_once(facts)
@@ -207,6 +219,10 @@ class Directions(Protocol):
     def width(self) -> int:
         """Numbers of a point that are held at a time."""
 
+    @property
+    def mend(self) -> Mend | None:
+        """What gives small scores their true signs, if anything does."""
+
     def scores(self, points: Rows) -> Floats:
         """Scores (b, k) of points (b, m)."""
 
@@ -216,6 +232,7 @@ class Hyperplanes:
     """Directions that have an entry for each feature."""
 
     Y: Floats  # (m, k), or (m+1, k) with the intercept last
+    mend: Mend | None = None
 
     @property
     def width(self) -> int:
@@ -288,7 +305,10 @@ def _in_pieces(directions: Directions, block: Block) -> Iterator[tuple[slice, Fl
     size = max(1, SCORES_BYTES // (8 * directions.width))
     for start in range(0, block.size, size):
         rows = slice(start, start + size)
-        yield rows, directions.scores(row_slice(block.points, rows))
+        scores = directions.scores(row_slice(block.points, rows))
+        if directions.mend is not None:
+            directions.mend(block, rows, scores)
+        yield rows, scores
 
 
 def _confusion(predicted: NDArray[Any], label: NDArray[Any], codes: Sequence[int], classes: int) -> list[list[int]]:

@@ -66,6 +66,10 @@ class Forecasts:
     more: dict[str, Any] = field(default_factory=dict)
 
 
+Mend = Callable[[Block, slice, Floats], None]
+"""Takes some rows of a block and their scores (r, k), and gives those that float64 cannot tell from zero their true signs."""
+
+
 @dataclass(frozen=True)
 class Trained:
     """Directions that a finished run left."""
@@ -77,6 +81,7 @@ class Trained:
     classes: tuple[str, ...] | None  # of a one-vs-rest run
     data: Dataset | None  # that it was on, where it is still there
     names: tuple[str, ...] = ()  # of the classes -1 and +1, where the run tells them itself
+    mend: Mend | None = None  # of the scores of proved separators
 
     @property
     def entries(self) -> Floats:

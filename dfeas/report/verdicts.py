@@ -218,10 +218,10 @@ def _gordan(run: Run, conflict: Conflict | None) -> list[Html]:
         figure, alt = evidence.sorted_weights(certificate.weights), f"Sorted weights of the certificate of {run.name}"
         said = f"{len(certificate.support):,} points whose weighted sum is zero, or nearly so"
         if run.values["verdict"] != INFEASIBLE:
-            said += f": no hyperplane has a margin above {run.values['margin_upper']:.3g}"
+            said += f": no unit vector has a margin above {run.values['margin_upper']:.3g}"
         drawn = picture(drawing(figure, alt), "Weights, sorted", f"{said}.")
     if not conflicts:
-        nobody = soft("No points are named: the weighted sum is more than rounding, and accuses nobody.")
+        nobody = soft("No points are named: the weighted sum is not proved to be zero, and accuses nobody.")
         return [element("h3", "Weights of the certificate"), pictures(drawn), nobody]
     rows = [
         (str(entry["point"]), str(entry["label"]), f"{entry['weight']:.6g}", _score(entry["score"]))
@@ -229,7 +229,7 @@ def _gordan(run: Run, conflict: Conflict | None) -> list[Html]:
     ]
     order = "the most suspect first" if conflict is not None else "the heaviest first"
     rest = f" The first {SHOWN} of {len(conflicts)} points that are listed in result.json." if len(conflicts) > SHOWN else ""
-    said = soft(f"No hyperplane separates these points, {order}.{rest}")
+    said = soft(f"A weighted sum of these points is zero, {order}.{rest}")
     listed = table(("point", "label", "weight", "score"), rows, 2, f"Points in conflict of {run.name}")
     return [element("h3", "Points in conflict"), pictures(drawn, element("div", said, listed))]
 

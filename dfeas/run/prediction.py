@@ -39,6 +39,7 @@ from dfeas.methods.vector import Expansion
 from dfeas.problem import ALL_POSITIVE, View
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
+from dfeas.run.signs import TrueSigns, plane_of
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, direction, load
 
@@ -73,7 +74,7 @@ class Predictor(ABC):
         """
         finished = self.finished()
         dataset, geometry = _opened(finished, X, memory)
-        rule = geometry.rule(finished.trained(geometry), dataset)
+        rule = geometry.rule(finished.trained(geometry, dataset), dataset)
         rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
         return np.asarray(read_once(finished.see(dataset, geometry), rule, memory, None)[0])
 
@@ -181,7 +182,7 @@ def predict(
     if finished.classes is not None and positive is not None:
         raise UsageError(f"{finished.name}: a run of all classes; leave out positive")
     dataset, geometry = _opened(finished, X, memory, labels, positive, kernel)
-    rule = geometry.rule(finished.trained(geometry), dataset)
+    rule = geometry.rule(finished.trained(geometry, dataset), dataset)
     answer: Prediction | ClassPrediction | ConePrediction
     answer = rule.prediction(read_once(finished.see(dataset, geometry), rule, memory, out), dataset)
     return answer
@@ -312,8 +313,8 @@ class Finished:
         require_names(given, features, str(X) if isinstance(X, str | Path) else "X", f"the run {self.name}")
         return label or (ALL_POSITIVE if isinstance(X, str | Path) else None)
 
-    def trained(self, geometry: Geometry) -> Trained:
-        """Its directions. Raises CorruptDataError when one has other entries than the run had features."""
+    def trained(self, geometry: Geometry, dataset: Dataset) -> Trained:
+        """Its directions, to score a dataset. Raises CorruptDataError when one has other entries than the run had features."""
         m, intercept = self.m, bool(self.values["intercept"])
         directions: list[Floats | Expansion] = []
         for file, each in zip(self.files, self.certificates, strict=True):
@@ -321,7 +322,11 @@ class Finished:
             directions.append(direction(file, each, m + intercept) if expansion is None else expansion)
         data = self._data(needed=geometry.expands)
         names = () if self.classes is not None else self.names
-        return Trained(self.name, intercept, self.certificates[0].view, tuple(directions), self.classes, data, names)
+        trained = Trained(self.name, intercept, self.certificates[0].view, tuple(directions), self.classes, data, names)
+        if geometry.expands or dataset.cones is not None or any(each.kind != "separator" for each in self.certificates):
+            return trained
+        planes = tuple(plane_of(each, m) for each in self.certificates)
+        return replace(trained, mend=TrueSigns(planes, trained.entries, dataset))
 
     def _data(self, *, needed: bool) -> Dataset | None:
         """What the run was on; None when it is gone and not ``needed``."""

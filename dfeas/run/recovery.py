@@ -2,7 +2,7 @@
 
 Where memory does not hold the weights of all points that pass reads some blocks after the others, and weights go to a file.
 
-They conflict when Ax is zero up to rounding; a larger |Ax| tells of a thin margin at most, and accuses nobody.
+They conflict when the checker has proved that weights on them make Ax exactly zero; any other |Ax| accuses nobody.
 """
 
 from __future__ import annotations
@@ -116,9 +116,6 @@ def shorten(mixture: Mixture) -> Mixture:
         mean=mixture.mean[:, kept],
     )
 
-
-CONFLICTING = 1e-10
-"""|Ax| up to this, as the checker bounds it, is rounding: points that carry x conflict. A larger one accuses nobody."""
 
 MOST = 10_000
 """Points that are listed; the certificate has all."""

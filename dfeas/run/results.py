@@ -291,7 +291,7 @@ class Result(Displayed, Saved, Predictor):
         total, first = 0 if self.support is None else len(self.support), self.conflicts[:MOST_CONFLICTS]
         scored = first[0]["score"] is not None
         rest = f", {'the most suspect' if scored else 'the heaviest'} of them:" if total > len(first) else ":"
-        yield Row("conflict", f"{total} points that no hyperplane separates{rest}")
+        yield Row("conflict", f"{total} points{rest}")
         for entry in first:
             score = f"  score {entry['score']:+.6f}" if scored else ""
             yield Row("", f"point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")

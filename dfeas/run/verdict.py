@@ -14,6 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from dfeas.data.collections import collection_of
+from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import CheckFailedError
@@ -23,7 +24,7 @@ from dfeas.methods.protocol import Sparse, weights_at_once
 from dfeas.run.cost import PROBE, Probe, Projection, project
 from dfeas.run.exact.search import exact_outcome
 from dfeas.run.prediction import Finished, Predictor
-from dfeas.run.recovery import CONFLICTING, Portions, conflicts
+from dfeas.run.recovery import Portions, conflicts
 from dfeas.run.result_files import CLASSES, RACE, Saved, versions
 from dfeas.run.results import ALL_POSITIVE_ROW, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
@@ -31,7 +32,7 @@ from dfeas.run.sinks import RunOptions
 from dfeas.run.spec import RunSpec
 from dfeas.run.table import VERDICTS
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
-from dfeas.run.termination import FEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
+from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
 from dfeas.run.trace import Sink
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import SEPARATED
@@ -136,8 +137,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     named = []
     if (
         proved is not None
-        and proved.verdict != FEASIBLE
-        and proved.margin_upper <= CONFLICTING
+        and proved.verdict == INFEASIBLE
         and session.geometry(job.kernel).names_points
         and outcome.certificate is not None
     ):
@@ -165,7 +165,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         versions=versions(),
         data=session.place,
         conflicts=named,
-        detail=ending(outcome.decision, record) if proved is None else proved.message,
+        detail=ending(outcome.decision, record) if proved is None else proved.message + _advice(dataset, job, proved),
         kernel=json.loads(job.kernel) if job.kernel else None,
         sides=sides_of(session, job, positive),
         features=list(dataset.features) or None,
@@ -174,6 +174,12 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         points=session.dataset.uncached() if job.kernel and session.source is None else None,
         function=session.checking.function,
     )
+
+
+def _advice(dataset: Dataset, job: RunSpec, proved: Check) -> str:
+    """How to ask about more hyperplanes, where none through the origin separates points with labels."""
+    wider = proved.verdict != FEASIBLE and dataset.classes and not (dataset.intercept or job.kernel or job.point)
+    return "; intercept=True (--intercept) asks about any hyperplane" if wider else ""
 
 
 def sides_of(session: Session, job: RunSpec, positive: int) -> Sides | None:

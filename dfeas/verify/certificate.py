@@ -8,7 +8,9 @@ there are many, support and weights are mapped from the file, and neither writte
 With a kernel there is one array more, ``kernel``: its name and parameters as JSON. Columns are then the signed unit vectors of
 the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum. Where the data is not
 taken as it is stored there is ``view``: what it is seen as, as JSON, of which the fingerprint is one, too. Where features have
-names there is ``features``, a JSON list of them. ``format`` is the number of the format: 2 with names, 1 without.
+names there is ``features``, a JSON list of them. A separator in whole numbers has ``integers``, a JSON list of their decimal
+digits, which are what is proved: y is their rounding, divided by a power of two. ``format`` is the number of the format: 2 with
+names, 1 without.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, Dfea
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 _LONG = ("support", "weights")
-_MORE = ("kernel", "view", "features")
+_MORE = ("kernel", "view", "features", "integers")
 """Texts that are there when they are not empty."""
 
 MANY = 1 << 20
@@ -71,6 +73,8 @@ class Certificate(Displayed):
         How the data is seen, if not as it is stored.
     features : tuple of str
         Names of the m features of the data; empty where it has none.
+    integers : tuple of int
+        The separator in whole numbers, of which y is the rounding; empty where y itself is what is proved.
     whole : int
         Weights of the certificate that these are some of; 0: these are all.
 
@@ -91,6 +95,7 @@ class Certificate(Displayed):
     kernel: str = ""
     view: str = ""
     features: tuple[str, ...] = ()
+    integers: tuple[int, ...] = ()
     whole: int = 0
 
     def _brief(self) -> str:
@@ -127,6 +132,7 @@ class Certificate(Displayed):
             number = files.NAMED if self.features else files.PLAIN
             plain: dict[str, Any] = {files.KEY: number, "kind": self.kind, "fingerprint": self.fingerprint}
             more = {"kernel": self.kernel, "view": self.view, "features": json.dumps(self.features) if self.features else ""}
+            more["integers"] = json.dumps([str(v) for v in self.integers]) if self.integers else ""
             plain |= {name: text for name, text in more.items() if text}
             with zipfile.ZipFile(file, "w") as archive:
                 for name, vector in (("y", self.y), ("support", self.support), ("weights", self.weights)):
@@ -154,6 +160,7 @@ def load(path: Path) -> Certificate:
         kind, y, support, weights, mark = (arrays[name] for name in _FIELDS)
         texts = {name: str(arrays[name]) for name in more}
         features = tuple(parsed(texts.pop("features", "[]"), list))
+        integers = tuple(int(digits) for digits in parsed(texts.pop("integers", "[]"), [str]))
         if not are_names(features):
             raise ValueError("its names of features are no text")
         for text in texts.values():
@@ -172,7 +179,7 @@ def load(path: Path) -> Certificate:
     if not sound:
         raise CorruptDataError(f"{path}: the arrays of the certificate have wrong types or shapes")
     kernel, view = (texts.get(name, "") for name in ("kernel", "view"))
-    return Certificate(str(kind), str(mark), y, support, weights, kernel, view, features)
+    return Certificate(str(kind), str(mark), y, support, weights, kernel, view, features, integers)
 
 
 def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.float64]:

@@ -110,6 +110,22 @@ def _float(digits: int, exponent: int) -> float:
     return -value if digits < 0 else value
 
 
+def expanded(integers: Integers) -> Floats:
+    """Vectors (k, d) of floats whose sum is a vector of integers (d,), divided by a power of two, exactly; the first is its
+    rounding, with entries of at most 1. Raises OverflowError for integers that are too far apart for float64.
+    """
+    bits, rest, parts = max(1, *(abs(v).bit_length() for v in integers.tolist())), integers, list[Floats]()
+    while len(parts) < PARTS and (rest.any() or not parts):
+        parts.append(Dyadic(rest, -bits).floats())
+        left = Dyadic(rest, -bits) + -Dyadic.of(parts[-1])
+        rest = left.digits >> (-bits - left.exponent)
+    if rest.any():
+        raise OverflowError("integers are too far apart")
+    return np.array(parts)
+
+
+PARTS = 40
+"""Floats that an entry is a sum of, at most: 2,000 bits."""
 SPLIT = 2.0**27 + 1
 LARGE = 1e140
 """Magnitudes below this are split and multiplied without overflow."""

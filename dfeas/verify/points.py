@@ -48,6 +48,7 @@ from dfeas.verify.blocks import (
     signs_of,
 )
 from dfeas.verify.certificate import HYPERPLANE, Answer, Certificate, Check, attempt
+from dfeas.verify.dyadic import expanded
 from dfeas.verify.dyadic import signs as exact_signs
 from dfeas.verify.view import Numbers, SignedBlock, Transform, transform_of
 
@@ -118,7 +119,7 @@ class Sight:
         """What a block shows; ``known`` are the least margins that others have shown, and gets this one's."""
         transform, intercept = self.transform, self.intercept
         scaling, length = (None, None) if transform is None else (transform.scaling, transform.length)
-        separators = [certificate.y for certificate in self.certificates if certificate.kind == "separator"]
+        separators = [each.y for each in self.certificates if each.kind == "separator" and not each.integers]
         shown = Tallies(block.checksums, [])
         if transform is not None and block.start < transform.points:
             shown.numbers = Numbers.of(block.points[: transform.points - block.start], scaling, intercept)
@@ -130,7 +131,8 @@ class Sight:
             shown.signs = shown.signs and bool(sign.all())
             stored = SignedBlock(self.where, block.start, block.points, sign, intercept, origin, scaling, length)
             if certificate.kind == "separator":
-                look_at_scores(tally, stored, certificate.y, next(fast, None), known[place])
+                quick = None if certificate.integers else next(fast, None)
+                look_at_scores(tally, stored, parts_of(certificate), quick, known[place])
                 known[place] = min(known[place], tally.margin)
             else:
                 look_at_weights(tally, stored, certificate)
@@ -150,6 +152,10 @@ class Points:
                 raise CheckFailedError(f"the separator has {y.size} entries, the data {dimension} features")
             if not np.isfinite(y).all() or not y.any():
                 raise CheckFailedError("the separator is zero or not finite")
+            if certificate.integers and transform_of(data.view, data.m) is not None:
+                raise CheckFailedError("a separator in integers is one of points as they are stored")
+            if not np.array_equal(parts_of(certificate)[0], y):
+                raise CheckFailedError("the separator in integers is another one than that in floats")
             if not 1e-100 < np.abs(y).max() < 1e100:
                 raise CheckFailedError("the entries of the separator are outside 1e-100 .. 1e100; scale it to length 1")
         else:
@@ -186,17 +192,30 @@ class Points:
         require_signs(part.signs, data.where)
         pairs = zip(part.tallies, certificates, strict=True)
         return [
-            attempt(separator, tally) if each.kind == "separator" else attempt(gordan, tally, each, data.n)
+            attempt(separator, tally, each) if each.kind == "separator" else attempt(gordan, tally, each, data)
             for tally, each in pairs
         ]
 
 
-def look_at_scores(tally: PointTally, block: SignedBlock, y: Floats, fast: Fast | None, known: float) -> None:
-    """Add what the points of a block show of a separator; ``known`` is a margin that is proved of other points."""
+def parts_of(certificate: Certificate) -> Floats:
+    """Vectors (k, d) whose sum is the separator, exactly: y, and what it lacks of the integers that it is the rounding of.
+
+    Raises CheckFailedError for integers that float64 does not hold.
+    """
+    if not certificate.integers:
+        return certificate.y[None]
+    try:
+        return expanded(np.array(certificate.integers, object))
+    except OverflowError as error:
+        raise CheckFailedError(f"the separator in {error}") from None
+
+
+def look_at_scores(tally: PointTally, block: SignedBlock, parts: Floats, fast: Fast | None, known: float) -> None:
+    """Add what the points of a block show of a separator in parts (k, d); ``known`` is a margin that is proved of others."""
     rows = np.arange(block.size) if fast is None else fast.unproved(block.label, known)
-    size = block.piece(len(y))
+    size = block.piece(parts.shape[1])
     for piece in range(0, len(rows), size):
-        _look_in_float64(tally, block, rows[piece : piece + size], y)
+        _look_in_float64(tally, block, rows[piece : piece + size], parts)
 
 
 def _run(rows: Indices) -> Indices | slice:
@@ -204,10 +223,10 @@ def _run(rows: Indices) -> Indices | slice:
     return slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
 
 
-def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, y: Floats) -> None:
-    here = _run(rows)
+def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, parts: Floats) -> None:
+    here, y = _run(rows), parts[0]
     points, signs = block.wide(here), block.label[here].astype(np.float64)
-    m = points.terms + block.roundings
+    m = points.terms + block.roundings + len(parts) - 1  # the first of several parts is rounded, too
     size_of_y = float(np.linalg.norm(y)) * (1 + gamma(len(y) + 5))
     lost = 4 * m * TINY * (1 if block.scaling is None else 1 + float(np.abs(y).max()))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -231,11 +250,11 @@ def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, y: Fl
     if block.scaling is not None:
         sign, magnitude = block.scaling.signs(block.plain(rows[left]), y)
     elif block.origin is None:
-        parts = [exact_signs(some, part) for some, part in points.narrow(left, y)]
-        sign, magnitude = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        found = [exact_signs(np.tile(some, len(parts)), Y.T.ravel()) for some, Y in points.narrow(left, parts.T)]
+        sign, magnitude = np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found])
     else:
         plain, origin = block.origin[0][rows[left]].astype(np.float64), np.broadcast_to(block.origin[1], (len(left), len(y)))
-        sign, magnitude = exact_signs(np.hstack([plain, origin]), np.append(y, -y))
+        sign, magnitude = exact_signs(np.tile(np.hstack([plain, origin]), len(parts)), np.hstack([parts, -parts]).ravel())
     positive = sign == signs[left]
     tally.exact_points += len(left)
     tally.wrong = (tally.wrong + (block.start + rows[left[~positive]]).tolist())[:WRONG]
@@ -245,14 +264,15 @@ def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, y: Fl
         tally.margin = min(tally.margin, float(least[positive].min()))
 
 
-def separator(tally: PointTally) -> Check:
+def separator(tally: PointTally, certificate: Certificate) -> Check:
     """What all points showed of a separator. Raises CheckFailedError when one is on the wrong side."""
     if tally.wrong:
         raise CheckFailedError(f"not a separator: point {tally.wrong[0]} is not on the positive side of the hyperplane")
     margin, exact = max(0.0, tally.margin - TINY), tally.exact_points  # a quotient that underflows is rounded, too
     how = f", {exact} of them beyond float64" if exact else ""
     text = f"all {tally.points} points are on the positive side{how}; the margin is at least {margin:.6g}"
-    return Check("feasible", "rigorous", margin, 1.0, tally.points, exact, text)
+    proof = "exact" if certificate.integers else "rigorous"
+    return Check("feasible", proof, margin, 1.0, tally.points, exact, text)
 
 
 def look_at_weights(tally: PointTally, block: SignedBlock, certificate: Certificate) -> None:
@@ -302,8 +322,9 @@ def _as_stored(tally: PointTally, block: SignedBlock, rows: Indices, chosen: Wid
     return Wide(np.hstack([plain[rows].astype(np.float64), np.ones((len(rows), 1))]))
 
 
-def gordan(tally: PointTally, certificate: Certificate, n: int) -> Check:
-    """What the sum of all weighted points of n shows: that it is exactly zero, or how small it is at most."""
+def gordan(tally: PointTally, certificate: Certificate, data: Data) -> Check:
+    """What the sum of all weighted points shows: that it is exactly zero, or how small it is at most."""
+    n = data.n
     summed, spread = tally.sums()
     terms = tally.terms + len(summed) + 12  # sums, and difference, products, norm, quotient of each
     rounding = gamma(terms) / (1 - 2 * gamma(terms)) * spread * UP + terms * LOST
@@ -311,7 +332,7 @@ def gordan(tally: PointTally, certificate: Certificate, n: int) -> Check:
     size = float(np.linalg.norm(residual)) * (1 + gamma(len(residual) + 4)) * UP
     weight = total(certificate.weights) * (1 - gamma(len(certificate.weights) + 1))
     upper = size / weight * UP
-    exact = _exactly(tally, upper)
+    exact = _exactly(tally, upper, through(data))
     if exact is not None:
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, exact)
     text = f"no unit vector has a margin above {upper:.6g} (weights on {certificate.many} of {n} points)"
@@ -319,10 +340,19 @@ def gordan(tally: PointTally, certificate: Certificate, n: int) -> Check:
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), n, 0, text, share)
 
 
-def _exactly(tally: PointTally, upper: float) -> str | None:
-    """Why no hyperplane separates the points of the support, if that can be proved."""
+def through(data: Data) -> str:
+    """Which hyperplanes a question is about, in words."""
+    if data.intercept:
+        return ""
+    transform = transform_of(data.view, data.m)
+    centred = transform is not None and transform.scaling is not None and transform.scaling.shift is not None
+    return f" through the {'point' if point_of(data) is not None else 'mean of the points' if centred else 'origin'}"
+
+
+def _exactly(tally: PointTally, upper: float, where: str) -> str | None:
+    """Why no hyperplane ``where`` separates the points of the support, if that can be proved."""
     if tally.zero:
-        return "a point is zero, so no hyperplane has it on its positive side"
+        return f"a point is zero, so no hyperplane{where} has it on its positive side"
     if upper > NEARLY or not tally.support:
         return None
     points = _together([points for points, _ in tally.support], SUPPORT_ENTRIES)
@@ -340,7 +370,8 @@ def _exactly(tally: PointTally, upper: float) -> str | None:
         return None
     count = proved.support - more
     near = f" (those given are off by {proved.off:.1g})" if proved.off else ""
-    return f"{count} points conflict: some weights on them make their sum exactly zero{near}, no hyperplane separates them"
+    said = f"some weights on them make their sum exactly zero{near}, no hyperplane{where} separates them"
+    return f"{count} points conflict: {said}"
 
 
 def _together(parts: list[Any], most: int) -> Floats | None:

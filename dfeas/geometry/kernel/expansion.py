@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -18,6 +19,8 @@ from dfeas.passes.block import against
 @dataclass(frozen=True)
 class Expansions:
     """Directions y = sum_i amount_i a_i of one kernel."""
+
+    mend: ClassVar[None] = None
 
     kernel: Kernel
     points: Points  # (s, m) of all of them

@@ -26,13 +26,12 @@ from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.run.exact.guesses import Reduction, parts, whole
 from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lifted, outside
 from dfeas.run.exact.partition import Partition, StoppedError, extended, partition
-from dfeas.run.recovery import CONFLICTING
 from dfeas.run.session import Checking, Session
 from dfeas.run.spec import Request
 from dfeas.run.task import Outcome
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.dyadic import Integers, common
+from dfeas.verify.dyadic import Integers, common, expanded
 from dfeas.verify.integers import independent, orthogonal, primitive
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, Wanted, dimension_of, look, prove, rows
 
@@ -283,6 +282,8 @@ def _of_points(levels: Levels, pairs: Pairs, weights: Integers) -> tuple[NDArray
     return levels.row[kept][order], total[kept][order]
 
 
+NEARLY_ZERO = 1e-10
+"""|Ax| up to this, as the checker bounds it, may be zero, or that of points which integers separate."""
 WIDE = 300
 """Features up to which the exact search is worth its time here; ``dfeas.separation`` asks it whatever the width."""
 
@@ -299,7 +300,10 @@ def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Ca
     face = search(session.checking, near.support, request.limits.until(stop, request.began), left)
     if isinstance(face, str):
         return outcome
-    better = certificate_of(dataset, face, near)
+    try:
+        better = certificate_of(dataset, face, near)
+    except OverflowError:
+        return replace(outcome, reads=outcome.reads + face.reads)
     checked = session.checking([better])
     (proved,) = checked.answers
     reads = outcome.reads + face.reads + checked.reads
@@ -316,15 +320,18 @@ def _open(outcome: Outcome) -> bool:
     """Whether float64 went as far as it can, and left a verdict open."""
     if outcome.check is None:
         return outcome.decision.stopped == "stalled"
-    return outcome.check.verdict == EPS_INFEASIBLE and outcome.check.margin_upper <= CONFLICTING
+    return outcome.check.verdict == EPS_INFEASIBLE and outcome.check.margin_upper <= NEARLY_ZERO
 
 
 def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certificate:
-    """What was found in integers, in float64."""
+    """What was found in integers: a separator as it is, weights in float64. Raises OverflowError for one beyond float64."""
     if face.kind == COMPLETE:
         assert face.y is not None, "it separates"
-        y = floats(face.y[: dataset.dimension])  # without what a point that is seen from another one has besides
-        return replace(near, kind="separator", y=y / np.linalg.norm(y), support=near.support[:0], weights=near.weights[:0])
+        y = face.y[: dataset.dimension]  # without what a point that is seen from another one has besides
+        whole = tuple(map(int, y))
+        return replace(
+            near, kind="separator", y=expanded(y)[0], support=near.support[:0], weights=near.weights[:0], integers=whole
+        )
     stored = face.support < dataset.n
     support, weights = face.support[stored], floats(face.weights[stored])
     points = rows(dataset, support)
