@@ -62,7 +62,8 @@ class Hull(Displayed):
     distance : float, optional
         Between the point and the combination, as float64 computes it.
     y : array (m,) of float64, optional
-        Normal of a hyperplane through the point, all points are on its positive side.
+        Normal of a hyperplane through the point, all points are on its positive side; or its rounding, where
+        ``result.evidence`` has it in whole numbers.
     result : Result
         Of the points seen from the point: bracket, proof, cost.
     exactly : Separation, optional

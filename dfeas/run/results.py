@@ -218,6 +218,7 @@ class Result(Displayed, Saved, Predictor):
     def y(self) -> NDArray[np.float64] | None:
         """The separator (m,) or (m+1,) with the intercept last; for an undecided run the best direction, which is none.
 
+        Where float64 has none that is proved it is the rounding of whole numbers, ``evidence.integers``.
         With a kernel it has no entries: it is the sum of the unit vectors of the points ``support`` times ``weights``.
         """
         separates = self.evidence is not None and self.evidence.kind == "separator" and not self.evidence.kernel

@@ -45,6 +45,17 @@ def twins(rng: np.random.Generator) -> Drawn:
     return np.vstack([X, other]), np.concatenate([labels, labels * _signs(rng, len(X))])
 
 
+def collinear(rng: np.random.Generator) -> Drawn:
+    """Points that are multiples of one, but for some ulps: no y in float64 separates most that can be separated."""
+    n, m = int(rng.integers(2, 8)), int(rng.integers(1, 6))
+    X = (
+        rng.standard_normal(m) * rng.uniform(0.5, 3, (n, 1))
+        if rng.random() < 0.7
+        else np.repeat(rng.standard_normal((1, m)), n, 0)
+    )
+    return X + rng.integers(-2, 3, (n, m)) * np.spacing(X), _signs(rng, n)
+
+
 def feature_scales(rng: np.random.Generator) -> Drawn:
     X, labels = gaussian(rng)
     low, high = ((-300, 100), (-60, 60), (-12, 12))[rng.integers(3)]
@@ -149,7 +160,7 @@ def planted_twin(rng: np.random.Generator) -> Drawn:
 
 
 LINEAR: tuple[Family, ...] = (
-    gaussian, twins, feature_scales, power_scales, point_scales, one_hot, low_rank, integers, low_precision, offsets,
+    gaussian, twins, collinear, feature_scales, power_scales, point_scales, one_hot, low_rank, integers, low_precision, offsets,
     zero_points, dates, ids, denormals, planted, planted_twin,
 )  # fmt: skip
 

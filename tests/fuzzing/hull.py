@@ -76,7 +76,10 @@ class HullKind:
 
     def _evidence(self, found: Any, X: np.ndarray, p: np.ndarray, rows: list[list[Fraction]]) -> Judgement | None:
         if not found.inside:
-            y = [Fraction(v) for v in (found.exactly.y[:-1] if found.y is None else found.y.tolist())]
+            y = [
+                Fraction(v)
+                for v in (found.exactly.y[:-1] if found.y is None else found.result.evidence.integers or found.y.tolist())
+            ]
             least = min(sum((a * b for a, b in zip(row, y, strict=True)), Fraction(0)) for row in rows)
             return None if least > 0 else wrong(f"the hyperplane has a score of {float(least):g}")
         if (found.weights < 0).any() or abs(found.weights.sum() - 1) > 1e-9:

@@ -59,7 +59,8 @@ class Linear:
         except dfeas.DfeasError as error:
             return refused(truth, str(error))
         known = {"planted": True, "planted_twin": None if case.options["intercept"] else False}.get(case.family)
-        return of_verdict(result, truth, case.options, known) or of_bracket(result, truth) or ended(result, case.options)
+        found = of_verdict(result, truth, case.options, known) or of_bracket(result, truth) or of_words(result, X, labels)
+        return found or ended(result, case.options)
 
 
 def refused(truth: Truth, text: str) -> Judgement:
@@ -79,7 +80,7 @@ def of_verdict(result: Any, truth: Truth, options: Any, known: bool | None = Non
     if result.verdict == "feasible":
         if feasible is False:
             return wrong(f"{said}: no separator exists")
-        least = truth.least(result.y)
+        least = truth.least(np.array(result.evidence.integers or result.y.tolist(), object))
         positive = result.margin_lower > 0 or least < UNDERFLOW
         if not (positive and result.margin_lower <= least * (1 + 1e-15)):
             return wrong(f"{said}: margin_lower {result.margin_lower!r}, that of y is {least!r}")
@@ -99,6 +100,15 @@ def of_verdict(result: Any, truth: Truth, options: Any, known: bool | None = Non
     wanted = {"infeasible": ("exact",), "undecided": ("none",)}.get(result.verdict, ("exact", "rigorous"))
     if result.proof not in wanted:
         return Judgement(Word.UNPROVED, said)
+    return None
+
+
+def of_words(result: Any, X: np.ndarray, labels: np.ndarray) -> Judgement | None:
+    """What is wrong with whom it names, and with what it predicts of its own points."""
+    if result.conflicts and result.verdict != "infeasible":
+        return wrong(f"{result.verdict}: accuses {len(result.conflicts)} points")
+    if result.verdict == "feasible" and not (result.predict(X) == labels).all():
+        return wrong("a proved separator puts a point of its own on the other side")
     return None
 
 
