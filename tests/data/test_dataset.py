@@ -288,7 +288,9 @@ def test_labels_of_another_type_are_no_signs(dataset: Callable[..., Any], tmp_pa
         target.finish(("a", "b", "c"))
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     file = path / "label" / "zarr.json"
-    file.write_text(file.read_text().replace('"int8"', '"int16"'))
+    node = json.loads(file.read_text()) | {"data_type": "int16"}
+    node["codecs"][0] |= {"configuration": {"endian": "little"}}
+    file.write_text(json.dumps(node))
     with pytest.raises(CorruptDataError, match="labels of 2 classes have type int16, expected int8; ingest it again"):
         open_source(Source(str(path)))
 

@@ -266,7 +266,7 @@ ROWS: dict[str, tuple[Callable[[], Words], int, str]] = {
     "zarr of 1e18 points": (zarr_with(shape=[10**18, 3]), 5, "chunks are missing"),
     "zarr of 1e12 features": (zarr_with(shape=[40, 10**12]), 5, "chunks are missing"),
     "zarr of 1e30 points": (zarr_with(shape=[10**30, 3]), 5, "zarr.json: not a readable JSON file: shape[0] is 1000"),
-    "zarr in chunks of 0": (zarr_with(chunk=[0, 3]), 5, "its zarr metadata cannot be read"),
+    "zarr in chunks of 0": (zarr_with(chunk=[0, 3]), 5, "chunk_shape[0] is 0, expected"),
     "zarr in chunks of 1 TB": (zarr_with(chunk=[10**11, 3]), 4, "chunks of 2.18 TiB, at most"),
     "zarr.json is deep": (zarr_with(text=DEEP), 5, "zarr.json: not a readable JSON file: nested too deeply"),
     # what is no file

@@ -16,7 +16,7 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, DAMAGE, parsed, read_json, refuse_links
+from dfeas.data.storage.files import COUNT, DAMAGE, Number, parsed, read_json, refuse_links
 from dfeas.data.storage.places import Place, put, zarr_store
 from dfeas.data.storage.shards import CRC
 from dfeas.data.storage.stored_array import ARRAY, StoredArray, described
@@ -30,7 +30,7 @@ _SHAPE = {
     "zarr_format": COUNT,
     "node_type": str,
     "shape?": [COUNT],
-    "chunk_grid?": {"configuration": {"chunk_shape": [COUNT]}},
+    "chunk_grid?": {"configuration": {"chunk_shape": [Number(1, whole=True)]}},
 }
 """What is said of an array, as far as sizes follow from it."""
 

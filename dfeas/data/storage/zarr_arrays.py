@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
+from dfeas.data.storage.files import COUNT, DAMAGE, Number, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.metadata import FILE, array_at, read_node
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
@@ -337,7 +337,7 @@ def rows_of_whole_chunks(array: Any, itemsize: int) -> int:
 
 
 _METADATA = ".zarray"
-_SHAPE = {"shape": [COUNT], "chunks": [COUNT], "compressor": dict | None, "filters": list | None, "dtype": object}
+_SHAPE = {"shape": [COUNT], "chunks": [Number(1, whole=True)], "compressor": dict | None, "filters": list | None, "dtype": object}
 _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 
 
