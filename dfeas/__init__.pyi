@@ -73,6 +73,7 @@ def check_separation(
     intercept: bool = ...,
     outcome: str | None = ...,
     positive: Any = ...,
+    weights: Any = ...,
     max_passes: int | None = ...,
     time_limit: float | None = ...,
     memory: str | int = ...,

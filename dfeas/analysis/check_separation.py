@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from narwhals.stable.v2 import dependencies
 
 from dfeas.analysis.regression.answer import Advice, Separated
-from dfeas.analysis.regression.design import Column, Design, Survey, columns_of, points_of
+from dfeas.analysis.regression.design import Column, Design, Places, Survey, columns_of, inside, points_of
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
-from dfeas.analysis.regression.outcome import Values, flat
+from dfeas.analysis.regression.outcome import Values, counted, flat, require_other
 from dfeas.data.frames import filled, is_frame, is_lazy, opened, require_aligned, require_exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.keywords import takes
@@ -36,6 +37,7 @@ def check_separation(
     intercept: bool = True,
     outcome: str | None = None,
     positive: Any = None,
+    weights: Any = None,
     limits: Limits,
     resources: Resources,
 ) -> Separated:
@@ -48,7 +50,8 @@ def check_separation(
     ----------
     X : data frame, array (n, m), SciPy sparse matrix, formula, model, or path
         A frame of pandas, polars, pyarrow or Dask; a formula such as ``"died ~ age + C(ward)"``, by formulaic, the frame or
-        path is ``y``; a model of statsmodels (Logit, Probit, MNLogit, Poisson, GLM of Binomial or Poisson), fitted or not; or
+        path is ``y``; a model of statsmodels (Logit, Probit, MNLogit, Poisson, GLM of Binomial or Poisson with its weights and
+        trials), fitted or not; or
         the path of a CSV or Parquet file, of any size. Text, categories and booleans of a frame are coded by treatment: the
         first level in order is the reference, and ``kind[b]`` is 1 where kind is b.
     y : array (n,), str, data frame, or path, optional
@@ -60,6 +63,10 @@ def check_separation(
         >= 0, under a log link say ``"poisson"``.
     positive : scalar, optional
         The class that is 1, of two or against all others.
+    weights : array (n,), series, or str, optional
+        Weights of the rows, >= 0, or the name of their column, which is no regressor then. Rows of weight 0 are not in the
+        likelihood: their outcomes are no classes, and their texts no levels. All others count alike. A value that is missing
+        is refused in every row, as by statsmodels.
 
     Returns
     -------
@@ -72,7 +79,8 @@ def check_separation(
         Values that are missing, by column, count and first row; dates; texts that differ in all rows; columns and outcomes that
         cannot be used.
     UsageError
-        An outcome that has to be said, a model of another likelihood, a package that is not installed.
+        An outcome that has to be said, a model of another likelihood or of none (GEE), or one with priors or a penalty, a
+        package that is not installed.
 
     Examples
     --------
@@ -89,44 +97,66 @@ def check_separation(
     """
     options = {"max_passes": limits.max_passes, "time_limit": limits.time_limit, "memory": resources.memory}
     if is_model(X):
-        if y is not None or positive is not None or not intercept:
-            raise UsageError("a model says itself what it regresses: leave out y, positive and intercept")
+        if y is not None or positive is not None or weights is not None or not intercept:
+            raise UsageError("a model says itself what it regresses: leave out y, positive, weights and intercept")
         return examined(of_model(X, outcome), options)
+    weights = weights.compute() if hasattr(weights, "compute") else weights
+    asked = (outcome, positive)
     if isinstance(X, str) and "~" in X and not X.startswith("~/"):
         if not intercept:
             raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
-        return _of_formula(X, y, outcome, positive, options)
+        return _of_formula(X, y, weights, asked, options)
     if isinstance(X, str | Path):
         from dfeas.analysis.regression.files import of_file
 
-        return of_file(X, y, intercept=intercept, outcome=outcome, positive=positive, options=options)
+        return of_file(X, y, intercept=intercept, outcome=outcome, positive=positive, options=options, weights=weights)
     if is_lazy(X) or is_frame(X):
-        return examined(_of_frame(X, y, intercept, outcome, positive, options), options)
-    return examined(_of_array(X, y, intercept, outcome, positive), options)
+        return examined(_of_frame(X, y, weights, intercept, asked, options), options)
+    return examined(_of_array(X, y, weights, intercept, asked), options)
 
 
-def _of_formula(formula: str, frame: Any, outcome: str | None, positive: Any, options: Options) -> Separated:
+def _of_formula(formula: str, frame: Any, weights: Any, asked: tuple[str | None, Any], options: Options) -> Separated:
     if isinstance(frame, str | Path):
         from dfeas.analysis.regression.files import Asked, of_formula
 
-        return of_formula(frame, formula, Asked("", True, outcome, positive, options=options))
+        return of_formula(frame, formula, Asked("", True, *asked, options=options, weights=weights))
     parsed = Formula(formula)
     if not (is_lazy(frame) or is_frame(frame)):
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
     if is_lazy(frame):
-        frame = frame[parsed.needed(list(map(str, frame.columns)))]
+        names = list(map(str, frame.columns))
+        needed = parsed.needed(names)
+        frame = frame[[name for name in names if name in needed or (isinstance(weights, str) and name == weights)]]
     whole = _whole(frame, options)
-    return examined(parsed.of(filled(opened(whole, FRAME)), outcome, positive, _index(whole)), options)
+    table = filled(opened(whole, FRAME))
+    return examined(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, weights)), options)
 
 
-def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any, options: Options) -> Regression:
+def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places | None:
+    """Places of the rows in the likelihood, by weights in a column or beside the frame."""
+    rows, n = _index(whole), len(frame)
+    if isinstance(weights, str):
+        return counted(_column(frame, weights), n, f"{FRAME}: column {weights}", rows)
+    require_aligned(whole, weights, "weights")
+    return counted(weights, n, "weights", rows)
+
+
+def _column(frame: nw.DataFrame[Any], name: str) -> nw.Series[Any]:
+    if name not in frame.columns:
+        raise BadInputError(f"{FRAME}: no column {name}; the columns are {', '.join(map(str, frame.columns[:8]))}")
+    return frame[name]
+
+
+def _of_frame(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | None, Any], options: Options) -> Regression:
     whole = _whole(X, options)
     frame, rows = filled(opened(whole, FRAME)), _index(whole)
+    require_other(y, weights)
+    kept = _in_likelihood(frame, whole, weights)
+    frame = frame.drop(weights) if isinstance(weights, str) else frame
     name = "y"
     if isinstance(y, str):
-        if y not in frame.columns:
-            raise BadInputError(f"{FRAME}: no column {y}; the columns are {', '.join(map(str, frame.columns[:8]))}")
-        name, frame, y = y, frame.drop(y), frame[y]
+        name, column = y, _column(frame, y)
+        frame, y = frame.drop(y), column
     elif y is None:
         raise UsageError("y is missing: give the outcomes, or the name of their column")
     else:
@@ -135,14 +165,16 @@ def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: An
     values = flat(y, name)
     _require_rows(len(frame), len(values))
     survey, columns, n = Survey(FRAME, rows), columns_of(frame), len(frame)
-    survey.add_columns(columns, n)
+    survey.add_columns(columns, n, kept)
     design = survey.design(intercept)
     given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}
     design = replace(design, columns=tuple(replace(each, name=given.get(each.name, each.name)) for each in design.columns))
-    return _regression(design, points_of(columns, n, design, FRAME), values, name, (outcome, positive), rows or range(n))
+    columns = {name: inside(series, kept) for name, series in columns.items()}
+    X = points_of(columns, n if kept is None else len(kept), design, FRAME)
+    return _regression(design, X, values, name, asked, rows or range(n), kept)
 
 
-def _of_array(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any) -> Regression:
+def _of_array(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | None, Any]) -> Regression:
     if y is None:
         raise UsageError("y is missing: give the outcomes of the rows of X")
     sparse: bool = scipy.sparse.issparse(X)
@@ -157,15 +189,21 @@ def _of_array(X: Any, y: Any, intercept: bool, outcome: str | None, positive: An
         raise BadInputError(f"X: row {place[0]}, column {place[1]} is not a finite number; fill it in, or drop the row")
     values = flat(y)
     _require_rows(matrix.shape[0], len(values))
+    if isinstance(weights, str):
+        raise UsageError(f"weights {weights!r}: an array has no columns of that name; give an array of weights")
+    kept = counted(weights, len(values), "weights")
     design = Design(tuple(Column(i, i) for i in range(matrix.shape[1])), {}, intercept)
-    return _regression(design, matrix, values, "y", (outcome, positive), range(len(values)))
+    return _regression(design, inside(matrix, kept), values, "y", asked, range(len(values)), kept)
 
 
-def _regression(design: Design, X: Any, y: Any, name: str, asked: tuple[str | None, Any], rows: Sequence[Any]) -> Regression:
-    values = Values(name)
-    values.add(y)
+def _regression(
+    design: Design, X: Any, y: Any, name: str, asked: tuple[str | None, Any], rows: Sequence[Any], kept: Places | None
+) -> Regression:
+    """Of outcomes of all rows, and a matrix of those in the likelihood."""
+    values, known = Values(name), inside(y, kept)
+    values.add(known, len(y))
     about = values.outcome(*asked)
-    return Regression(design, X, about.codes(y), about, rows)
+    return Regression(design, X, about.codes(known), about, inside(rows, kept))
 
 
 def _require_rows(rows: int, values: int) -> None:

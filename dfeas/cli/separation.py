@@ -32,6 +32,7 @@ from dfeas.run.termination import Stop
 @option("Data", "--label-column", default=None, metavar="NAME", help="The outcome; all other columns are regressors.")
 @option("Question", "--formula", default=None, metavar="FORMULA", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
 @option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
+@option("Data", "--weights-column", default=None, metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
 @option(
     "Question",
     "--outcome",
@@ -50,6 +51,7 @@ def check_separation(
     formula: str | None,
     as_json: bool,
     without: tuple[str, ...],
+    weights_column: str | None,
     outcome: str | None,
     positive: str | None,
     intercept: bool,
@@ -69,7 +71,8 @@ def check_separation(
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
     with asked_to_stop() as stop:
         more = {**options, "stop": stop}
-        asked = Asked(label_column or "", intercept, outcome, positive, without, scratch, more, IngestProgress(sys.stderr))
+        progress = IngestProgress(sys.stderr)
+        asked = Asked(label_column or "", intercept, outcome, positive, without, scratch, more, progress, weights_column)
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
     put(answer.to_json(), answer, as_json)
     if answer.kind is None:

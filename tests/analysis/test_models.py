@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,16 @@ import dfeas
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    import formulaic
+    import patsy
     import statsmodels.api as sm
+    import statsmodels.formula
     import statsmodels.formula.api as smf
+    from statsmodels.base._penalized import PenalizedMixin
+    from statsmodels.gam.api import BSplines, GLMGam
+    from statsmodels.genmod.bayes_mixed_glm import BinomialBayesMixedGLM, PoissonBayesMixedGLM
+    from statsmodels.genmod.qif import QIF
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 
 def patients(n: int = 300) -> pd.DataFrame:
@@ -149,6 +158,136 @@ def test_models_of_other_likelihoods_are_refused() -> None:
         dfeas.check_separation(smf.logit("died ~ age", frame), outcome="poisson")
     with pytest.raises(dfeas.UsageError, match="leave out y"):
         dfeas.check_separation(smf.logit("died ~ age", frame), frame.died)
+
+
+class PenalizedPoisson(PenalizedMixin, sm.Poisson):
+    """As statsmodels' own tests make them."""
+
+
+class Ridge(sm.Logit):
+    """A likelihood of its own."""
+
+    def loglike(self, params: Any) -> Any:
+        return super().loglike(params) - params @ params
+
+
+class Cauchit(sm.Logit):
+    def cdf(self, X: Any) -> Any:
+        return 0.5 + np.arctan(X) / np.pi
+
+
+class GEE(sm.Logit):
+    """Has the likelihood of a Logit, whatever it is called."""
+
+    def fit(self, *words: Any, **more: Any) -> Any:
+        return super().fit(*words, disp=0, **more)
+
+
+def others() -> Iterator[tuple[str, Any, str]]:
+    """Models that ask something else, their classes, and why."""
+    x, y = np.arange(1.0, 13), np.repeat([0.0, 1], 6)
+    X, pairs = sm.add_constant(x), np.repeat(np.arange(6), 2)
+    binomial, effects, ident = sm.families.Binomial(), np.eye(6)[pairs], np.zeros(6, int)
+    structures = sm.cov_struct.Independence(), sm.cov_struct.Exchangeable(), sm.cov_struct.Autoregressive()
+    for structure in structures:
+        yield "GEE", sm.GEE(y, X, pairs, family=binomial, cov_struct=structure), "has no likelihood"
+    yield "GEE", sm.GEE(y, X, pairs, family=sm.families.Poisson()), "has no likelihood"
+    yield "OrdinalGEE", sm.OrdinalGEE(y, x[:, None], pairs), "has no likelihood"
+    yield "NominalGEE", sm.NominalGEE(y, X, pairs), "has no likelihood"
+    yield "QIF", QIF(y, X, pairs, family=binomial), "has no likelihood"
+    yield "BinomialBayesMixedGLM", BinomialBayesMixedGLM(y, X, effects, ident), "has priors"
+    yield "PoissonBayesMixedGLM", PoissonBayesMixedGLM(y, X, effects, ident), "has priors"
+    spline = BSplines(x[:, None], df=[5], degree=[3])
+    yield "GLMGam", GLMGam(y, X, smoother=spline, alpha=0.1, family=binomial), "has a penalty"
+    yield "PenalizedPoisson", PenalizedPoisson(y, X), "has a penalty"
+    marked = GEE(y, X)
+    marked.penal = object()
+    yield "GEE", marked, "has a penalty"
+    yield "Ridge", Ridge(y, X), "expected Logit, Probit"
+    yield "Cauchit", Cauchit(y, X), "expected Logit, Probit"
+    yield "OrderedModel", OrderedModel(y, x[:, None]), "expected Logit, Probit"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_models_without_a_likelihood_alone_are_refused_by_their_class() -> None:
+    for name, model, why in others():
+        with pytest.raises(dfeas.UsageError, match=rf"^a model of class {name}\b.*{why}") as refused:
+            dfeas.check_separation(model)
+        assert "\n" not in str(refused.value)
+        assert why.startswith("expected") or "check_separation(X, y)" in str(refused.value)
+
+
+def test_a_class_of_a_users_own_is_the_one_whose_likelihood_it_has() -> None:
+    x, y = np.arange(1.0, 7), np.array([0.0, 0, 0, 1, 1, 1])
+    assert dfeas.check_separation(GEE(y, sm.add_constant(x))).kind == "complete"
+    glm = type("Logit", (sm.GLM,), {})  # a GLM, by another name
+    poisson = glm(np.array([0.0, 0, 0, 2, 1, 3]), sm.add_constant((x > 3).astype(float)), family=sm.families.Poisson())
+    assert dfeas.check_separation(poisson).outcome == "poisson"
+
+
+def items() -> pd.DataFrame:
+    """Answers to two questions, both of which may be yes; who says yes to the first is ill."""
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=60)
+    ill = (z + rng.normal(size=60) > 0).astype(float)
+    first, second = ((ill == 1) & (rng.random(60) < 0.4)).astype(float), rng.integers(0, 2, 60).astype(float)
+    return pd.DataFrame({"const": 1.0, "q[1]": first, "q[2]": second, "q[T.3]": 1 - second, "z": z, "ill": ill})
+
+
+@pytest.mark.parametrize("names", [["q[1]", "q[2]"], ["q[1]", "q[T.3]"], ["q[1]"]])
+def test_names_with_brackets_are_no_levels(names: list[str]) -> None:
+    frame = items()
+    X = frame[["const", *names, "z"]]
+    for found in (
+        dfeas.check_separation(sm.Logit(frame.ill, X)),
+        dfeas.check_separation(frame[[*names, "z"]], frame.ill, intercept=True),
+        dfeas.check_separation("ill ~ `q[1]` + `q[2]` + z", frame),
+    ):
+        assert (found.kind, found.columns, found.levels) == ("quasi-complete", ["q[1]"], {})
+        assert found.advice[0].text == "leave out column q[1]"
+
+
+def test_a_column_that_is_called_like_a_level_is_told_apart_from_it() -> None:
+    rng = np.random.default_rng(2)
+    q, x = rng.choice(list("abc"), 200), rng.integers(0, 2, 200)
+    y = ((q == "b") | (x == 1) | (rng.random(200) < 0.5)).astype(int)
+    found = dfeas.check_separation(pd.DataFrame({"q": q, "q[x]": x, "z": rng.normal(size=200)}), y, intercept=True)
+    assert (found.columns, found.levels) == (["q[b]", "q[x]"], {"q": ["b"]})
+    assert "level b of q and column q[x] separate " in str(found)
+    with pytest.raises(dfeas.BadInputError, match=r"column q\[c\] is called as a level of a factor is; rename"):
+        dfeas.check_separation(pd.DataFrame({"q": q, "q[c]": x}), y, intercept=True)
+
+
+@pytest.mark.parametrize("engine", ["patsy", "formulaic"])
+def test_the_formula_of_a_model_knows_its_factors(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treatment by any reference, all levels without an intercept, levels of any name; no sums, no interactions."""
+    monkeypatch.setattr(statsmodels.formula.options, "formula_engine", engine)
+    treatment, total = ("Treatment", "Sum") if engine == "patsy" else ("contr.treatment", "contr.sum")
+    frame = patients()
+    frame["odd"] = frame.ward.map({"a": "T.b", "b": "x:y[1]", "c": "b"})
+    for formula, level in (
+        ("died ~ C(ward) + age", "b"),
+        (f'died ~ C(ward, {treatment}("c")) + age', "b"),
+        (f'died ~ C(ward, {treatment}("b")) + age', "b"),
+        ("died ~ 0 + ward + age", "b"),
+        ("died ~ odd + age", "x:y[1]"),
+        ("died ~ 0 + odd + age", "x:y[1]"),
+    ):
+        found = dfeas.check_separation(smf.logit(formula, frame))
+        assert list(found.levels.values()) == [[level]], formula
+        assert found.points == list(np.flatnonzero(frame.ward == "b")), formula
+    for formula in (f"died ~ C(ward, {total}) + age", "died ~ age + ward:age"):
+        found = dfeas.check_separation(smf.logit(formula, frame))
+        assert found.levels == {}, formula
+
+
+def test_a_design_that_was_made_of_a_formula_knows_its_factors() -> None:
+    frame = patients()
+    for X in (patsy.dmatrix("ward + age", frame, return_type="dataframe"), formulaic.model_matrix("ward + age", frame)):
+        assert dfeas.check_separation(sm.Logit(frame.died, X)).levels == {"ward": ["b"]}
+    bare = pd.DataFrame(np.asarray(X), columns=list(X.columns))
+    found = dfeas.check_separation(sm.Logit(frame.died, bare))
+    assert (found.levels, found.columns) == ({}, ["ward[T.b]"])
 
 
 @pytest.mark.filterwarnings("ignore")

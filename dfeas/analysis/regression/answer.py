@@ -41,7 +41,7 @@ class Separated(Displayed):
     columns : list
         Names (of a frame) or indices of the columns whose coefficients run away; none for overlap.
     points : list
-        Labels of rows (of a frame) or indices: separated for good, or, of an overlap, in conflict.
+        Labels of rows (of a frame) or indices among all rows: separated for good, or, of an overlap, in conflict.
     direction : dict
         Coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1.
     intercept : float, or dict
@@ -51,7 +51,7 @@ class Separated(Displayed):
     proof : str
         "exact", "rigorous", or "none": not decided.
     found : Separation
-        With all evidence.
+        With all evidence. Its points are those of the question: of each row in the likelihood one, or several.
     outcome : str
         "binary", "multinomial" or "poisson".
     classes : tuple of str
@@ -64,6 +64,8 @@ class Separated(Displayed):
         What else is to be known.
     separated : int
         Rows that are separated; of a file ``points`` has the first of them only.
+    coded : frozenset
+        Names of the columns that stand for levels of what ``levels`` has.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Separated(Displayed):
     advice: list[Advice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     separated: int = 0
+    coded: frozenset[Any] = frozenset()
 
     @property
     def finite(self) -> bool | None:
@@ -143,7 +146,7 @@ class Separated(Displayed):
         """Which columns or levels separate which rows."""
         named = [name for term, levels in self.levels.items() for name in _named(term, levels)]
         terms = [f"{term}[{level}]" for term, levels in self.levels.items() for level in levels]
-        others = [name for name in self.columns if not self._explained(name)] if terms else self.columns
+        others = [name for name in self.columns if name not in self.coded]
         many = "s" if self.separated != 1 else ""
         what = "all points" if self.kind == COMPLETE else f"{self.separated} point{many} ({self._rows}) from the others"
         if self.outcome == "poisson":
@@ -151,10 +154,6 @@ class Separated(Displayed):
         plural = len(others) + len(terms) > 1
         columns = [f"column{'s' if len(others) > 1 else ''} {_some(others)}"] if others else []
         return f"{' and '.join([*named, *columns]) or 'the intercept'} separate{'' if plural else 's'} {what}"
-
-    def _explained(self, name: Any) -> bool:
-        """Whether a column is one of a factor whose levels are named."""
-        return any(str(name).startswith(f"{term}[") for term in self.levels)
 
     @property
     def _running(self) -> list[Any]:

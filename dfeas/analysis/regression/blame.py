@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Design, Floats, Matrix
+from dfeas.analysis.regression.design import Design, Floats, Matrix, Places
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, wide
 from dfeas.analysis.separation import Separation, TableKind
 from dfeas.verify.dyadic import Integers, integer_signs
@@ -20,8 +20,8 @@ from dfeas.verify.separation import COMPLETE, QUASI
 RESPONSIBLE = 1e-9
 """Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
 
-Part = tuple[Matrix, Codes]
-"""Some rows of the design (b, m), and the codes of their outcomes."""
+Part = tuple[Matrix, Codes, Places]
+"""Some rows of the design (b, m), the codes of their outcomes, and their numbers in the table."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +70,17 @@ class Tally:
     low: Floats = field(default_factory=lambda: np.zeros(0))  # (2, m) least value of each column in each of two classes
     high: Floats = field(default_factory=lambda: np.zeros(0))
     separated: int = 0
-    rows: list[int] = field(default_factory=list)  # the first of those
+    rows: list[int] = field(default_factory=list)  # numbers of the first of those
 
     @classmethod
     def of(cls, parts: Iterable[Part], outcome: Outcome, answer: Separation, direction: Direction, keep: float) -> Tally:
         """One read of everything; at most ``keep`` rows are kept."""
         tally = cls()
-        for points, codes in parts:
+        for points, codes, numbers in parts:
             tally._add(points, codes, outcome, bool(answer.kind == COMPLETE and outcome.kind == "binary"))
             beyond = np.arange(len(codes)) if answer.kind == COMPLETE else _beyond(points, direction)
             tally.separated += len(beyond)
-            tally.rows += (tally.n + beyond)[: max(0, int(min(keep, tally.n + len(codes))) - len(tally.rows))].tolist()
+            tally.rows += numbers[beyond][: int(min(keep - len(tally.rows), len(beyond)))].tolist()
             tally.n += len(codes)
         return tally
 

@@ -6,6 +6,7 @@ first factor keeps a column for each level, as in R.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
@@ -30,6 +31,9 @@ SPARSE_BELOW = 0.25
 """Share of entries that are not zero."""
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+Labels: TypeAlias = "Sequence[Any] | Places"
+"""Of rows: as they are called in a frame, or their numbers."""
 Columns: TypeAlias = "dict[str, nw.Series[Any]]"
 Matrix = Any
 """(b, m) of float64: an array, or a CSR matrix."""
@@ -113,14 +117,17 @@ class Survey:
     """Looks at a table part after part: which levels columns have, and what is missing."""
 
     def __init__(self, where: str, rows: Any = None, most_levels: int = MOST_LEVELS) -> None:
-        self.where, self.n, self._rows, self._most = where, 0, rows, most_levels
+        self.where, self.n, self._counted, self._rows, self._most = where, 0, 0, rows, most_levels
         self.variables: dict[str, Variable] = {}
 
-    def add(self, frame: nw.DataFrame[Any]) -> None:
-        """Rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number."""
-        self.add_columns(columns_of(frame), len(frame))
+    def add(self, frame: nw.DataFrame[Any], counted: Places | None = None) -> None:
+        """Rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number.
 
-    def add_columns(self, columns: Columns, n: int) -> None:
+        Levels and ids are those of the rows that are ``counted``, or of all; what is missing is looked for in all.
+        """
+        self.add_columns(columns_of(frame), len(frame), counted)
+
+    def add_columns(self, columns: Columns, n: int, counted: Places | None = None) -> None:
         """The same of the columns of n rows."""
         for name, series in columns.items():
             seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))
@@ -129,14 +136,15 @@ class Survey:
                 seen.first = self.n + int(gap.argmax()) if not seen.missing else seen.first
                 seen.missing += int(gap.sum())
             elif seen.is_factor:
-                self._levels(series, seen)
+                self._levels(inside(series, counted), seen)
             else:
                 values = number(series, self.where).astype(np.float64)
                 if not np.isfinite(values).all():
                     row = self.called(self.n + int((~np.isfinite(values)).argmax()))
                     raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
-                seen.running = self.n == 0 and _is_id(seen.kind, values)
+                seen.running = self.n == 0 and _is_id(seen.kind, inside(values, counted))
         self.n += n
+        self._counted += n if counted is None else len(counted)
 
     def called(self, row: int) -> str:
         """A row by its number, and by its label where that is another one."""
@@ -171,14 +179,17 @@ class Survey:
             if not seen.is_factor:
                 columns.append(Column(seen.name, seen.name))
                 continue
-            if seen.kind == nw.String and len(seen.levels) == self.n >= LEAST_IDS:
+            if seen.kind == nw.String and len(seen.levels) == self._counted >= LEAST_IDS:
                 raise BadInputError(
-                    f"{self.where}: column {seen.name} has another text in each of {self.n} rows, as an id has; drop it"
+                    f"{self.where}: column {seen.name} has another text in each of {self._counted} rows, as an id has; drop it"
                 )
             levels = tuple(seen.in_order)
             full = not intercept and not factors
             factors[seen.name] = Factor(levels, None if full else levels[0], seen.ordered)
             columns += [Column(f"{seen.name}[{level}]", seen.name, level) for level in levels[0 if full else 1 :]]
+        twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
+        if twice:
+            raise BadInputError(f"{self.where}: column {twice[0]} is called as a level of a factor is; rename one of them")
         return Design(tuple(columns), factors, intercept, tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
@@ -217,6 +228,13 @@ def points_of(columns: Columns, n: int, design: Design, where: str) -> Matrix:
     matrix = scipy.sparse.csr_array((value, (row, place)), shape=(n, m))
     matrix.sort_indices()
     return matrix
+
+
+def inside(values: Any, counted: Places | None) -> Any:
+    """Those of an array, a series, a frame or a list that are of rows that are counted; all without such."""
+    if counted is None:
+        return values
+    return [values[row] for row in counted] if isinstance(values, list | range) else values[counted]
 
 
 def columns_of(frame: nw.DataFrame[Any]) -> Columns:

@@ -11,17 +11,18 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.analysis.regression.answer import NAMED, Separated
 from dfeas.analysis.regression.blame import Direction, Part, Tally, responsible
 from dfeas.analysis.regression.design import MOST_LEVELS, Design, Matrix, Survey, points
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
-from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, signed, wide
+from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, require_other, signed, wide
 from dfeas.analysis.separation import Separation, TableKind, separation
 from dfeas.data.ingest.partitions import Batch, cut
 from dfeas.data.labels import Categories
@@ -34,6 +35,9 @@ from dfeas.linalg.points import is_dense, stacked
 from dfeas.problem import ALL_POSITIVE
 from dfeas.run.resources import never
 from dfeas.settings import parse_bytes
+
+if TYPE_CHECKING:  # pyarrow may be absent
+    from dfeas.analysis.regression.table import Rows
 
 ENTRY = 16
 """Bytes of an entry of a sparse point, with its place."""
@@ -58,6 +62,12 @@ class Asked:
     scratch: str | Path | None = None
     options: Options = field(default_factory=dict)
     progress: Progress | None = None  # where points are written to the scratch folder
+    weights: str | None = None  # column of them
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and not isinstance(self.weights, str):
+            raise UsageError(f"weights of a file are one of its columns: expected a name, got {type(self.weights).__name__}")
+        require_other(self.label_column, self.weights)
 
     @property
     def memory(self) -> int:
@@ -70,16 +80,17 @@ class TableRegression:
 
     table: Any
     columns: Sequence[str]  # that are read
-    coded: Callable[[nw.DataFrame[Any]], Part]
+    coded: Callable[[Rows], tuple[Matrix, Codes]]  # of the rows in the likelihood
     design: Design
     outcome: Outcome
-    n: int
+    n: int  # rows in the likelihood
     signs: int  # rows of the question
 
     def parts(self) -> Iterator[Part]:
-        """All rows, part after part."""
-        for frame in self.table.batches(8 * len(self.design.columns), self.columns):
-            yield self.coded(frame)
+        """All rows in the likelihood, part after part."""
+        for rows in self.table.batches(8 * len(self.design.columns), self.columns):
+            if len(rows.numbers):
+                yield (*self.coded(rows), rows.numbers)
 
     @property
     def explicit(self) -> bool:
@@ -108,7 +119,7 @@ class TableRegression:
 
     def question(self) -> Generator[Batch, None, None]:
         """The signed points that are to be separated."""
-        for rows, codes in self.parts():
+        for rows, codes, _ in self.parts():
             whole = wide(rows) if self.explicit and self.design.intercept else rows
             some = signed(whole, codes, self.outcome)
             labels = np.ones(len(some.labels), np.int8) if self.explicit else some.labels
@@ -139,16 +150,15 @@ class TableRegression:
         return separation(str(folder), intercept=self.design.intercept, **options)
 
     def rows_of(self, support: Any) -> list[int]:
-        """Rows whose signed points are in a conflict; reads all again where a row has several."""
-        if support is None or self.signs == self.n:
+        """Rows whose signed points are in a conflict; reads all again where not every row has one."""
+        if support is None or (self.signs == self.n and self.table.weights is None):
             return [] if support is None else [int(row) for row in support]
-        found: list[int] = []
-        row = sign = 0
-        for _, codes in self.parts():
-            numbers = row_numbers(codes, self.outcome)
-            here = support[(support >= sign) & (support < sign + len(numbers))] - sign
-            found += [row + int(each) for each in np.unique(numbers[here])]
-            row, sign = row + len(codes), sign + len(numbers)
+        found, sign = list[int](), 0
+        for _, codes, numbers in self.parts():
+            rows = row_numbers(codes, self.outcome)
+            here = support[(support >= sign) & (support < sign + len(rows))] - sign
+            found += numbers[np.unique(rows[here])].tolist()
+            sign += len(rows)
         return found
 
 
@@ -164,15 +174,20 @@ def of_table(path: str | Path, asked: Asked) -> Separated:
     table, name = _opened(path, asked), asked.label_column
     if name not in table.columns:
         raise table.no_column(name)
-    seen = _Seen(table, asked, name)
-    for frame in table.batches(len(table.columns)):
-        seen.add(frame.select(name), frame.drop(name), lambda frame: flat(frame[name], name))
-    design, about = seen.survey.design(asked.intercept), seen.outcome()
+    columns = [column for column in table.columns if column != asked.weights]
+    regressors, seen = [column for column in columns if column != name], _Seen(table, asked, name)
 
-    def coded(frame: nw.DataFrame[Any]) -> Part:
-        return points(frame, design, table.where), about.codes(flat(frame[name], name))
+    def values(rows: Rows) -> NDArray[Any]:
+        return flat(rows.inside[name], name, rows.numbers)
 
-    return _decided(TableRegression(table, table.columns, coded, design, about, seen.survey.n, seen.signs(about)), asked)
+    for rows in table.batches(len(columns), columns):
+        seen.add(rows, [name], regressors, values)
+    about, design = seen.outcome(), seen.survey.design(asked.intercept)
+
+    def coded(rows: Rows) -> tuple[Matrix, Codes]:
+        return points(rows.inside, design, table.where), about.codes(values(rows))
+
+    return _decided(TableRegression(table, columns, coded, design, about, seen.counted, seen.signs(about)), asked)
 
 
 def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
@@ -180,30 +195,37 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     parsed = Formula(formula)
     table = _opened(path, asked)
     needed = parsed.needed(table.columns)
-    frames, size = list[nw.DataFrame[Any]](), 0
-    for frame in table.batches(len(needed), needed):
-        frames.append(frame)
-        size += int(frame.estimated_size())
+    every, size = list["Rows"](), 0
+    for rows in table.batches(len(needed), needed):
+        every.append(rows)
+        size += int(rows.frame.estimated_size())
         if size > asked.memory / SHARE:
-            return _in_parts(parsed, table, needed, frames[0].head(SAMPLE), asked)
-    if not frames:
+            return _in_parts(parsed, table, needed, asked)
+    if not every:
         raise BadInputError(f"{table.where}: no rows")
-    return examined(parsed.of(nw.concat(frames), asked.outcome, asked.positive, None), asked.options)
+    counted = None if asked.weights is None else np.concatenate([rows.numbers for rows in every])
+    whole = nw.concat([rows.frame for rows in every])
+    return examined(parsed.of(whole, (asked.outcome, asked.positive), None, counted), asked.options)
 
 
-def _in_parts(parsed: Formula, table: Any, needed: Sequence[str], sample: nw.DataFrame[Any], asked: Asked) -> Separated:
+def _in_parts(parsed: Formula, table: Any, needed: Sequence[str], asked: Asked) -> Separated:
     """Of more rows than memory has room for."""
     seen, regressors = _Seen(table, asked, parsed.outcome), parsed.regressors(needed)
-    for frame in table.batches(len(needed), needed):
-        left = frame.select(*(name for name in needed if name not in regressors))
-        seen.add(left if left.columns else frame, frame.select(*regressors), parsed.outcomes)
+    left, sample = [name for name in needed if name not in regressors] or needed, list[nw.DataFrame[Any]]()
+
+    def values(rows: Rows) -> NDArray[Any]:
+        return parsed.outcomes(rows.inside, rows.numbers)
+
+    for rows in table.batches(len(needed), needed):
+        seen.add(rows, left, regressors, values)
+        sample += [rows.inside.head(SAMPLE)] if len(rows.numbers) and not sample else []
     seen.survey.refuse_missing()
-    parts, about = parsed.in_parts(sample, seen.survey.variables), seen.outcome()
+    about, parts = seen.outcome(), parsed.in_parts(sample[0], seen.survey.variables)
 
-    def coded(frame: nw.DataFrame[Any]) -> Part:
-        return parts.points(frame), about.codes(parsed.outcomes(frame))
+    def coded(rows: Rows) -> tuple[Matrix, Codes]:
+        return parts.points(rows.inside, rows.numbers), about.codes(values(rows))
 
-    return _decided(TableRegression(table, needed, coded, parts.design, about, seen.survey.n, seen.signs(about)), asked)
+    return _decided(TableRegression(table, needed, coded, parts.design, about, seen.counted, seen.signs(about)), asked)
 
 
 def _decided(found: TableRegression, asked: Asked) -> Separated:
@@ -222,26 +244,31 @@ class _Seen:
         most = min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
         self.survey, self._values, self._above = Survey(table.where, most_levels=most), Values(outcome), 0
 
-    def add(self, left: nw.DataFrame[Any], right: nw.DataFrame[Any], values: Callable[[nw.DataFrame[Any]], Any]) -> None:
+    @property
+    def counted(self) -> int:
+        """Rows in the likelihood."""
+        return self._values.counted
+
+    def add(self, rows: Rows, left: Sequence[str], right: Sequence[str], values: Callable[[Rows], NDArray[Any]]) -> None:
         """Rows that follow. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
         look = Survey(self._where)
-        look.n = self.survey.n
-        look.add(left)
+        look.n = rows.first
+        look.add(rows.frame.select(*left))
         look.refuse_missing()
-        outcome = values(left)
-        self._values.add(outcome)
+        outcome = values(rows) if len(rows.numbers) else np.empty(0)
+        self._values.add(outcome, len(rows.frame))
         self._above += int((outcome > 0).sum()) if outcome.dtype.kind in "iufb" else 0
-        self.survey.add(right)
+        self.survey.add(rows.frame.select(*right), rows.counted)
 
     def outcome(self) -> Outcome:
         """What is regressed. Raises BadInputError for no rows."""
-        if not self.survey.n:
+        if not self._values.rows:
             raise BadInputError(f"{self._where}: no rows")
         return self._values.outcome(self._asked.outcome, self._asked.positive)
 
     def signs(self, outcome: Outcome) -> int:
         """Rows of the question, of each of the table."""
-        return self.survey.n * outcome.blocks + (self._above if outcome.kind == "poisson" else 0)
+        return self.counted * outcome.blocks + (self._above if outcome.kind == "poisson" else 0)
 
 
 def _opened(path: str | Path, asked: Asked) -> Any:
@@ -249,14 +276,13 @@ def _opened(path: str | Path, asked: Asked) -> Any:
         from dfeas.analysis.regression.table import opened
     except ImportError:
         raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
-    return opened(path, asked.without, asked.options.get("stop", never))
+    return opened(path, asked.without, asked.weights, asked.options.get("stop", never))
 
 
 def _held(found: TableRegression) -> Regression:
-    parts = list(found.parts())
-    X: Matrix = stacked([rows for rows, _ in parts])
-    codes: Codes = np.concatenate([codes for _, codes in parts])
-    return Regression(found.design, X, codes, found.outcome, range(len(codes)))
+    points, codes, numbers = zip(*found.parts(), strict=True)
+    rows = range(found.n) if found.table.weights is None else np.concatenate(numbers).tolist()
+    return Regression(found.design, stacked(points), np.concatenate(codes), found.outcome, rows)
 
 
 def _streamed(found: TableRegression, asked: Asked) -> Separated:

@@ -12,9 +12,9 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Design, Matrix, Survey, Variable, missing
+from dfeas.analysis.regression.design import Design, Labels, Matrix, Places, Survey, Variable, inside, missing
 from dfeas.analysis.regression.likelihood import Regression
-from dfeas.analysis.regression.models import finite, levels_of_spec, of_columns
+from dfeas.analysis.regression.models import finite, of_columns
 from dfeas.analysis.regression.outcome import Values, flat
 from dfeas.errors import BadInputError, UsageError, install
 
@@ -41,7 +41,9 @@ class Formula:
             raise UsageError(f"formula {text!r}: expected one outcome on its left, such as died ~ age + C(ward)")
         self.outcome = str(self._parsed.lhs)
 
-    def of(self, frame: nw.DataFrame[Any], outcome: str | None, positive: Any, rows: Sequence[Any] | None) -> Regression:
+    def of(
+        self, frame: nw.DataFrame[Any], asked: tuple[str | None, Any], rows: Labels | None, counted: Places | None
+    ) -> Regression:
         """The regression of a frame. Raises BadInputError for columns that are not there, and for missing values."""
         used = frame.select(*self.needed(frame.columns))
         survey = Survey("the frame", rows)
@@ -51,13 +53,16 @@ class Formula:
                 row = int(gap.argmax())
                 text = f"{int(gap.sum())}, the first in row {survey.called(row)}"
                 raise BadInputError(f"missing values in {name} ({text}); fill them, or drop rows")
+        n, numbers = len(used), inside(range(len(used)), counted)
+        used = inside(used, counted)
+        values, y = Values(self.outcome), self.outcomes(used, numbers)
+        values.add(y, n)
+        about = values.outcome(*asked)
         right = self._matrix(self._parsed.rhs, used.to_pandas())
-        points = finite(np.asarray(right, np.float64), list(right.columns))
-        design, kept = of_columns(points, list(right.columns), levels_of_spec(right.model_spec))
-        values, y = Values(self.outcome), self.outcomes(used)
-        values.add(y)
-        about = values.outcome(outcome, positive)
-        return Regression(design, points[:, kept], about.codes(y), about, range(len(used)) if rows is None else rows)
+        points = finite(np.asarray(right, np.float64), list(right.columns), numbers)
+        design, kept = of_columns(points, list(right.columns), right.model_spec)
+        labels = numbers if rows is None else inside(rows, counted)
+        return Regression(design, points[:, kept], about.codes(y), about, labels)
 
     def needed(self, columns: Sequence[str]) -> list[str]:
         """The columns that it is about."""
@@ -70,16 +75,16 @@ class Formula:
         """Those of its right side."""
         return _named(self._parsed.rhs, self.text.partition("~")[2], columns)
 
-    def outcomes(self, frame: nw.DataFrame[Any]) -> NDArray[Any]:
+    def outcomes(self, frame: nw.DataFrame[Any], rows: Labels) -> NDArray[Any]:
         """Values (b,) of the left side: those of a column as they are, or of what is computed of columns."""
         if self.outcome in frame.columns:
-            return flat(frame[self.outcome], self.outcome)
+            return flat(frame[self.outcome], self.outcome, rows)
         left = self._matrix(self._parsed.lhs, frame.to_pandas())
         self._require_rowwise(left.model_spec)
         chosen = [column for column in left.columns if column != INTERCEPT]
         if len(chosen) != 1:
             raise UsageError(f"formula {self.text!r}: its outcome {self.outcome} makes {len(chosen)} columns; name a column")
-        return flat(left[chosen[0]].to_numpy(), self.outcome)
+        return flat(left[chosen[0]].to_numpy(), self.outcome, rows)
 
     def in_parts(self, sample: nw.DataFrame[Any], variables: dict[str, Variable]) -> Parts:
         """How rows are coded part after part, by the levels of all. Raises BadInputError for what needs them together."""
@@ -94,9 +99,8 @@ class Formula:
                     "write the column as text, or give more memory"
                 )
         names = list(right.columns)
-        known: dict[str, Sequence[str]] = {name: [str(level) for level in each] for name, each in levels_of_spec(spec).items()}
         ones = [names.index(INTERCEPT)] if INTERCEPT in names else []
-        design, kept = of_columns(np.asarray(right, np.float64), names, known, ones)
+        design, kept = of_columns(np.asarray(right, np.float64), names, spec, ones)
         return Parts(self, spec, levels, design, kept)
 
     def _require_rowwise(self, spec: Any) -> None:
@@ -124,11 +128,11 @@ class Parts:
     design: Design
     kept: list[int]  # columns that are not the intercept
 
-    def points(self, frame: nw.DataFrame[Any]) -> Matrix:
-        """Rows of the design (b, m)."""
+    def points(self, frame: nw.DataFrame[Any], rows: Labels) -> Matrix:
+        """Rows of the design (b, m), called as in ``rows``."""
         used = _categorical(frame.select(*self.formula.regressors(frame.columns)), self.levels)
         whole = np.asarray(self.spec.get_model_matrix(used, na_action="ignore"), np.float64)
-        some = finite(whole, list(self.spec.column_names))[:, self.kept]
+        some = finite(whole, list(self.spec.column_names), rows)[:, self.kept]
         return scipy.sparse.csr_array(some) if self.design.sparse else some
 
 

@@ -120,7 +120,8 @@ def examined(regression: Regression, options: Options) -> Separated:
     if direction is None:
         return overlapping(design, outcome, answer, [label[row] for row in regression.rows_of(answer.support)])
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
-    tally = Tally.of([(regression.points, regression.codes)], outcome, answer, direction, np.inf)
+    every = np.arange(len(regression.codes))
+    tally = Tally.of([(regression.points, regression.codes, every)], outcome, answer, direction, np.inf)
     alone = tally.alone(design.intercept)
     again = {name: value for name, value in options.items() if name in AGAIN}
     stop = until(began, options.get("time_limit"))
@@ -217,7 +218,7 @@ def overlapping(design: Design, outcome: Outcome, answer: Separation, points: li
         found=answer,
         outcome=outcome.kind,
         classes=outcome.classes,
-        notes=list(design.notes),
+        notes=[*design.notes, *outcome.notes],
     )
 
 
@@ -250,8 +251,9 @@ def blamed(
         classes=outcome.classes,
         levels=levels,
         advice=list(_advice(design, outcome, columns, levels, tally, tried)),
-        notes=list(design.notes),
+        notes=[*design.notes, *outcome.notes],
         separated=tally.separated,
+        coded=frozenset(design.names[place] for place in design.places(*levels)),
     )
 
 

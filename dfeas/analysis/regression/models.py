@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Column, Design, Factor, Matrix
+from dfeas.analysis.regression.design import Column, Design, Factor, Labels, Matrix, Places, inside
 from dfeas.analysis.regression.likelihood import Regression
-from dfeas.analysis.regression.outcome import BOTH, Outcome, Values
+from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, Values, counted, flat, weightless
 from dfeas.errors import BadInputError, UsageError
 
 KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson"}
-"""What classes of models regress."""
+"""What classes of models regress; a GLM does what its family says."""
+OTHERS = {
+    "GEE": "solves estimating equations and has no likelihood",
+    "QIF": "solves estimating equations and has no likelihood",
+    "_BayesMixedGLM": "has priors, by which its estimates are finite whatever the data",
+    "PenalizedMixin": "has a penalty, by which its estimates may be finite where those of the likelihood are not",
+}
+"""Classes of models that ask something else, and why."""
+LIKELIHOOD = {"loglike", "loglikeobs", "loglike_mu", "cdf"}
+"""What a class that has a likelihood of its own defines."""
+PENALTY = ("penal", "penalty")
+WEIGHTS = ("freq_weights", "var_weights", "n_trials")
+"""Of a GLM."""
 LINKS = {"binary": ("logit", "probit", "cloglog", "loglog"), "poisson": ("log",)}
 """Links of families with which the likelihood has a maximum unless the points are separated."""
-
-_LEVEL = re.compile(r"(.*)\[(?:T\.)?([^\[\]]*)\]", re.DOTALL)
-"""A column of a factor, as patsy and formulaic call it."""
 
 
 def is_model(X: Any) -> bool:
@@ -31,64 +39,119 @@ def is_model(X: Any) -> bool:
 def of_model(given: Any, outcome: str | None) -> Regression:
     """The regression of a model. Raises UsageError for one whose likelihood is another one than those that are known."""
     model = getattr(given, "model", given)
-    kind, family = _kind_of(model), getattr(model, "family", None)
+    kind, names = _kind_of(model), list(model.exog_names)
     if outcome not in (None, kind):
         raise UsageError(f"outcome {outcome!r}: the model is {type(model).__name__}, whose outcome is {kind}")
-    points = finite(np.asarray(model.exog, np.float64), list(model.exog_names))
-    design, kept = of_columns(points, list(model.exog_names), _levels_known(model))
     endog = np.asarray(model.endog)
-    codes: NDArray[np.int64]
-    if kind == "multinomial":
-        names = getattr(model, "_ynames_map", None) or {code: str(code) for code in range(int(endog.max()) + 1)}
-        about = Outcome(kind, tuple(str(names[code]) for code in sorted(names)))
-        codes = endog.astype(np.int64)
-    elif kind == "binary" and family is not None:
-        about, codes = Outcome(kind, ("0", "1")), np.where(endog >= 1, 1, np.where(endog <= 0, -1, BOTH)).astype(np.int64)
-    else:
-        values = Values()
-        values.add(endog)
-        about = values.outcome(kind)
-        codes = about.codes(endog)
+    rows, n, kept = _rows(model, len(endog)), len(endog), None
+    points = finite(np.asarray(model.exog, np.float64), names, rows)
+    if _is_glm(model):
+        kept = _in_likelihood(model, rows)
+        endog = np.where(np.broadcast_to(model.n_trials, n) == 0, 0.0, endog)  # the share of no trials is not a number
+    endog, points, rows = inside(flat(endog, "y", rows), kept), inside(points, kept), inside(rows, kept)
+    design, places = of_columns(points, names, _spec(model))
+    about, codes = _outcome(model, kind, endog, n)
     if kind != "poisson" and len(set(codes.tolist()) - {BOTH}) + 2 * (BOTH in codes) < 2:
         raise BadInputError(f"y: all rows are {about.classes[-1 if (codes > 0).all() else 0]}; two classes are needed")
-    rows = getattr(getattr(model, "data", None), "row_labels", None)
-    return Regression(design, points[:, kept], codes, about, range(len(codes)) if rows is None else list(rows))
+    return Regression(design, points[:, places], codes, about, rows)
+
+
+def _outcome(model: Any, kind: str, endog: NDArray[Any], n: int) -> tuple[Outcome, Codes]:
+    """What a model regresses, of the rows in the likelihood of n."""
+    if kind == "multinomial":
+        names = getattr(model, "_ynames_map", None) or {code: str(code) for code in range(int(endog.max()) + 1)}
+        return Outcome(kind, tuple(str(names[code]) for code in sorted(names))), endog.astype(np.int64)
+    if kind == "binary" and _is_glm(model):
+        about = Outcome(kind, ("0", "1"), notes=weightless(n, len(endog)))
+        return about, np.where(endog >= 1, 1, np.where(endog <= 0, -1, BOTH)).astype(np.int64)
+    values = Values()
+    values.add(endog, n)
+    about = values.outcome(kind)
+    return about, about.codes(endog)
+
+
+def _rows(model: Any, n: int) -> list[Any]:
+    """Labels of the rows, or their numbers among those that were given, of which a model may have dropped some."""
+    data = getattr(model, "data", None)
+    labels = getattr(data, "row_labels", None)
+    if labels is not None:
+        return list(labels)
+    dropped = getattr(data, "missing_row_idx", [])
+    return np.delete(np.arange(n + len(dropped)), dropped).tolist()
+
+
+def _in_likelihood(model: Any, rows: list[Any]) -> Places | None:
+    """Places of the rows of a GLM that have a weight and trials. Raises BadInputError for weights that are none."""
+    weights = [np.broadcast_to(getattr(model, name), len(rows)) for name in WEIGHTS]
+    for name, each in zip(WEIGHTS, weights, strict=True):
+        counted(each, len(rows), f"{name} of the model", rows)
+    return counted(np.min(weights, axis=0), len(rows), "weights")
 
 
 def _kind_of(model: Any) -> str:
-    """What a model regresses, by its class, or its family and link. Raises UsageError for others."""
-    family = getattr(model, "family", None)
-    if family is not None:
-        kind = {"Binomial": "binary", "Poisson": "poisson"}.get(type(family).__name__)
-        link = type(getattr(family, "link", None)).__name__
-        if kind is None or link.lower() not in LINKS[kind]:
-            what = f"{type(family).__name__} with link {link}"
-            raise UsageError(f"a model of family {what}: expected Binomial ({', '.join(LINKS['binary'])}) or Poisson (log)")
-        return kind
+    """What a model regresses, by its class, or its family and link. Raises UsageError for others.
+
+    A class of a user's own is taken for the one of statsmodels whose likelihood it has.
+    """
+    bases = [base.__name__ if base.__module__.startswith("statsmodels.") else "" for base in type(model).__mro__]
+    other = next((name for name in bases if name in OTHERS), None)
+    if other is None and any(getattr(model, name, None) is not None for name in PENALTY):
+        other = "PenalizedMixin"
+    if other is not None:
+        advice = "ask about the likelihood of a design and an outcome, check_separation(X, y)"
+        raise UsageError(f"a model of class {type(model).__name__} {OTHERS[other]}: {advice}")
+    owner = _owner(model)
+    if owner == "GLM":
+        return _kind_of_family(model.family)
+    if owner not in KINDS:
+        raise UsageError(f"a model of class {type(model).__name__}: expected {', '.join(KINDS)}, or GLM of Binomial or Poisson")
+    return KINDS[owner]
+
+
+def _owner(model: Any) -> str | None:
+    """The class of statsmodels that defines the likelihood of a model; None where another one does."""
     for base in type(model).__mro__:
-        if base.__name__ in KINDS:
-            return KINDS[base.__name__]
-    raise UsageError(f"a model of class {type(model).__name__}: expected {', '.join(KINDS)}, or GLM of Binomial or Poisson")
+        if LIKELIHOOD & vars(base).keys():
+            return base.__name__ if base.__module__.startswith("statsmodels.") else None
+    return None
 
 
-def finite(points: Matrix, names: list[Any]) -> Matrix:
-    """The same. Raises BadInputError with the column of a value that is none."""
+def _is_glm(model: Any) -> bool:
+    return _owner(model) == "GLM"
+
+
+def _kind_of_family(family: Any) -> str:
+    kind = {"Binomial": "binary", "Poisson": "poisson"}.get(type(family).__name__)
+    link = type(getattr(family, "link", None)).__name__
+    if kind is None or link.lower() not in LINKS[kind]:
+        what = f"{type(family).__name__} with link {link}"
+        raise UsageError(f"a model of family {what}: expected Binomial ({', '.join(LINKS['binary'])}) or Poisson (log)")
+    return kind
+
+
+def finite(points: Matrix, names: list[Any], rows: Labels) -> Matrix:
+    """The same. Raises BadInputError with the column of a value that is none, and the row."""
     bad = ~np.isfinite(points)
     if bad.any():
         row, place = np.argwhere(bad)[0]
-        text = f"{int(bad[:, place].sum())} values are missing or infinite, the first in row {row}"
+        text = f"{int(bad[:, place].sum())} values are missing or infinite, the first in row {rows[row]}"
         raise BadInputError(f"column {names[place]}: {text}; fill them, or drop these rows")
     return points
 
 
-def _levels_known(model: Any) -> dict[str, Sequence[str]]:
-    """Levels of each factor, where the formula of a model knows them."""
+def _spec(model: Any) -> Any:
+    """What formulaic or patsy made of the formula of a model, or of the design that was given; None of other designs."""
     data = getattr(model, "data", None)
-    return levels_of_spec(getattr(data, "model_spec", None) or getattr(data, "design_info", None))
+    for owner in (data, getattr(data, "orig_exog", None)):
+        for name in ("model_spec", "design_info"):
+            spec = getattr(owner, name, None)
+            if spec is not None:
+                return spec
+    return None
 
 
-def levels_of_spec(spec: Any) -> dict[str, Sequence[str]]:
-    """The same, of what formulaic or patsy made of a formula."""
+def _levels(spec: Any) -> dict[str, list[str]]:
+    """Levels of each factor of a formula, as formulaic and patsy know them."""
     contrasts = getattr(spec, "factor_contrasts", None)
     if contrasts:
         return {str(factor): [str(level) for level in state.levels] for factor, state in contrasts.items()}
@@ -96,28 +159,33 @@ def levels_of_spec(spec: Any) -> dict[str, Sequence[str]]:
     return {each.name(): [str(level) for level in info.categories] for each, info in infos.items() if info.categories}
 
 
-def of_columns(
-    points: Matrix, names: list[Any], levels: dict[str, Sequence[str]], ones: Sequence[int] | None = None
-) -> tuple[Design, list[int]]:
-    """The design that columns (b, m) make, and the places of those that are not the intercept; names tell factors.
+def _coded(spec: Any, levels: dict[str, list[str]]) -> dict[str, Column]:
+    """Columns of a formula that stand for a level of a factor, by their names."""
+    found = dict[str, Column]()
+    for term, places in (getattr(spec, "term_slices", None) or {}).items():
+        names = list(spec.column_names)[places]
+        factor = {each.name() if hasattr(each, "name") else str(each) for each in term.factors}
+        for only in factor & levels.keys() if len(factor) == 1 else ():
+            mark = "" if len(names) == len(levels[only]) else "T."  # by treatment coding one level has no column
+            known = {f"{only}[{mark}{level}]": level for level in levels[only]}
+            found |= {name: Column(name, only, known[name]) for name in names if name in known}
+    return found
+
+
+def of_columns(points: Matrix, names: list[Any], spec: Any, ones: Sequence[int] | None = None) -> tuple[Design, list[int]]:
+    """The design that columns (b, m) make, and the places of those that are not the intercept; a formula knows its factors.
 
     The intercept is the first of ``ones``, or of the columns that are constant.
     """
     if ones is None:
         ones = [place for place, column in enumerate(points.T) if len(column) and column[0] != 0 and np.ptp(column) == 0]
     kept = [place for place in range(len(names)) if place not in ones[:1]]
-    columns = [_column(names[place], points[:, [place]]) for place in kept]
+    levels = _levels(spec)
+    coded = _coded(spec, levels)
+    columns = [coded.get(str(names[place]), Column(names[place], names[place])) for place in kept]
     factors = {}
     for term in dict.fromkeys(column.term for column in columns if column.level is not None):
-        own = [column.level or "" for column in columns if column.term == term]
-        every = list(levels.get(str(term), ())) or ["the reference", *own]
-        left = [level for level in every if level not in own]
-        factors[term] = Factor(tuple(every), left[0] if len(left) == 1 else None)
+        own = [column.level for column in columns if column.term == term]
+        left = [level for level in levels[term] if level not in own]
+        factors[term] = Factor(tuple(levels[term]), left[0] if len(left) == 1 else None)
     return Design(tuple(columns), factors, bool(ones)), kept
-
-
-def _column(name: Any, values: Matrix) -> Column:
-    found = _LEVEL.fullmatch(str(name))
-    if found is None or ":" in found[1] or not np.isin(values, (0, 1)).all():
-        return Column(name, name)
-    return Column(name, found[1], found[2])

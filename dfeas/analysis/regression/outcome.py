@@ -7,19 +7,21 @@
 * multinomial logit of K classes: some z = (z_1 .. z_{K-1}), z_0 = 0, has x_i'(z_c - z_k) >= 0 for the class c of i and all
   others, k: K - 1 points in K - 1 blocks of features for each i, all +1. Albert and Anderson, 1984.
 
-There is no maximum exactly when the signed points are separated, completely or quasi-completely.
+There is no maximum exactly when the signed points are separated, completely or quasi-completely. A row of weight 0 has no
+points: it is not in the likelihood. All other weights count alike.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Matrix
+from dfeas.analysis.regression.design import Floats, Labels, Matrix, Places
 from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.errors import BadInputError, UsageError
@@ -38,6 +40,7 @@ class Outcome:
     kind: str  # one of OUTCOMES
     classes: tuple[str, ...] = ()  # (negative, positive), or all; none of counts
     lookup: dict[Any, int] = field(default_factory=dict)  # code of each value
+    notes: tuple[str, ...] = ()  # on rows that do not count
 
     def codes(self, values: NDArray[Any]) -> Codes:
         """+1, -1 or BOTH; of more classes their places. Raises BadInputError for a value that is new."""
@@ -115,9 +118,11 @@ class Values:
         self._many = False
         self._numeric = self._whole = True
         self._least = np.inf
+        self.rows = self.counted = 0
 
-    def add(self, values: NDArray[Any]) -> None:
-        """Values that follow, none of them missing."""
+    def add(self, values: NDArray[Any], rows: int) -> None:
+        """Values of the rows in the likelihood, none of them missing, of so many rows that follow."""
+        self.rows, self.counted = self.rows + rows, self.counted + len(values)
         self._numeric &= values.dtype.kind in "iufb"
         if self._numeric and len(values):
             self._least = min(self._least, float(values.min()))
@@ -128,6 +133,10 @@ class Values:
 
     def outcome(self, asked: str | None, positive: Any = None) -> Outcome:
         """What is regressed. Raises UsageError where that is not clear, BadInputError where it cannot be."""
+        notes = weightless(self.rows, self.counted)
+        return replace(self._outcome(asked, positive), notes=notes)
+
+    def _outcome(self, asked: str | None, positive: Any) -> Outcome:
         if asked not in (None, *OUTCOMES):
             raise UsageError(f"outcome {asked!r}: expected one of {', '.join(OUTCOMES)}")
         if asked == "poisson":
@@ -167,7 +176,56 @@ class Values:
         return sorted(numbers, key=lambda value: numbers[value])
 
 
-def flat(y: Any, where: str = "y") -> NDArray[Any]:
+def counted(weights: Any, n: int, where: str, rows: Labels | None = None) -> Places | None:
+    """Places of the rows in the likelihood, which have a weight above 0; None where there are no weights, and all count.
+
+    Raises BadInputError for a weight that is missing, infinite or below 0, with its row, called as in ``rows``.
+    """
+    if weights is None:
+        return None
+    values = _numbers(weights, where)
+    if values.shape != (n,):
+        raise BadInputError(f"{where}: expected one number for each of {n} rows, got shape {values.shape}")
+    bad = ~((values >= 0) & np.isfinite(values))
+    if bad.any():
+        row = int(bad.argmax())
+        what, called = "is missing" if np.isnan(values[row]) else f"is {values[row]:g}", row if rows is None else rows[row]
+        raise BadInputError(f"{where}: the weight of row {called} {what}, expected a number >= 0: correct it, or drop the row")
+    return np.flatnonzero(values > 0)
+
+
+def _numbers(weights: Any, where: str) -> Floats:
+    """Weights as numbers; those that are missing are none."""
+    series = nw.from_native(weights, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        kind: Any = series.dtype
+        numeric = kind.is_numeric() or kind == nw.Boolean
+        values = series.cast(nw.Float64).to_numpy() if numeric else np.empty(0)
+    else:
+        held = np.ma.asarray(weights)
+        kind, numeric = held.dtype, held.dtype.kind in "biuf"
+        values = np.ma.filled(held.astype(np.float64), np.nan) if numeric else np.empty(0)
+    if not numeric:
+        raise BadInputError(f"{where}: expected weights that are numbers, got {kind}")
+    return np.asarray(values, np.float64)
+
+
+def require_other(outcome: Any, weights: Any) -> None:
+    """Raise UsageError for a column that is the outcome, and has the weights."""
+    if isinstance(weights, str) and isinstance(outcome, str) and outcome == weights:
+        raise UsageError(f"column {weights}: expected the outcome and the weights in columns of their own")
+
+
+def weightless(rows: int, counted: int) -> tuple[str, ...]:
+    """What is to be said of rows without a weight. Raises BadInputError where none has one."""
+    if rows and not counted:
+        raise BadInputError(f"none of {rows} rows has a weight above 0: the likelihood has no row")
+    gone = rows - counted
+    has = "has no weight, and is" if gone == 1 else "have no weight, and are"
+    return (f"{gone} of {rows} rows {has} not in the likelihood",) if gone else ()
+
+
+def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
     values = np.asarray(values_of(y))
     if is_categorical(y):
@@ -189,6 +247,7 @@ def flat(y: Any, where: str = "y") -> NDArray[Any]:
         raise BadInputError(f"{where} holds {values.dtype}: expected numbers, booleans or text")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         gap = ~np.isfinite(values)
-        text = f"{int(gap.sum())} values are missing or infinite, the first in row {int(gap.argmax())}"
+        first = int(gap.argmax())
+        text = f"{int(gap.sum())} values are missing or infinite, the first in row {first if rows is None else rows[first]}"
         raise BadInputError(f"{where}: {text}; fill them, or drop these rows")
     return values

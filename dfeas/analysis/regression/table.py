@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import pyarrow
 import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
+from dfeas.analysis.regression.design import Places, inside
+from dfeas.analysis.regression.outcome import counted
 from dfeas.data.ingest.ingest import format_of
 from dfeas.data.ingest.tables import parquet_files
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -26,17 +30,37 @@ KINDS = (pyarrow.int64(), pyarrow.float64(), pyarrow.timestamp("us"), pyarrow.st
 """What a column of text may hold, the narrowest first."""
 
 
-def opened(path: str | Path, without: Sequence[str], stop: Callable[[], bool]) -> Table:
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a table that follow on each other."""
+
+    frame: nw.DataFrame[Any]  # all of them
+    first: int  # number of the first
+    counted: Places | None  # places of those in the likelihood; None: all
+
+    @property
+    def inside(self) -> nw.DataFrame[Any]:
+        """Those in the likelihood."""
+        return inside(self.frame, self.counted)  # type: ignore[no-any-return]
+
+    @property
+    def numbers(self) -> Places:
+        """Of those in the likelihood."""
+        return np.asarray(inside(self.first + np.arange(len(self.frame)), self.counted))
+
+
+def opened(path: str | Path, without: Sequence[str], weights: str | None, stop: Callable[[], bool]) -> Table:
     """A table by its path, without some of its columns; ``stop`` ends a read. Raises UsageError for what is no table."""
     kind = format_of(path)
     if kind not in ("csv", "tsv", "parquet"):
         raise UsageError(f"{path}: expected .csv, .tsv (also .gz) or .parquet, or a folder of it")
     place = Path(path)
     table: Table = Parquet(place) if kind == "parquet" else Text(place, "," if kind == "csv" else "\t")
-    for name in without:
+    for name in (*without, *([] if weights is None else [weights])):
         if name not in table.columns:
             raise table.no_column(name)
-    table.columns = [name for name in table.columns if name not in without]
+    table.columns = [name for name in table.columns if name not in without or name == weights]
+    table.weights = weights
     if len(set(table.columns)) < len(table.columns):
         twice = next(name for name in table.columns if table.columns.count(name) > 1)
         raise BadInputError(f"{path}: two columns are called {twice}; rename one")
@@ -50,17 +74,23 @@ class Table:
 
     where: str
     columns: list[str]
+    weights: str | None  # the column that says which rows are in the likelihood
     stop: Callable[[], bool]
 
-    def batches(self, width: int, columns: Sequence[str] | None = None) -> Iterator[nw.DataFrame[Any]]:
-        """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns, or of all.
+    def batches(self, width: int, columns: Sequence[str]) -> Iterator[Rows]:
+        """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns.
 
-        Raises KeyboardInterrupt when it is to stop.
+        Raises BadInputError for weights that are none, and KeyboardInterrupt when it is to stop.
         """
         rows = max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
-        for batch in self._run(list(columns or self.columns), rows):
+        number, read = 0, [*columns, *(name for name in [self.weights] if name is not None and name not in columns)]
+        for batch in self._run(read, rows):
             for first in range(0, batch.num_rows, rows):
-                yield nw.from_native(pyarrow.Table.from_batches([batch.slice(first, rows)]), eager_only=True)
+                frame = nw.from_native(pyarrow.Table.from_batches([batch.slice(first, rows)]), eager_only=True)
+                weights = None if self.weights is None else frame[self.weights]
+                where, numbers = f"{self.where}: column {self.weights}", range(number, number + len(frame))
+                yield Rows(frame.select(*columns), number, counted(weights, len(frame), where, numbers))
+                number += len(frame)
 
     def _run(self, columns: list[str], rows: int) -> Iterator[Any]:
         try:
