@@ -151,6 +151,20 @@ def test_a_formula_on_the_command_line(folder: Path) -> None:
     assert "no separation" in run(folder / "t.csv", "--formula", "falls ~ age", "--outcome", "poisson").stdout
 
 
+def test_rows_without_weight_are_left_out_by_the_command(tmp_path: Path) -> None:
+    """The one row that contradicts has no weight; the column of weights, which tells it apart, is no regressor."""
+    (tmp_path / "t.csv").write_text("age,w,died\n20,1,0\n30,2,0\n90,0,0\n60,0.5,1\n70,1,1\n")
+    for question in (["--label-column", "died"], ["--formula", "died ~ age"]):
+        values = json.loads(run(tmp_path / "t.csv", *question, "--weights-column", "w", "--json").stdout)
+        assert (values["kind"], values["columns"], values["points"]) == ("complete", ["age"], [0, 1, 3, 4])
+        assert values["notes"] == ["1 of 5 rows has no weight, and is not in the likelihood"]
+    wrong = {"age": "column age: the weight of row 1 is -30", "died": "in columns of their own", "weight": "no column weight"}
+    (tmp_path / "t.csv").write_text("age,died\n20,0\n-30,1\n")
+    for name, said in wrong.items():
+        code = 2 if name == "died" else 4
+        assert said in run(tmp_path / "t.csv", "--label-column", "died", "--weights-column", name, code=code).stderr
+
+
 @pytest.mark.parametrize(
     ("formula", "asked"),
     [

@@ -19,12 +19,13 @@ from tests.fuzzing.kernel import KernelKind
 from tests.fuzzing.kills import Kills
 from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import Tally, fuzz, judged, table
-from tests.fuzzing.separation import Separation
+from tests.fuzzing.separation import Separation, Weightless
 from tests.fuzzing.soft import Soft
 
 KINDS: dict[str, Callable[[], Kind]] = {
     "linear": Linear,
     "separation": Separation,
+    "weightless": Weightless,
     "hull": HullKind,
     "kernel": KernelKind,
     "forged": Forged,

@@ -1,4 +1,4 @@
-"""Complete, quasi-complete or overlap: the kind, and that it is proved."""
+"""Complete, quasi-complete or overlap: the kind, and that it is proved; and rows without weight, that nothing comes of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import dfeas
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
@@ -73,3 +74,58 @@ class Separation:
         if told is not None and told.points != beyond:
             return wrong(f"check_separation names {told.points} as separated, y separates {beyond}")
         return None
+
+
+@dataclass(frozen=True)
+class Weightless:
+    """Rows of weight 0, most of which contradict another: the answer is that of the table without them."""
+
+    check: Callable[..., Any] = dfeas.check_separation
+    name: str = "weightless"
+    weight: float = 1.0
+    seconds: float = 20.0
+
+    def draw(self, seed: int) -> Case:
+        rng = rng_of(self.name, seed)
+        family = SEPARATION[rng.integers(len(SEPARATION))]
+        X, labels = family(rng)
+        outcome = ("binary", "poisson", "multinomial")[rng.integers(3)]
+        extra = rng.integers(0, len(X), rng.integers(1, len(X) + 1))
+        y = np.where(labels > 0, rng.integers(1, 3, len(X)), 0) if outcome != "binary" else (labels > 0).astype(int)
+        y = np.r_[y, rng.permutation(y)[extra]]
+        weights = np.r_[rng.choice([1e-300, 0.5, 1.0, 7.0], len(X)), np.zeros(len(extra))]
+        level = np.r_[rng.integers(0, 3, len(X)), rng.integers(0, 5, len(extra))]
+        order = rng.permutation(len(y))
+        arrays = {"X": np.concatenate([X, X[extra]])[order], "y": y[order], "weights": weights[order], "level": level[order]}
+        way = ("array", "frame", "formula")[rng.integers(3)]
+        options = {"intercept": bool(rng.random() < 0.75), "outcome": outcome, "way": way}
+        return Case(self.name, seed, family.__name__, arrays, options)
+
+    def judge(self, case: Case) -> Judgement:
+        kept = np.flatnonzero(case.arrays["weights"] > 0)
+        said, by_hand = self._said(self.check, case, None), self._said(dfeas.check_separation, case, kept)
+        if isinstance(said, str) or isinstance(by_hand, str):
+            return Judgement(Word.REFUSED, str(by_hand)) if type(said) is type(by_hand) else wrong(f"{said}, without {by_hand}")
+        for name in ("kind", "proof", "columns", "levels", "classes", "depending", "separated"):
+            if getattr(said, name) != getattr(by_hand, name):
+                return wrong(f"{name} is {getattr(said, name)}, without these rows {getattr(by_hand, name)}")
+        if said.points != kept[by_hand.points].tolist():
+            return wrong(f"the points are {said.points}, without these rows {kept[by_hand.points].tolist()}")
+        return RIGHT
+
+    def _said(self, check: Callable[..., Any], case: Case, kept: Any) -> Any:
+        """The answer about all rows, or about those that are kept, without weights; or the error that came of it."""
+        rows = slice(None) if kept is None else kept
+        X, y, level = (case.arrays[name][rows] for name in ("X", "y", "level"))
+        more = {} if kept is not None else {"weights": case.arrays["weights"]}
+        asked = {"outcome": case.options["outcome"], **more}
+        try:
+            if case.options["way"] == "array":
+                return check(X, y, intercept=case.options["intercept"], **asked)
+            frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(kind=[f"l{j}" for j in level])
+            if case.options["way"] == "frame":
+                return check(frame, y, intercept=case.options["intercept"], **asked)
+            start = "" if case.options["intercept"] else "0 + "
+            return check(f"y ~ {start}{' + '.join(frame.columns)}", frame.assign(y=y), **asked)
+        except dfeas.DfeasError as error:
+            return str(error)

@@ -26,7 +26,7 @@ from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import HungError, fuzz, judged
 from tests.fuzzing.mutation import mutated
 from tests.fuzzing.oracle import Truth, nearest
-from tests.fuzzing.separation import Separation
+from tests.fuzzing.separation import Separation, Weightless
 from tests.fuzzing.soft import Soft
 
 
@@ -53,6 +53,8 @@ LIES: dict[str, Callable[[], Kind]] = {
     "a kind of separation": lambda: Separation(*[lying(dfeas.separation, kind="overlap")] * 2),
     "a kind without a proof": lambda: Separation(lying(dfeas.separation, proof="floating_point")),
     "no kind": lambda: Separation(lying(dfeas.separation, kind=None)),
+    "a row that counts without a weight": lambda: Weightless(
+        lambda *words, weights, **options: dfeas.check_separation(*words, **options)),
     "a point that is inside": lambda: HullKind(lying(dfeas.in_hull, inside=False)),
     "a margin in a kernel's space": lambda: KernelKind(lying(dfeas.solve, margin_upper=1e-7, eps=1e-3)),
     "an objective": lambda: Soft(lying(dfeas.soft_margin, objective=1e-3)),
