@@ -17,7 +17,7 @@ from dfeas.analysis.regression.design import Column, Design, Places, Survey, col
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
-from dfeas.analysis.regression.outcome import Values, counted, flat, require_other
+from dfeas.analysis.regression.outcome import Values, counted, flat, require_other, weightless
 from dfeas.data.frames import filled, is_frame, is_lazy, opened, require_aligned, require_exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.keywords import takes
@@ -133,12 +133,15 @@ def _of_formula(formula: str, frame: Any, weights: Any, asked: tuple[str | None,
 
 
 def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places | None:
-    """Places of the rows in the likelihood, by weights in a column or beside the frame."""
-    rows, n = _index(whole), len(frame)
+    """Places of the rows in the likelihood, by weights in a column or beside the frame. Raises BadInputError for none."""
+    rows, n, where = _index(whole), len(frame), "weights"
     if isinstance(weights, str):
-        return counted(_column(frame, weights), n, f"{FRAME}: column {weights}", rows)
-    require_aligned(whole, weights, "weights")
-    return counted(weights, n, "weights", rows)
+        where, weights = f"{FRAME}: column {weights}", _column(frame, weights)
+    else:
+        require_aligned(whole, weights, where)
+    kept = counted(weights, n, where, rows)
+    weightless(n, n if kept is None else len(kept))
+    return kept
 
 
 def _column(frame: nw.DataFrame[Any], name: str) -> nw.Series[Any]:

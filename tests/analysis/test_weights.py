@@ -225,9 +225,29 @@ WRONG: dict[str, tuple[Any, str]] = {
 def test_weights_that_are_none_are_refused_with_their_row(case: str) -> None:
     weights, said = WRONG[case]
     X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
-    for table in (X, pd.DataFrame(X, columns=["x"])):
+    frame = pd.DataFrame({"x": X[:, 0], "kind": list("abcb")})
+    for table in (X, frame):
         with pytest.raises(dfeas.BadInputError, match=said):
             dfeas.check_separation(table, y, weights=weights, intercept=True)
+    with pytest.raises(dfeas.BadInputError, match=said):
+        dfeas.check_separation("np.abs(y) ~ x + kind" if case == "none" else "y ~ x + kind", frame.assign(y=y), weights=weights)
+
+
+@pytest.mark.parametrize("memory", ["1GB", SMALL])
+def test_a_file_of_which_no_row_has_a_weight_is_refused(memory: str, tmp_path: Path) -> None:
+    n = 100 if memory == "1GB" else 60_000
+    frame = pd.DataFrame(
+        {"x": np.arange(n) % 7, "kind": np.array(list("abcde"))[np.arange(n) % 5], "y": np.arange(n) % 2, "w": 0}
+    )
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    for X, y in ((tmp_path / "t.parquet", "y"), ("np.abs(y) ~ x + kind", tmp_path / "t.parquet")):
+        with pytest.raises(dfeas.BadInputError, match=f"none of {n} rows has a weight above 0"):
+            dfeas.check_separation(X, y, weights="w", memory=memory)
+    frame["w"] = 1 - frame.y % 2
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    for X, y in ((tmp_path / "t.parquet", "y"), ("y ~ x + kind", tmp_path / "t.parquet")):
+        with pytest.raises(dfeas.BadInputError, match="all rows are 0; two classes are needed"):
+            dfeas.check_separation(X, y, weights="w", memory=memory)
 
 
 def test_where_weights_come_from_is_said_and_their_rows_are_called_as_the_user_calls_them(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from dfeas.analysis.regression.blame import Direction, Part, Tally, responsible
 from dfeas.analysis.regression.design import MOST_LEVELS, Design, Matrix, Survey, points
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
-from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, require_other, signed, wide
+from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, require_other, signed, weightless, wide
 from dfeas.analysis.separation import Separation, TableKind, separation
 from dfeas.data.ingest.partitions import Batch, cut
 from dfeas.data.labels import Categories
@@ -203,8 +203,9 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
             return _in_parts(parsed, table, needed, asked)
     if not every:
         raise BadInputError(f"{table.where}: no rows")
-    counted = None if asked.weights is None else np.concatenate([rows.numbers for rows in every])
     whole = nw.concat([rows.frame for rows in every])
+    counted = None if asked.weights is None else np.concatenate([rows.numbers for rows in every])
+    weightless(len(whole), len(whole) if counted is None else len(counted))
     return examined(parsed.of(whole, (asked.outcome, asked.positive), None, counted), asked.options)
 
 

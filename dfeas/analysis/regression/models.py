@@ -22,7 +22,7 @@ OTHERS = {
     "PenalizedMixin": "has a penalty, by which its estimates may be finite where those of the likelihood are not",
 }
 """Classes of models that ask something else, and why."""
-LIKELIHOOD = {"loglike", "loglikeobs", "loglike_mu", "cdf"}
+LIKELIHOOD = {"loglike", "loglikeobs", "loglike_mu", "score", "score_obs", "cdf"}
 """What a class that has a likelihood of its own defines."""
 PENALTY = ("penal", "penalty")
 WEIGHTS = ("freq_weights", "var_weights", "n_trials")
