@@ -337,8 +337,8 @@ def rows_of_whole_chunks(array: Any, itemsize: int) -> int:
 
 
 _METADATA = ".zarray"
-_SHAPE = {"shape": [COUNT], "chunks": [Number(1, whole=True)], "compressor": dict | None, "filters": list | None}
-_SHAPE |= {"dtype": object}
+_SIZES = [Number(1, whole=True)]
+_SHAPE = {"shape": [COUNT], "chunks": _SIZES, "compressor": dict | None, "filters": list | None, "dtype": object}
 _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 
 
