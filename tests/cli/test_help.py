@@ -97,7 +97,8 @@ def test_options_stand_under_headings_and_say_what_they_want(name: str) -> None:
         if isinstance(param, click.Option) and name != "report":
             assert getattr(param, "heading", ""), param.name
             assert param.help
-            assert param.is_flag or param.make_metavar(click.Context(command(name))) not in UNTOLD, param.name
+            names, _ = param.get_help_record(click.Context(command(name))) or ("", "")
+            assert param.is_flag or not names.endswith(tuple(f" {word}" for word in UNTOLD)), param.name
 
 
 def test_headings_come_in_the_order_of_use() -> None:
