@@ -8,15 +8,19 @@ help of its command-line option, which stands under the HEADING of its class unl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dfeas.data.source import SCALES, Transform, is_file
+from dfeas.data.frames import columns_of, point_of
+from dfeas.data.open import open_source
+from dfeas.data.source import SCALES, Source, Transform, is_file
+from dfeas.data.storage.features import difference
+from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import absolute, paths_of, place
-from dfeas.errors import UsageError, none_of
+from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.settings import option
 
 LEAST_EPS = 1e-12
@@ -56,7 +60,7 @@ class View:
     normalize : bool
         Columns are points over their own length; False: over the length of the longest point, so that margins are distances of
         the points from the hyperplane, as a share of that length.
-    point : array (m,), optional
+    point : array (m,), or series by names of features, optional
         Ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
 
     Raises
@@ -83,7 +87,7 @@ class View:
     scale: str | None = option(None, "Scale each feature, without writing anything.", choices=SCALES)
     center: bool = option(False, "Subtract the mean of each feature, likewise.")
     normalize: bool = option(True, "Points over their own lengths, or over the greatest.  [default: own]")
-    point: Sequence[float] | None = option(None)
+    point: Any = option(None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "also", paths_of(self.also, "--also"))
@@ -91,7 +95,7 @@ class View:
             raise UsageError(f"--scale {none_of(self.scale, SCALES)}")
         if self.transform and self.point is not None:
             raise UsageError(UNSEEN)
-        if self.one_vs_rest and (self.positive, self.point) != (None, None):
+        if self.one_vs_rest and (self.positive is not None or self.point is not None):
             raise UsageError("--one-vs-rest asks about every class: leave out --positive and point")
 
     @property
@@ -190,6 +194,8 @@ class Problem:
     def __post_init__(self) -> None:
         if self.view.transform and self.kernel.kernel is not None:
             raise UsageError(UNSEEN)
+        if self.view.point is not None and not isinstance(self.X, Problem):
+            object.__setattr__(self, "view", replace(self.view, point=_among(self.view.point, self.X)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,8 +304,8 @@ class Objective:
     def prices(self) -> tuple[float, ...]:
         """All values of C, ascending."""
         try:
-            values = sorted({float(value) for value in np.atleast_1d(np.asarray(self.C, np.float64))})
-        except (TypeError, ValueError):
+            values = sorted({float(value) for value in array_of(self.C, "C").reshape(-1).tolist()})
+        except (BadInputError, TypeError, ValueError):
             raise UsageError(f"C {self.C}: expected a number above 0, or several") from None
         if not values or not all(1e-30 <= value <= 1e30 for value in values):
             raise UsageError(f"C {self.C}: expected numbers from 1e-30 to 1e30")
@@ -319,6 +325,19 @@ class Objective:
             text = "expected two numbers of at least 0, for the classes -1 and +1, or balanced"
             raise UsageError(f"class weights {self.class_weight}: {text}")
         return both
+
+
+def _among(point: Any, X: Any) -> tuple[float, ...]:
+    """The entries of a point in the order of the features of X. Raises BadInputError for others, where both have names."""
+    values, names = point_of(point)
+    if names:
+        features = tuple(open_source(Source(absolute(X))).features) if isinstance(X, str | Path) else columns_of(X)
+        place = {name: i for i, name in enumerate(names)}
+        if features and set(features) == set(place) and len(place) == len(names):
+            values = values[[place[name] for name in features]]
+        elif features:
+            raise BadInputError(f"the point: {difference(names, features)} than X; name all features, each once")
+    return tuple(values.tolist())
 
 
 def require_numbers(values: Any) -> None:

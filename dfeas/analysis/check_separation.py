@@ -17,9 +17,13 @@ from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
 from dfeas.analysis.regression.outcome import Values, flat
-from dfeas.data.frames import filled, is_frame, is_lazy, opened, require_aligned, require_exact
+from dfeas.data.arrays import opened
+from dfeas.data.frames import filled, is_frame, is_lazy, require_aligned
+from dfeas.data.frames import opened as opened_frame
+from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.keywords import takes
+from dfeas.linalg.csr import with_data
 from dfeas.run.resources import Limits, Resources
 from dfeas.settings import parse_bytes
 
@@ -116,12 +120,12 @@ def _of_formula(formula: str, frame: Any, outcome: str | None, positive: Any, op
     if is_lazy(frame):
         frame = frame[parsed.needed(list(map(str, frame.columns)))]
     whole = _whole(frame, options)
-    return examined(parsed.of(filled(opened(whole, FRAME)), outcome, positive, _index(whole)), options)
+    return examined(parsed.of(filled(opened_frame(whole, FRAME)), outcome, positive, _index(whole)), options)
 
 
 def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any, options: Options) -> Regression:
     whole = _whole(X, options)
-    frame, rows = filled(opened(whole, FRAME)), _index(whole)
+    frame, rows = filled(opened_frame(whole, FRAME)), _index(whole)
     name = "y"
     if isinstance(y, str):
         if y not in frame.columns:
@@ -146,11 +150,10 @@ def _of_array(X: Any, y: Any, intercept: bool, outcome: str | None, positive: An
     if y is None:
         raise UsageError("y is missing: give the outcomes of the rows of X")
     sparse: bool = scipy.sparse.issparse(X)
-    matrix: Any = X.tocsr() if sparse else np.asarray(X)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-        raise BadInputError(f"X: expected numbers (n, m), got {matrix.dtype} of shape {matrix.shape}")
-    require_exact(matrix if isinstance(matrix, np.ndarray) else matrix.data, "X")
-    matrix = matrix.astype(np.float64)
+    matrix: Any = X.tocsr() if sparse else exact(opened(X, "X"), np.float64, "X")
+    matrix = with_data(matrix, exact(matrix.data, np.float64, "X")) if sparse else matrix
+    if matrix.ndim != 2:
+        raise BadInputError(f"X: expected numbers (n, m), got an array of shape {matrix.shape}")
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
     if not np.isfinite(entries).all():
         place = np.argwhere(~np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.toarray()))[0]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import assemble, cast, encode, stored_dtype
+from dfeas.data.arrays import assemble, encode, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.labels import stored_type
 from dfeas.data.product import Product
@@ -310,7 +310,7 @@ def _open_foreign(path: Place, source: Source) -> Dataset:
     direct = None
     if source.direct and array.dtype == dtype:
         direct = direct_reader("X", path, array, block_rows, source.cache_dir, checks=True)
-    points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype, convert=cast), path, array)
+    points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype), path, array)
     return assemble(str(path), points, n, m, dtype, block_rows, labels, source)
 
 

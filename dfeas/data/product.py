@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.frames import values_of
 from dfeas.data.storage.layout import (
     CODE,
     MOST_ORDER,
@@ -23,6 +24,7 @@ from dfeas.data.storage.layout import (
     rows_of,
     sparse_block_rows,
 )
+from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.sparse_readers import index_size
 from dfeas.errors import BadInputError
 
@@ -170,6 +172,14 @@ class Placing:
         return source
 
 
+def booleans(mask: Any) -> NDArray[Any]:
+    """A mask, of which 0 and 1 are truth values, too."""
+    values = array_of(values_of(mask, "mask"), "the mask")
+    whole = values.dtype.kind in "iu" and values.size > 0 and 0 <= values.min() <= values.max() <= 1
+    truths = values.dtype == object and all(isinstance(value, bool | np.bool_) for value in values.reshape(-1).tolist())
+    return values.astype(np.bool_) if whole or truths else values
+
+
 def cones_kept(mask: Any, label: NDArray[Any], where: str) -> tuple[Product, NDArray[np.int64]]:
     """The cones of the codes (n,) of some rows that a mask keeps, and their rows (r,), counted without padding.
 
@@ -179,7 +189,7 @@ def cones_kept(mask: Any, label: NDArray[Any], where: str) -> tuple[Product, NDA
     starts, row_number = codes_of(label), np.cumsum(label != PADDING) - 1
     codes, first = label[starts], row_number[starts]
     rows = int(row_number[-1]) + 1
-    values = np.asarray(mask)
+    values = booleans(mask)
     if values.dtype != np.bool_ or values.shape not in ((len(starts),), (rows,)):
         raise BadInputError(
             f"the mask has shape {values.shape} and type {values.dtype}, expected {len(starts)} booleans, one for each cone of "

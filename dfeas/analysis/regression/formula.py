@@ -16,6 +16,7 @@ from dfeas.analysis.regression.design import Design, Matrix, Survey, Variable, m
 from dfeas.analysis.regression.likelihood import Regression
 from dfeas.analysis.regression.models import finite, levels_of_spec, of_columns
 from dfeas.analysis.regression.outcome import Values, flat
+from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, install
 
 INTERCEPT = "Intercept"
@@ -52,7 +53,7 @@ class Formula:
                 text = f"{int(gap.sum())}, the first in row {survey.called(row)}"
                 raise BadInputError(f"missing values in {name} ({text}); fill them, or drop rows")
         right = self._matrix(self._parsed.rhs, used.to_pandas())
-        points = finite(np.asarray(right, np.float64), list(right.columns))
+        points = finite(exact(right, np.float64, "the table"), list(right.columns))
         design, kept = of_columns(points, list(right.columns), levels_of_spec(right.model_spec))
         values, y = Values(self.outcome), self.outcomes(used)
         values.add(y)
@@ -96,7 +97,7 @@ class Formula:
         names = list(right.columns)
         known: dict[str, Sequence[str]] = {name: [str(level) for level in each] for name, each in levels_of_spec(spec).items()}
         ones = [names.index(INTERCEPT)] if INTERCEPT in names else []
-        design, kept = of_columns(np.asarray(right, np.float64), names, known, ones)
+        design, kept = of_columns(exact(right, np.float64, "the table"), names, known, ones)
         return Parts(self, spec, levels, design, kept)
 
     def _require_rowwise(self, spec: Any) -> None:
@@ -127,7 +128,7 @@ class Parts:
     def points(self, frame: nw.DataFrame[Any]) -> Matrix:
         """Rows of the design (b, m)."""
         used = _categorical(frame.select(*self.formula.regressors(frame.columns)), self.levels)
-        whole = np.asarray(self.spec.get_model_matrix(used, na_action="ignore"), np.float64)
+        whole = exact(self.spec.get_model_matrix(used, na_action="ignore"), np.float64, "the table")
         some = finite(whole, list(self.spec.column_names))[:, self.kept]
         return scipy.sparse.csr_array(some) if self.design.sparse else some
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dfeas.analysis.regression.design import Column, Design, Factor, Matrix
 from dfeas.analysis.regression.likelihood import Regression
 from dfeas.analysis.regression.outcome import BOTH, Outcome, Values
+from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError
 
 KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson"}
@@ -34,9 +35,9 @@ def of_model(given: Any, outcome: str | None) -> Regression:
     kind, family = _kind_of(model), getattr(model, "family", None)
     if outcome not in (None, kind):
         raise UsageError(f"outcome {outcome!r}: the model is {type(model).__name__}, whose outcome is {kind}")
-    points = finite(np.asarray(model.exog, np.float64), list(model.exog_names))
+    points = finite(exact(model.exog, np.float64, "the regressors"), list(model.exog_names))
     design, kept = of_columns(points, list(model.exog_names), _levels_known(model))
-    endog = np.asarray(model.endog)
+    endog = array_of(model.endog, "the outcome")
     codes: NDArray[np.int64]
     if kind == "multinomial":
         names = getattr(model, "_ynames_map", None) or {code: str(code) for code in range(int(endog.max()) + 1)}

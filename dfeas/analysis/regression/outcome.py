@@ -20,8 +20,10 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Matrix
+from dfeas.data.arrays import opened
 from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
+from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError
 
 OUTCOMES = ("binary", "multinomial", "poisson")
@@ -169,7 +171,8 @@ class Values:
 
 def flat(y: Any, where: str = "y") -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
-    values = np.asarray(values_of(y))
+    values = array_of(opened(values_of(y, where), where), where)
+    values = exact(values, np.float64, where) if values.dtype.kind == "f" and values.dtype.itemsize > 8 else values
     if is_categorical(y):
         values = np.array(
             [plain(value) for value in values.tolist()], np.str_

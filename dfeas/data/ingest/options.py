@@ -161,6 +161,8 @@ class IngestOptions:
         """Raise UsageError for an option that says nothing about this kind of source."""
         for each in fields(self):
             value, kinds = getattr(self, each.name), each.metadata.get("kinds", ())
+            if kind == "cones" and each.name not in ("points", "shard") and value != each.default:
+                raise UsageError(f"--{each.name.replace('_', '-')} is for points, not for cones; leave it out")
             if kinds and kind not in kinds and value != each.default:
                 name = each.metadata["off"] if value is False else each.name.replace("_", "-")
                 raise UsageError(f"--{name} is for {' and '.join(kinds)}; this is {kind}")

@@ -221,6 +221,12 @@ def append(
     >>> dfeas.append("mail.data", np.array([[3.0, 3.0]]), labels=["ham"])
     <Header 3 points of 2 features, float64>
     """
+    kind = "" if src is None else format_of(src, options.get("format"))
+    if kind == "cones":
+        from dfeas.data.ingest.cones import append_cones  # which appends as here
+
+        IngestOptions(**options).require_for(kind)
+        return append_cones(data, src, progress=progress)
     with open_to_append(data, "points") as old:
         assert old.header is not None, "a dataset has a header"
         path = Path(old.where)
@@ -229,7 +235,6 @@ def append(
         if old.cones is not None:
             raise UsageError(f"{path}: a dataset of cones; say with --cones what the rows of SRC are, as l:3,q:5x10,s:6")
         with growing(path) as part:
-            kind = format_of(src, options.get("format"))
             sparse = old.entries is not None if kind in ("svmlight", "arrays") else None  # tables are dense always
             given = IngestOptions(**options, sparse=sparse, block_rows=old.chunk_rows)
             if kind == "svmlight" and given.features is None:  # its lines leave out zeros

@@ -12,12 +12,13 @@ import numpy as np
 import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import cast, stored_dtype
+from dfeas.data.arrays import opened, stored_dtype
 from dfeas.data.cone_norms import cone_norms
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.product import Placing, Product
 from dfeas.data.storage.files import SPARSE_CONES
 from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header
+from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of, index_size
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable
@@ -210,7 +211,7 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
     else:
         ends = np.append(points.indptr[:-1:block_rows], points.indptr[-1]).astype(np.int64)
         entries = Entries.of(n, ends, block_rows, rows.dtype.itemsize, index_size(rows.m))
-        held = {"points": CsrRows(points, block_rows, rows.dtype, cast), "entries": entries}
+        held = {"points": CsrRows(points, block_rows, rows.dtype), "entries": entries}
     return Dataset(
         where="X",
         n=n,
@@ -230,11 +231,9 @@ def read_product(X: Any, product: Product) -> Rows:
     Raises BadInputError when the numbers do not add up.
     """
     sparse = hasattr(X, "tocsr")
-    source: Any = scipy.sparse.csr_array(X) if sparse else X
-    if not hasattr(source, "dtype"):
-        source = np.asarray(source)
-    if np.ma.isMaskedArray(source):
-        raise BadInputError("X: a masked array; fill or drop the masked entries first")
+    source: Any = scipy.sparse.csr_array(X) if sparse else opened(X, "X")
+    if source.dtype == object:
+        source = exact(source, np.float64, "X")
     n, m = check_shape(source.shape, "X")
     if n != product.table.rows:
         raise BadInputError(
@@ -249,7 +248,7 @@ def read_product(X: Any, product: Product) -> Rows:
 
     def rows(first: int, stop: int) -> NDArray[Any]:
         some = source[first:stop]
-        return cast(np.asarray(some.toarray() if sparse else some)).astype(dtype, copy=False)
+        return exact(some.toarray() if sparse else some, dtype, f"X: rows from {first} on")
 
     return Rows(rows, m, dtype)
 
@@ -267,4 +266,4 @@ def _tidied(X: csr_array, dtype: np.dtype[Any]) -> csr_array:
     except ValueError as error:
         raise BadInputError(f"X: not a CSR matrix: {error}") from None
     tidy = csr.tidied(X)
-    return csr.with_data(tidy, cast(tidy.data, "X").astype(dtype, copy=False))
+    return csr.with_data(tidy, exact(tidy.data, dtype, "X"))
