@@ -46,7 +46,7 @@ def below(first: Any, second: Any) -> Any:
 def rows_of(points: Any, rows: Any) -> Points:
     """Some points in float64, sparse if they are."""
     some = points[rows]
-    return csr_array(some, dtype=np.float64) if hasattr(some, "indptr") else np.ascontiguousarray(some, np.float64)
+    return csr_array(some, dtype=np.float64) if hasattr(some, "indptr") else np.ascontiguousarray(exact(some, np.float64, "X"))
 
 
 def is_frame(X: Any) -> bool:

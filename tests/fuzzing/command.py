@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from tests.fuzzing.arrays import Arrays
 from tests.fuzzing.case import FAILED, Case, Kind
 from tests.fuzzing.forged import Forged
 from tests.fuzzing.hostile import Hostile
@@ -31,6 +32,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "hostile": Hostile,
     "soft": Soft,
     "kills": Kills,
+    "arrays": Arrays,
 }
 """What makes a kind, by its name: each process makes its own."""
 

@@ -109,7 +109,7 @@ class _StoredRows:
 
 def is_array(source: Any) -> bool:
     """Whether a source is an array of Python, not a path or a data frame."""
-    return hasattr(source, "shape") and hasattr(source, "dtype") and not hasattr(source, "__arrow_c_stream__")
+    return hasattr(source, "shape") and hasattr(source, "dtype")  # frames have a type for each column
 
 
 @contextmanager

@@ -62,10 +62,10 @@ def format_of(src: Any, named: str | None = None) -> str:
     """
     if not isinstance(src, str | Path):
         require_array(src, "X")
+        if is_array(src):  # that of xarray speaks Arrow, too
+            return "arrays"
         if hasattr(src, "__arrow_c_stream__") or is_lazy(src):
             return "frame"
-        if is_array(src):
-            return "arrays"
         raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
     path = place(src)
     if not path.exists():

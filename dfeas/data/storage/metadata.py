@@ -53,7 +53,7 @@ def read_node(path: Place) -> dict[str, Any]:
 def format2(path: Place | str) -> BadInputError:
     """The error for an array of format 2 where it is to be read in place."""
     out = "X.data" if isinstance(path, str) else f"{path.name}.data"
-    command = f"dfeas ingest {quote(str(path))} {quote(out)} --labels FILE"
+    command = f"dfeas ingest {quote(str(path))} {quote(out)} --labels 'FILE'"
     command = f"dfeas.ingest({path}, {out!r}, labels=y)" if isinstance(path, str) else command
     return BadInputError(f"{path}: zarr format 2, and format 3 is read in place: {command}, and then ask about {out}")
 
