@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.numbers import exact, missing, require_exact
+from dfeas.data.storage.numbers import array_of, exact, missing, require_exact
 from dfeas.errors import BadInputError
 
 if TYPE_CHECKING:  # at run time it is imported where a frame may be: that takes 50 ms, and commands have paths
@@ -107,7 +107,9 @@ def point_of(point: Any) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     index: Any = getattr(point, "columns" if frame else "index", None)
     named = frame or dependencies.is_pandas_like_series(point)
     names = map(str, columns_of(point) if frame else index) if named and type(index).__name__ != "RangeIndex" else ()
-    values = exact(split(point, None).X if frame else values_of(point, "the point"), np.float64, "the point")
+    values = array_of(split(point, None).X if frame else values_of(point, "the point"), "the point")
+    values = values.astype(object) if values.dtype.kind in "iu" else values  # of few numbers each is compared
+    values = exact(values, np.float64, "the point")
     if values.ndim > 2 or values.ndim == 0 or (values.ndim == 2 and len(values) != 1):
         raise BadInputError(f"the point: expected its entries (m,), got an array of shape {values.shape}")
     return values.reshape(-1), tuple(names)

@@ -215,7 +215,6 @@ def require_usable(labels: NDArray[Any], where: str, first: int | None, column: 
     if objects and not column:
         _refuse(np.array([is_missing(value) for value in labels]), "missing", where, first)
     if labels.dtype.kind == "f" and not column:
-        _refuse(np.isnan(labels), "missing", where, first)
         _refuse(~np.isfinite(labels), "not a finite number", where, first)
     if labels.dtype.kind not in "biufUSTO" or objects:
         raise BadInputError(f"{where}: labels of type {labels.dtype} cannot be used; give numbers, booleans or strings")

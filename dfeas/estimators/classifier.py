@@ -83,7 +83,7 @@ def _require_exact(X: Any) -> None:
     columns = [X[name] for name in X.columns] if hasattr(X, "columns") and hasattr(X, "dtypes") else None
     if columns is None:
         sparse: bool = issparse(X)
-        columns = [X.data if sparse else array_of(X, "X")]
+        columns = [X.tocsr().data if sparse else array_of(X, "X")]
     for column in columns:
         kind, size = getattr(column.dtype, "kind", "O"), getattr(column.dtype, "itemsize", 0)
         if kind in "iuf" and (size > 8 or (kind != "f" and size == 8)):

@@ -72,7 +72,7 @@ def test_every_format_gives_the_same_dataset(tmp_path: Path, data: tuple[np.ndar
     [
         (lambda X, y: (X, y[:-1]), "expected 700 labels", 4),
         (lambda X, y: (X, np.full(700, 5)), "all 700 labels are 5", 4),
-        (lambda X, y: (X, np.where(np.arange(700) == 9, np.nan, 1.0)), "label of point 9 is missing", 4),
+        (lambda X, y: (X, np.where(np.arange(700) == 9, np.nan, 1.0)), "label of point 9 is not a finite", 4),
         (lambda X, y: (X[:, 0], y), "expected points as an array", 4),
         (lambda X, y: (X[:0], y[:0]), "no points", 4),
         (lambda X, y: (X.astype(complex), y), "cannot be used", 4),

@@ -64,8 +64,8 @@ def test_what_float64_has_not_is_refused(values: Any, words: str) -> None:
     "values",
     [
         [[BIG, 0.5], [-BIG, 1]],
-        [2**60, 1],
-        np.array([2**63], np.uint64),
+        [[2**60, 0.5]],
+        [2**70],
         [Decimal("0.5"), Fraction(1, 4), 3],
         np.array([np.longdouble(0.1)]).astype(np.float64).astype(np.longdouble),
         np.array([1, 2], ">i4"),
@@ -280,7 +280,6 @@ def test_what_xarray_packs_is_refused_with_the_call_that_works(tmp_path: Path) -
         {"dtype": "int16", "scale_factor": 0.5},
         {"dtype": "int8", "add_offset": 3},
         {"dtype": "float32", "_FillValue": -9999.0},
-        {"dtype": "uint8", "_Unsigned": "false"},
     )):  # fmt: skip
         for kind in (2, 3):
             store = str(tmp_path / f"s{number}{kind}")

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.ingest.ingest import Note, format_of, ingest
 from dfeas.data.ingest.options import IngestOptions, SourceKeywords, spells_out
+from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.open import open_source
 from dfeas.data.product import Product
 from dfeas.data.source import Source
@@ -221,11 +222,10 @@ def append(
     >>> dfeas.append("mail.data", np.array([[3.0, 3.0]]), labels=["ham"])
     <Header 3 points of 2 features, float64>
     """
-    kind = "" if src is None else format_of(src, options.get("format"))
-    if kind == "cones":
+    if isinstance(src, str | Path) and str(src).endswith(SDPA):
         from dfeas.data.ingest.cones import append_cones  # which appends as here
 
-        IngestOptions(**options).require_for(kind)
+        IngestOptions(**options).require_for("cones")
         return append_cones(data, src, progress=progress)
     with open_to_append(data, "points") as old:
         assert old.header is not None, "a dataset has a header"
@@ -235,6 +235,7 @@ def append(
         if old.cones is not None:
             raise UsageError(f"{path}: a dataset of cones; say with --cones what the rows of SRC are, as l:3,q:5x10,s:6")
         with growing(path) as part:
+            kind = format_of(src, options.get("format"))
             sparse = old.entries is not None if kind in ("svmlight", "arrays") else None  # tables are dense always
             given = IngestOptions(**options, sparse=sparse, block_rows=old.chunk_rows)
             if kind == "svmlight" and given.features is None:  # its lines leave out zeros
