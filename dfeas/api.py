@@ -59,7 +59,8 @@ def ingest(
     src : array (n, m), data frame, or path
         An array of NumPy, SciPy, zarr, HDF5 or Dask; a frame that speaks Arrow (pyarrow, pandas 2.2, polars) or of Dask; or the
         path of .npy, .npz, HDF5, .h5ad or zarr; of CSV or TSV (also .gz), of Parquet or a folder of it; of svmlight (also .gz,
-        .bz2). Sparse matrices are CSR and CSC: ``X`` of .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote.
+        .bz2); of an SDPA sparse file (.dat-s), which makes a dataset of cones. Sparse matrices are CSR and CSC: ``X`` of .h5ad
+        and of HDF5 in the same layout, and .npz files that SciPy wrote.
     out : path
         The dataset, which must not exist.
     client : dask.distributed Client or cluster, str, or bool, optional
