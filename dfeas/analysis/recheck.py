@@ -232,7 +232,7 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
         rows = slice(kept * dataset.chunk_rows - block.start, n - block.start)
         tail = np.array([[crc(block.points[rows]), crc(block.label[rows])]], np.uint32)
         checksums = np.concatenate([checksums, tail])
-    mark = fingerprint(n, m, dataset.dtype.name, dataset.chunk_rows, checksums)
+    mark = fingerprint(n, m, dataset.dtype.name, dataset.chunk_rows, checksums, dataset.named)
     for certificate in certificates:
         if seen_fingerprint(mark, certificate.view) != certificate.fingerprint:
             raise CorruptDataError(

@@ -31,6 +31,13 @@ def stored_type(classes: Sequence[str]) -> np.dtype[Any]:
     return CODE if len(classes) > 2 else np.dtype(np.int8)
 
 
+def points_of(label: NDArray[Any], classes: Sequence[str]) -> dict[str, Any]:
+    """What a header says of labels (n,) of these classes: points of the positive one, or of each of more than two."""
+    if len(classes) > 2:
+        return {"positive": 0, "counts": tuple(np.bincount(label, minlength=len(classes)).tolist())}
+    return {"positive": int((label > 0).sum()), "counts": ()}
+
+
 @dataclass(frozen=True, slots=True)
 class Categories:
     """Labels (b,) as positions in a short list of different values."""

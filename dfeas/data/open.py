@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import assemble, cast, encode, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.labels import stored_type
+from dfeas.data.labels import points_of, stored_type
 from dfeas.data.product import Product
 from dfeas.data.source import Source, is_file
 from dfeas.data.storage.files import DAMAGE
@@ -270,7 +270,7 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
 def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
     """Those of all chunks (chunks, 3), which make the fingerprint."""
     expected = _read_list(path, array, "checksums", np.uint32)
-    mark = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
+    mark = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected, header.classes)
     if mark != header.fingerprint:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
     return expected
@@ -290,13 +290,13 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     classes, label = encode(labels, dataset.n, source, dataset.where)
     expected = dataset.expected.copy()
     expected[:, 1] = checksums(label, dataset.chunk_rows)
-    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected)
+    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected, classes)
     return replace(
         dataset,
         labels=array_reader("label", label, dataset.block_rows),
         classes=classes,
         expected=expected,
-        header=replace(dataset.header, fingerprint=mark),
+        header=replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark),
         fingerprint=mark,
     )
 

@@ -47,6 +47,7 @@ class Data(Protocol):
     points: PointReader
     labels: RowReader
     classes: tuple[str, ...]  # (negative, positive), or all in the order of their codes
+    named: tuple[str, ...]  # the same as labels are stored, where these are one of them and the rest
     positive: int | None  # the label that counts as +1, all others as -1; None: as they are
     intercept: bool
     expected: NDArray[np.uint32] | None  # (chunks, 3) checksums of X, label, norm; of a survey (chunks, 2)
@@ -240,7 +241,7 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
         every[read_ones] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
         checksums = every.tobytes()
     dtype = (data.stored or data).dtype.name
-    head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.chunk_rows}
+    head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.chunk_rows, "classes": list(data.named)}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     digest.update(checksums)
     mark = digest.hexdigest()

@@ -15,12 +15,12 @@ from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, for_checker
-from dfeas.data.storage.layout import fingerprint
 from dfeas.data.storage.readers import SliceReader
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.passes.survey import Survey
+from dfeas.run.transform import mark_of
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check
 
@@ -33,7 +33,7 @@ def marked(X: np.ndarray, labels: np.ndarray | None = None, **options: Any) -> D
 def mark(dataset: Dataset) -> Dataset:
     """With the fingerprint of what it holds."""
     found = LocalEngine(dataset, 1).run(Survey())
-    dataset.fingerprint = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, found.checksums)
+    dataset.fingerprint = mark_of(dataset, found.checksums)
     return dataset
 
 

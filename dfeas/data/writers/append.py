@@ -346,7 +346,7 @@ def _joined(header: Header, part: Header, tail: Labelled, checksums: NDArray[np.
         first_zero=(*(j for j in header.first_zero if j < first), *(first + j for j in part.first_zero))[:5],
         norm_min=min(header.norm_min, part.norm_min),
         norm_max=max(header.norm_max, part.norm_max),
-        fingerprint=fingerprint(n, header.m, header.dtype, header.block_rows, checksums),
+        fingerprint=fingerprint(n, header.m, header.dtype, header.block_rows, checksums, header.classes),
         generator=None,
         entries=part.entries,
         counts=tuple((np.array(header.counts, np.int64) + part.counts - tail_counts).tolist()) if coded else (),
