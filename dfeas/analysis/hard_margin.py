@@ -7,19 +7,20 @@ perceptron).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
+from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
-from dfeas.errors import UsageError
+from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError, UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.keywords import takes
 from dfeas.methods.protocol import Sparse
@@ -32,7 +33,14 @@ from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.scores import Reach
+from dfeas.verify.view import transform_of
 
+SAME = 1e-9
+"""Relative difference of numbers between machines, whose sums run in other orders."""
+FAR = 1e300
+_LISTS = {"w": [Number(-FAR, FAR)], "support": [COUNT], "weights": [Number(0, 2)]}
 MARGIN = "margin.json"
 HARD_MARGIN = "hard-margin"
 TOLERANCE = 1e-3
@@ -186,6 +194,102 @@ def widest(result: Result, tolerance: float, problem: Problem, resources: Resour
         margin.save(Path(out))
     discard_checkpoints(out, result.stopped)
     return margin
+
+
+_MAYBE = Number(0, none=True)
+_SHAPE = {
+    "fingerprint": str,
+    "tolerance": Number(0, 1),
+    "bias": Number(-FAR, FAR, none=True),
+    "margin": _MAYBE,
+    "radius": _MAYBE,
+    "corrections": Number(0, FAR, none=True),
+    "dimension": Number(1, whole=True, none=True),
+    "leave_one_out": _MAYBE,
+    "w": list | None,
+    "support": list | None,
+    "weights": list | None,
+}
+"""What the file says."""
+
+
+@dataclass(frozen=True)
+class MarginClaim:
+    """What ``margin.json`` says, which is to be proved: see ``HardMargin``."""
+
+    where: Path
+    values: dict[str, Any]
+
+    @classmethod
+    def load(cls, run: Path) -> MarginClaim | None:
+        """None where there is no such file. Raises CheckFailedError when it cannot be read."""
+        where = run / MARGIN
+        if not where.is_file():
+            return None
+        try:
+            values = read_json(where, _SHAPE, "margin", files.HARD_MARGIN)
+            conform({name: values[name] or [] for name in _LISTS}, _LISTS)
+        except NewerFormatError:
+            raise
+        except (CorruptDataError, ValueError) as error:
+            raise CheckFailedError(f"{where}: not readable: {error}") from None
+        return cls(where, values)
+
+    def upper(self, separator: Certificate) -> Certificate | None:
+        """The weights that make the upper end of the margin, as a certificate of the same data; None where it has none."""
+        support, weights = (self.values[name] for name in ("support", "weights"))
+        if support is None and weights is None:
+            return None
+        if support is None or weights is None or len(support) != len(weights):
+            raise CheckFailedError(f"{self.where}: not as many weights as points of the support")
+        points, amounts = np.array(support, np.int64), np.array(weights, np.float64)
+        return replace(separator, kind="gordan", y=np.empty(0), support=points, weights=amounts)
+
+    def require(self, values: Mapping[str, Any], separator: Certificate, reach: Reach | None) -> tuple[str, ...]:
+        """Raise CheckFailedError unless it follows from the result and the points; returns keys that cannot be decided."""
+        said, known = self.values, self._known(values, separator, reach)
+        facts = {"fingerprint": values["fingerprint"], "tolerance": values["margin_tolerance"]}
+        for name, true in facts.items():
+            if said[name] != true:
+                raise CheckFailedError(f"{self.where}: {name} is {said[name]!r}, that of the result is {true!r}")
+        for name, (true, off) in known.items():
+            number = np.nan if said[name] is None else np.array(said[name], np.float64)
+            if true is None:
+                sound = said[name] is None
+            else:
+                sound = np.shape(number) == np.shape(true) and bool((np.abs(number - true) <= off).all())
+            if not sound:
+                shown = repr(said[name])[:60]
+                raise CheckFailedError(
+                    f"{self.where}: {name} is {shown}, from the data it follows that it is {repr(true)[:60]}"
+                )
+        keys = {*_SHAPE} - {*facts, *known, "support", "weights"}
+        return tuple(f"{name} of {MARGIN}" for name in said if name in keys or name not in _SHAPE)
+
+    def _known(self, values: Mapping[str, Any], separator: Certificate, reach: Reach | None) -> dict[str, tuple[Any, Any]]:
+        """What keys are, and how far off they may be."""
+        if reach is None:
+            return {name: (None, 0.0) for name, each in _SHAPE.items() if name not in ("fingerprint", "tolerance")}
+        y, m, support = separator.y, int(values["m"]), self.values["support"]
+        corrections = 1 / values["margin_lower"] ** 2 if values["margin_lower"] > 0 else math.inf
+        known: dict[str, tuple[Any, Any]] = {
+            "radius": (reach.longest, SAME * reach.longest),
+            "corrections": (corrections, SAME * corrections),
+            "dimension": (int(min(len(y), corrections)) + 1, 0),
+            "leave_one_out": (None if support is None else len(support) / values["n"], SAME),
+        }
+        if reach.low <= 0:
+            return known  # the least score is not above its rounding error
+        transform = transform_of(separator.view, m)
+        scaling = None if transform is None else transform.scaling
+        shift, factor = (None, None) if scaling is None else (scaling.shift, scaling.factor)
+        off = SAME + (reach.high - reach.low) / reach.low
+        w = y[:m] / reach.low if factor is None else y[:m] * factor / reach.low
+        bias, size = float(y[m:].sum()) / reach.low, float(np.abs(y[m:]).sum()) / reach.low
+        if shift is not None:
+            bias, size = bias - float(shift @ w), size + float(np.abs(shift) @ np.abs(w))
+        margin = 1 / float(np.linalg.norm(w))
+        return known | {"w": (w, off * np.abs(w)), "bias": (bias, off * size), "margin": (margin, off * margin)}
 
 
 def _described(result: Result, tolerance: float, problem: Problem, resources: Resources) -> HardMargin:

@@ -281,8 +281,14 @@ def _renewed(
     tolerance = values.get("margin_tolerance")
     if margin is not None and tolerance is not None and margin < (1 - tolerance) * values["margin_upper"]:
         text += ", no longer within the margin tolerance: solve again for the maximum"
+        tolerance = None
+    positive = seen_as(certificate.view)[0]
+    seen = dataset if positive is None else dataset.against_rest(positive)
+    sides = seen.sides(seen.count(1 if seen.positive is None else seen.positive)) if geometry.labelled else None
     renewed: dict[str, Any] = {
         "n": dataset.n,
+        "sides": None if sides is None else {each: dict(zip(("name", "points"), sides[each], strict=True)) for each in sides},
+        "margin_tolerance": tolerance,
         "margin_lower": -1.0 if margin is None else margin,
         "why": f"{values['why']}; rechecked after {dataset.n - int(values['n'])} {rows} were appended to the data of {run}",
         "passes": 0.0,

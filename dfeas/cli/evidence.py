@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from dfeas.analysis.recheck import recheck as run_recheck
-from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
+from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
@@ -82,7 +82,6 @@ def verify(target: str, certificate: Path | None, memory: str, quick: bool, as_j
     All points are read. With --quick a conflict is proved from the blocks that it is in, and all others are taken to be what
     their stored checksums say; a separator is about all points.
     """
-    kind = None
     if certificate is None and classes_of(Path(target)) is not None:
         checks = verify_classes(target, memory, quick=quick)
         show_checks(checks, as_json)
@@ -91,10 +90,9 @@ def verify(target: str, certificate: Path | None, memory: str, quick: bool, as_j
         return
     if certificate is None:
         proved = verify_run(target, memory, quick=quick)
-        kind = verify_separation(target, proved, memory)
     else:
         proved = verify_certificate(target, certificate, memory=memory, quick=quick, **options)
-    show_check(proved, kind, as_json)
+    show_check(proved, as_json)
 
 
 @click.command(cls=Command, examples=("dfeas recheck RUN mail.data", "dfeas recheck RUN mail.data --out RUN-monday"))

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import crc32c
 import numpy as np
@@ -246,7 +246,7 @@ SUMMED = 2.0**900
 """Magnitudes below this are summed exactly; the survey refuses greater ones."""
 
 
-def _digits(points: Floats, size: float) -> dict[int, Indices]:
+def _digits(points: NDArray[Any], size: float) -> dict[int, Indices]:
     """Exact sums (m,) of points (t, m) of entries up to a size, in digits: those of multiples of 2**(DIGIT i).
 
     Next to 1.5 2**(52 + e), floats are the multiples of 2**e (Rump, Ogita and Oishi, Accurate floating-point summation, 2008).
@@ -254,7 +254,7 @@ def _digits(points: Floats, size: float) -> dict[int, Indices]:
     digits = dict[int, Indices]()
     if not 0 < size < SUMMED:
         return digits
-    left = points.copy()
+    left = points.astype(np.float64)
     for place in range(int(np.frexp(size)[1]) // DIGIT, -40, -1):
         grid = np.ldexp(1.5, 52 + DIGIT * place)
         part = left + grid

@@ -133,7 +133,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     if certificate is not None and dataset.features:
         certificate = replace(certificate, features=dataset.features)
     lower, upper = bracket(record, proved)
-    named = []
+    named: list[dict[str, Any]] = []
     if (
         proved is not None
         and proved.verdict != FEASIBLE
@@ -141,7 +141,8 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         and session.geometry(job.kernel).names_points
         and outcome.certificate is not None
     ):
-        named = conflicts(dataset, outcome.certificate, outcome.evidence)
+        named, y = conflicts(dataset, outcome.certificate, outcome.evidence)
+        certificate = certificate if certificate is None or y is None else replace(certificate, y=y)
     return Result(
         verdict=UNDECIDED if proved is None else Verdict(proved.verdict),
         stopped=Stop(outcome.decision.stopped),

@@ -213,7 +213,9 @@ class Numbers:
     def _refuse(where: str, off: NDArray[np.bool_], what: str, said: Floats, true: Floats) -> None:
         if off.any():
             i = int(off.argmax())
-            raise CheckFailedError(f"{where}: feature {i} is said to be {what} {said[i]!r}, the points say {true[i]!r}")
+            raise CheckFailedError(
+                f"{where}: feature {i} is said to be {what} {float(said[i])!r}, the points say {float(true[i])!r}"
+            )
 
 
 def _pieces(points: Any) -> Iterator[Any]:
