@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.analysis.verify import verify_separation
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
+from dfeas.verify.certificate import Kind
 from dfeas.verify.dyadic import Dyadic
-from dfeas.verify.separation import Kind
 from tests.exact import conflicts
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from tests.fuzzing.case import FAILED, Case, Kind
+from tests.fuzzing.edited import Edited
 from tests.fuzzing.forged import Forged
 from tests.fuzzing.hostile import Hostile
 from tests.fuzzing.hull import HullKind
@@ -28,6 +29,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "hull": HullKind,
     "kernel": KernelKind,
     "forged": Forged,
+    "edited": Edited,
     "hostile": Hostile,
     "soft": Soft,
     "kills": Kills,
