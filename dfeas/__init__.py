@@ -1,4 +1,4 @@
-"""dfeas: can a hyperplane through the origin separate the points? A checked answer for data larger than memory.
+"""dfeas: can a hyperplane separate the points? A checked answer for data larger than memory.
 
 A public name is imported when it is used first: a command need not wait for all of them.
 """

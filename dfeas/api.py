@@ -127,7 +127,7 @@ def solve(
     resources: Resources,
     output: Output,
 ) -> Result | Any:  # a OneVsRest when that is asked
-    """Decide whether a hyperplane through the origin separates labelled points, with checked evidence.
+    """Decide whether a hyperplane separates labelled points, with checked evidence.
 
     Parameters
     ----------
@@ -154,7 +154,8 @@ def solve(
     Notes
     -----
     Feasible: some y has l_j x_j'y > 0 for all points. Infeasible: some x >= 0 that is not zero has sum_j x_j l_j x_j = 0 [1]_.
-    Exactly one of them holds, and a verdict is said when a checker that shares no code with the search has proved it.
+    Exactly one of them holds, and a verdict is said when a checker that shares no code with the search has proved it. With an
+    intercept x_j has one feature more, equal to 1.
 
     References
     ----------
@@ -168,9 +169,9 @@ def solve(
     >>> print(result.verdict, result.proof, result.message, sep="; ")
     feasible; rigorous; all 3 points are on the positive side; the margin is at least 0.948683
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"]).verdict)
-    infeasible
-    >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=True).verdict)
     feasible
+    >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=False).verdict)
+    infeasible
     """
     return decide(problem, (method,), goal, limits, resources, output)
 

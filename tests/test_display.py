@@ -31,7 +31,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "unlabelled": ("solve", "bare", "--unlabelled"),
     "hard": ("solve", "yes", "--hard-margin"),
     "kind": ("solve", "no", "--separation"),
-    "classes": ("solve", "three", "--one-vs-rest", "--intercept"),
+    "classes": ("solve", "three", "--one-vs-rest"),
     "race": ("race", "yes", "--methods", "perceptron,working-set", "--all"),
     "soft": ("svm", "no", "--C", "0.1,1", "--folds", "2"),
     "on-cones": ("solve", "q"),

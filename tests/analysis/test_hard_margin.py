@@ -18,7 +18,7 @@ def test_the_hyperplane_is_canonical_and_the_weights_make_the_upper_end(
 ) -> None:
     X, y = arrays("planted", 6, 2000, margin=0.05, dtype="float64")
     X = X * np.random.default_rng(0).uniform(0.5, 20, (2000, 1))
-    found = dfeas.hard_margin(X, y, tolerance=1e-4)
+    found = dfeas.hard_margin(X, y, intercept=False, tolerance=1e-4)
     assert found.result.margin_upper == pytest.approx(0.05, rel=1e-3)
     assert found.result.margin_lower >= (1 - 1e-4) * found.result.margin_upper
     assert found.w is not None

@@ -122,7 +122,7 @@ def test_distances_are_those_of_the_separator(room: Path) -> None:
 def test_a_zero_point_is_a_page_without_a_pass(tmp_path: Path, arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 4, 50, margin=0.1)
     X[17] = 0
-    dfeas.solve(X, labels, out=tmp_path / "run")
+    dfeas.solve(X, labels, intercept=False, out=tmp_path / "run")
     page = parse(report([tmp_path / "run"]))
     assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points"]
     assert "Proof: exact: nothing is left to rounding." in page.texts["p"]
