@@ -53,7 +53,7 @@ NUMBERS = [
     {"margin_upper": None},
     {"eps": float("nan")},
     {"eps": 0.0},
-    {"intercept": True},
+    {"intercept": False},
     {"m": 5},
     {"n": 299},
     {"fingerprint": "0" * 64},
