@@ -167,7 +167,7 @@ def solve(
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
     >>> result = dfeas.solve(X, [1, 1, -1])
     >>> print(result.verdict, result.proof, result.message, sep="; ")
-    feasible; rigorous; all 3 points are on the positive side; the margin is at least 0.948683
+    feasible; rigorous; all 3 points are on the positive side; the margin is at least 0.79437
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"]).verdict)
     feasible
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=False).verdict)
@@ -260,7 +260,7 @@ def soft_margin(
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
     >>> fit = dfeas.soft_margin(X, [1, 1, -1], C=10, gap=1e-6)
     >>> print(f"{fit.lower:.3f} <= {fit.objective:.3f}, {fit.error:.0%} on the wrong side")
-    0.250 <= 0.250, 0% on the wrong side
+    0.180 <= 0.180, 0% on the wrong side
     >>> fit.predict([[3.0, 3.0]])
     array([1])
     """

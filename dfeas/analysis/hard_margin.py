@@ -72,7 +72,7 @@ class HardMargin(Displayed, Saved):
     Examples
     --------
     >>> import dfeas
-    >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
+    >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1], intercept=False)
     >>> print(round(answer.margin, 3), round(answer.radius, 3), answer.dimension)
     1.0 3.0 2
     """
@@ -163,7 +163,7 @@ def hard_margin(
     >>> import dfeas
     >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
     >>> print(f"{answer.margin:.3f} from the nearest point; w has {len(answer.w)} entries")
-    1.000 from the nearest point; w has 2 entries
+    1.236 from the nearest point; w has 2 entries
     """
     if problem.kernel.kernel is not None:
         raise UsageError("a hard margin is that of the points as they are: leave out the kernel")

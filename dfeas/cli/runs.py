@@ -95,7 +95,7 @@ def _limit(out: Path, interrupted: bool) -> NoReturn:
     cls=Command,
     epilog=KERNEL_HELP,
     examples=(
-        "dfeas solve mail.data --intercept --out RUN",
+        "dfeas solve mail.data --out RUN",
         "dfeas solve mail.data --method mirror-prox --max-passes 100 --time-limit 600 --out RUN",
     ),
 )
@@ -148,7 +148,7 @@ def solve(
 @click.command(
     cls=Command,
     examples=(
-        "dfeas svm mail.data --C 1 --intercept --out SVM",
+        "dfeas svm mail.data --C 1 --out SVM",
         "dfeas svm mail.data --C 0.01,0.1,1 --folds 5 --class-weight balanced --out SVM",
     ),
 )

@@ -167,7 +167,7 @@ def command(values: Mapping[str, Any], out: str) -> list[str]:
         words += [f"--{name}", str(place[name])] if place.get(name) else []
     for other in place.get("also") or ():
         words += ["--also", str(other)]
-    words += ["--intercept"] if values["intercept"] else []
+    words += [] if values["intercept"] or kernel else ["--no-intercept"]
     transform = place.get("transform") or {}
     words += ["--scale", transform["scale"]] if transform.get("scale") else []
     words += ["--center"] if transform.get("center") else []

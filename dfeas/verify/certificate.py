@@ -78,8 +78,8 @@ class Certificate(Displayed):
     --------
     >>> import dfeas
     >>> dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1]).evidence
-    <Certificate separator, 2 entries>
-    >>> dfeas.solve([[1.0], [2.0]], [1, -1]).evidence
+    <Certificate separator, 3 entries>
+    >>> dfeas.solve([[1.0], [2.0]], [1, -1], intercept=False).evidence
     <Certificate gordan, weights of 2 points>
     """
 

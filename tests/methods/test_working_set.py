@@ -353,7 +353,7 @@ def test_a_leader_separates_wide_points_or_hands_over(
         state = copied(method.tell(state, engine.run(method.ask(state))))
     assert method.leads(state) != wrong
     assert repr(method.evidence(state).bracket) == repr(leader.evidence(state.leader).bracket)
-    result = dfeas.solve(X, labels, method="working-set")
+    result = dfeas.solve(X, labels, intercept=False, method="working-set")
     assert result.verdict == ("infeasible" if wrong else "feasible")
     if wrong:
         assert isinstance(method.ask(state), Partial)

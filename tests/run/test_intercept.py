@@ -29,7 +29,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     dfeas.ingest(X, "data", labels=Y)
     dfeas.ingest(X, "also", labels=Y)
-    dfeas.ingest(ON_BOTH_SIDES, "bare.data")
+    zarr.create_array("bare.zarr", data=ON_BOTH_SIDES, chunks=(1, 1))
     zarr.create_array("foreign.zarr", data=X, chunks=(3, 1))
     np.save("X.npy", X)
     np.save("y.npy", LABELS)
@@ -95,7 +95,7 @@ def test_estimators_have_it(model: Any) -> None:
 
 WITHOUT: dict[str, Callable[[], Any]] = {
     "no labels": lambda: dfeas.solve(ON_BOTH_SIDES, "all-positive"),
-    "a dataset without labels": lambda: dfeas.solve("bare.data", "all-positive"),
+    "a path without labels": lambda: dfeas.solve("bare.zarr", "all-positive"),
     "a race": lambda: dfeas.race(ON_BOTH_SIDES, "all-positive", methods=["perceptron", "working-set"]).results["working-set"],
     "a kernel": lambda: dfeas.solve(X, Y, kernel="linear"),
     "a kernel of a dataset": lambda: dfeas.solve("data", kernel="linear"),
@@ -155,14 +155,14 @@ def test_a_certificate_is_verified_with_the_same_default(room: Path) -> None:
     dfeas.solve("data", out="run")
     dfeas.solve("data", intercept=False, out="papers")
     dfeas.solve("data", kernel="rbf", out="kernel")
-    dfeas.solve("bare.data", "all-positive", out="bare")
+    dfeas.solve("bare.zarr", "all-positive", out="bare")
     for words, code in {
         ("data", "run"): 0,
         ("data", "run", "--no-intercept"): 6,
         ("data", "papers"): 6,
         ("data", "papers", "--no-intercept"): 0,
         ("data", "kernel"): 0,
-        ("bare.data", "bare", "--unlabelled"): 0,
+        ("bare.zarr", "bare", "--unlabelled"): 0,
     }.items():
         done = typed("verify", words[0], f"{words[1]}/certificate.npz", *words[2:])
         assert done.returncode == code, (words, done.stdout, done.stderr)
