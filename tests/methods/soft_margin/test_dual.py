@@ -170,6 +170,7 @@ def test_the_command_writes_them_and_refuses_what_makes_no_sense(tmp_path: Path)
     done = CliRunner().invoke(commands, ["resume", str(tmp_path / "run"), "--max-passes", "20"])
     assert done.exit_code == 0, done.stderr
     assert str(alpha) in done.stdout
-    signed, cost = X * y[:, None], SampleCosts(np.ones(1), np.full(1, -1)).matrix(np.arange(300), y)[:, 0]
+    signed = np.hstack([X, np.ones((300, 1))]) * y[:, None]
+    cost = SampleCosts(np.ones(1), np.full(1, -1)).matrix(np.arange(300), y)[:, 0]
     lower = dfeas.run.result_files.load_result(tmp_path / "run", soft=True)["lower"]
     assert worth(np.load(alpha), cost, signed, False) == pytest.approx(lower, rel=1e-9)
