@@ -82,7 +82,6 @@ def hard_margin(
     labels: Any = ...,
     *,
     y: Any = ...,
-    tolerance: float = ...,
     method: str = ...,
     intercept: bool | None = ...,
     positive: str | None = ...,

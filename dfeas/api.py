@@ -327,8 +327,7 @@ def resume(
     resumed = go_on(path, given, limits, resources, output)
     answer, job = resumed.answer, resumed.job
     if job.then == HARD_MARGIN:
-        assert job.asked.margin_tolerance is not None, "it was asked for"
-        return widest(answer, job.asked.margin_tolerance, resumed.problem, resumed.resources, path)
+        return widest(answer, resumed.problem, resumed.resources, path)
     if job.then == SEPARATED:
         return separated(answer, resumed.problem, resumed.limits, resumed.resources, output)
     whole: Result | Race | OneVsRest | SoftMarginResult = _with_path(answer, path)

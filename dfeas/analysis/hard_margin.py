@@ -42,14 +42,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class HardMargin(Displayed, Saved):
-    """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``.
+    """The hyperplane of maximum margin of the unit points, up to a share of it; where there is none, only ``result``.
 
     Attributes
     ----------
     result : Result
         Of the solve; margin_lower and margin_upper are those of unit points.
-    tolerance : float
-        Share of the margin that may be missing.
     bias : float, optional
         0 without an intercept, unless points are centred.
     margin : float, optional
@@ -80,10 +78,9 @@ class HardMargin(Displayed, Saved):
     FILE: ClassVar = MARGIN
     FORMAT: ClassVar = files.HARD_MARGIN
     HIDDEN: ClassVar = ("result",)
-    DERIVED: ClassVar = ("fingerprint",)
+    DERIVED: ClassVar = ("margin_tolerance", "fingerprint")
 
     result: Result
-    tolerance: float
     bias: float | None = None
     margin: float | None = None
     radius: float | None = None
@@ -97,7 +94,7 @@ class HardMargin(Displayed, Saved):
     def _brief(self) -> str:
         if self.margin is None:
             return f"none, {self.result.verdict} ({self.result.proof})"
-        return f"{self.margin:.6g} from the nearest point, up to a share of {self.tolerance:g}"
+        return f"{self.margin:.6g} from the nearest point, up to a share of {self.margin_tolerance:g}"
 
     def _parts(self) -> Iterator[Part]:
         yield from self.result._parts()
@@ -113,6 +110,12 @@ class HardMargin(Displayed, Saved):
         yield Row("bounds", f"{self.corrections:.4g} corrections of a perceptron, dimension {self.dimension}")
 
     @property
+    def margin_tolerance(self) -> float:
+        """Share of the margin that may be missing, that of the solve."""
+        assert self.result.margin_tolerance is not None, "it was asked for"
+        return self.result.margin_tolerance
+
+    @property
     def fingerprint(self) -> str:
         """Hash of the data, that of the solve."""
         return self.result.fingerprint
@@ -123,7 +126,6 @@ class HardMargin(Displayed, Saved):
 def hard_margin(
     problem: Problem,
     *,
-    tolerance: float = TOLERANCE,
     method: str = "auto",
     goal: Goal,
     limits: Limits,
@@ -132,13 +134,12 @@ def hard_margin(
 ) -> HardMargin:
     """Find the hyperplane of maximum margin up to a share of it, and what follows from it; one read more than the solve.
 
-    With ``out`` the folder gets ``margin.json``, too. Points count as unit vectors, as everywhere in dfeas; for the widest
-    margin of the points as they are stored see ``dfeas.soft_margin`` with a large C.
+    The share is ``margin_tolerance``, by default 0.001. With ``out`` the folder gets ``margin.json``, too. Points count as unit
+    vectors, as everywhere in dfeas; for the widest margin of the points as they are stored see ``dfeas.soft_margin`` with a
+    large C.
 
     Parameters
     ----------
-    tolerance : float
-        The ``margin_tolerance`` of ``dfeas.solve``.
     method : str
         That of ``dfeas.solve``.
 
@@ -170,25 +171,26 @@ def hard_margin(
     if problem.view.one_vs_rest:
         raise UsageError("a hard margin is that of two classes: choose one with positive")
     require_points(problem.X, "a hard margin")
-    goal = replace(goal, margin_tolerance=tolerance)
+    if goal.margin_tolerance is None:
+        goal = replace(goal, margin_tolerance=TOLERANCE)
     result = decide(problem, (method,), goal, limits, resources, output, then=HARD_MARGIN)
-    return widest(result, tolerance, problem, resources, output.out)
+    return widest(result, problem, resources, output.out)
 
 
-def widest(result: Result, tolerance: float, problem: Problem, resources: Resources, out: str | Path | None) -> HardMargin:
+def widest(result: Result, problem: Problem, resources: Resources, out: str | Path | None) -> HardMargin:
     """What follows from the solve, also from one that went on; written to its folder. Not of one that is to go on at once."""
-    margin = HardMargin(result, tolerance)
+    margin = HardMargin(result)
     if result.stopped == "interrupted":
         return margin
     if result.verdict == FEASIBLE and result.y is not None:
-        margin = _described(result, tolerance, problem, resources)
+        margin = _described(result, problem, resources)
     if out is not None:
         margin.save(Path(out))
     discard_checkpoints(out, result.stopped)
     return margin
 
 
-def _described(result: Result, tolerance: float, problem: Problem, resources: Resources) -> HardMargin:
+def _described(result: Result, problem: Problem, resources: Resources) -> HardMargin:
     """The margin of a separator, with the figures that follow from it."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
@@ -204,7 +206,6 @@ def _described(result: Result, tolerance: float, problem: Problem, resources: Re
     corrections = 1 / result.margin_lower**2
     return HardMargin(
         result,
-        tolerance,
         w=w,
         bias=bias,
         margin=1 / float(np.linalg.norm(w)),

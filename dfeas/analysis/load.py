@@ -78,7 +78,7 @@ def _loaded(folder: Path) -> Loaded:
         return _soft_margin(folder, values)
     result = _result(folder)
     if (folder / MARGIN).is_file():
-        return _hard_margin(result, read_json(folder / MARGIN, {"tolerance": int | float}, "margin", files.HARD_MARGIN))
+        return _hard_margin(result, read_json(folder / MARGIN, {"fingerprint": str}, "margin", files.HARD_MARGIN))
     if (folder / SEPARATION).is_file():
         return _separation(result, read_json(folder / SEPARATION, {"proof": str}, "separation", files.SEPARATION))
     return result

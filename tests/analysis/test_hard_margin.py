@@ -18,7 +18,7 @@ def test_the_hyperplane_is_canonical_and_the_weights_make_the_upper_end(
 ) -> None:
     X, y = arrays("planted", 6, 2000, margin=0.05, dtype="float64")
     X = X * np.random.default_rng(0).uniform(0.5, 20, (2000, 1))
-    found = dfeas.hard_margin(X, y, tolerance=1e-4)
+    found = dfeas.hard_margin(X, y, intercept=False, margin_tolerance=1e-4)
     assert found.result.margin_upper == pytest.approx(0.05, rel=1e-3)
     assert found.result.margin_lower >= (1 - 1e-4) * found.result.margin_upper
     assert found.w is not None
@@ -34,6 +34,19 @@ def test_the_hyperplane_is_canonical_and_the_weights_make_the_upper_end(
     assert np.linalg.norm(A[:, found.support] @ found.weights) == pytest.approx(found.result.margin_upper, rel=1e-9)
     assert found.leave_one_out == len(found.support) / 2000
     assert found.dimension == 7
+
+
+def test_its_share_has_one_name_and_any_way_to_give_it_counts() -> None:
+    X, y = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.5]], [1, 1, -1]
+    with pytest.raises(
+        TypeError, match=r"hard_margin\(\) got an unexpected keyword argument 'tolerance'; did you mean margin_tolerance"
+    ):
+        dfeas.hard_margin(X, y, intercept=False, tolerance=0.5)
+    for given in ({"margin_tolerance": 0.25}, {"goal": dfeas.Goal(margin_tolerance=0.25)}):
+        found = dfeas.hard_margin(X, y, intercept=False, **given)
+        assert found.margin_tolerance == found.result.margin_tolerance == 0.25
+        assert found.result.margin_lower >= 0.75 * found.result.margin_upper
+    assert dfeas.hard_margin(X, y, intercept=False).margin_tolerance == 1e-3
 
 
 def test_the_command_writes_the_figures(dataset: Callable[..., Any], tmp_path: Path) -> None:

@@ -218,15 +218,6 @@ def test_a_race_on_a_cluster_has_the_bits_of_one_in_process(room: Path, tmp_path
         assert [one["results"][name][k] for k in same] == [two["results"][name][k] for k in same], name
 
 
-def test_away_steps_are_an_option_of_von_neumann(room: Path, tmp_path: Path) -> None:
-    words = ("solve", "yes", "--method", "von-neumann", "--away-steps", "--json")
-    done = dfeas(*words, "--out", tmp_path / "run", cwd=room)
-    assert json.loads(done.stdout)["method"] == "von-neumann-away"
-    wrong = dfeas("solve", "yes", "--away-steps", "--out", tmp_path / "b", cwd=room)
-    assert wrong.returncode == 2
-    assert "--away-steps is for --method von-neumann" in wrong.stderr
-
-
 def test_version_help_and_the_dask_plug_in() -> None:
     assert dfeas("--version").stdout.startswith("dfeas, version 0.1")
     assert "exit-codes" in dfeas("--help").stdout
