@@ -29,8 +29,9 @@ from dfeas.cli.remote import status as status
 from dfeas.data.cones import svec as svec
 from dfeas.data.generate.points import Instance as Instance
 from dfeas.data.generate.points import generate as generate
+from dfeas.data.writers.cones import from_cone_rows as from_cone_rows
 from dfeas.data.writers.cones import from_scs as from_scs
-from dfeas.data.writers.cones import ingest_scs as ingest_scs
+from dfeas.data.writers.cones import ingest_cone_rows as ingest_cone_rows
 from dfeas.errors import BadInputError as BadInputError
 from dfeas.errors import CheckFailedError as CheckFailedError
 from dfeas.errors import CorruptDataError as CorruptDataError

@@ -157,8 +157,8 @@ class Problem:
     X : array (n, m), data frame, path, cones, or Problem
         Row j is point j, of NumPy, SciPy, zarr, HDF5 or Dask; or the path of a dfeas dataset, of a zarr array or of a small
         file of points. With a client a dense array or frame of Dask is solved where it lies, in its partitions, as they are
-        persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` returns, or a dataset that
-        ``dfeas.ingest_scs`` wrote, without labels.
+        persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return,
+        or a dataset that ``dfeas.ingest_cone_rows`` wrote, without labels.
     labels : array (n,) of two values, path, or str, optional
         Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
         points without labels: A'y > 0 for all of them as they are.

@@ -80,10 +80,10 @@ def from_arrays(
 def _from_table(table: Table, source: Source) -> Dataset:
     labels = table.labels
     if labels is not None:
-        labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+        labels = open_labels(place(labels)) if isinstance(labels, str | Path) else as_array(labels, "labels")
     if hasattr(table.X, "tocsr"):
         return _from_sparse(table.X, labels, source)
-    X = _as_array(table.X, "X")
+    X = as_array(table.X, "X")
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")
     in_memory = isinstance(X, np.ndarray)
@@ -130,7 +130,7 @@ def _of_nothing(index: int) -> tuple[str, ...]:
     return ()
 
 
-def _as_array(values: Any, where: str) -> Any:
+def as_array(values: Any, where: str) -> Any:
     """Something with shape, dtype and row slices; raises BadInputError when there is no such thing in it."""
     if not hasattr(values, "dtype"):
         try:

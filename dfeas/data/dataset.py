@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.picks import Picks
+from dfeas.data.program import Program
 from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, DirectReader, Looks, PointReader, RowReader, SliceReader, chunks_of
@@ -63,6 +64,7 @@ class Storage:
     stored_norms: RowReader | None = None  # None: computed when a block is read
     entries: Entries | None = None  # of sparse points
     cones: ConeTable | None = None  # whose rows the points are
+    program: Program | None = None  # that the rows of cones were made of
 
     @property
     def rank(self) -> int:

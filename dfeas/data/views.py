@@ -26,7 +26,7 @@ from dfeas.data.storage.layout import PADDING, chunks_together
 from dfeas.data.storage.readers import AnyArray, Buffers, Cost, Looks, RowReader
 from dfeas.data.storage.sparse_readers import Entries, index_size
 from dfeas.data.storage.zarr_arrays import load_npy
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, dense, is_dense, stacked
 from dfeas.linalg.points import picked as picked_rows
@@ -284,6 +284,8 @@ def masked(dataset: Dataset, mask: Any = None) -> Dataset:
 
 def _cones_picked(dataset: Dataset, mask: Any) -> Dataset:
     """The cones that a mask keeps, placed in chunks of the same rows, which other rows of zeros may fill up."""
+    if dataset.program is not None:
+        raise UsageError("a mask is for rows of cones: of A, b and cones give those that are to count")
     assert dataset.stored_norms is not None, "norms of cones come with them"
     stored = np.concatenate(list(_all_of(dataset, dataset.labels)))
     product, kept = cones_kept(mask, stored, dataset.where)

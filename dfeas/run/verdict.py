@@ -133,6 +133,12 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     if certificate is not None and dataset.features:
         certificate = replace(certificate, features=dataset.features)
     lower, upper = bracket(record, proved)
+    detail = ending(outcome.decision, record) if proved is None else proved.message
+    x = None
+    if dataset.program is not None and proved is not None:
+        detail = dataset.program.explain(proved.verdict, detail)
+        if proved.verdict == FEASIBLE and certificate is not None:
+            x = dataset.program.x(certificate.y)
     named = []
     if (
         proved is not None
@@ -165,7 +171,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         versions=versions(),
         data=session.place,
         conflicts=named,
-        detail=ending(outcome.decision, record) if proved is None else proved.message,
+        detail=detail,
         kernel=json.loads(job.kernel) if job.kernel else None,
         sides=sides_of(session, job, positive),
         features=list(dataset.features) or None,
@@ -173,6 +179,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
         points=session.dataset.uncached() if job.kernel and session.source is None else None,
         function=session.checking.function,
+        x=x,
     )
 
 
