@@ -18,6 +18,7 @@ from dfeas.geometry.kernel.kernel import Function
 from dfeas.keywords import like, takes
 from dfeas.problem import Problem, View, labels_by_path
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
+from dfeas.run.termination import EPS_INFEASIBLE
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check, check_each
@@ -213,7 +214,10 @@ def _verify_certificate(
         cones=not (view.also or transform is not None),
         transform=transform,
     )
-    return _checked(source, certificate, memory, function, quick)[0]
+    proved = _checked(source, certificate, memory, function, quick)[0]
+    if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:
+        raise CheckFailedError(f"{certificate}: it proves nothing: |Ax| of its weights is not below 1, as of any weights")
+    return proved
 
 
 @like(_verify_certificate, without=("X", "y", "function"))

@@ -16,6 +16,7 @@ from tests.fuzzing.forged import Forged
 from tests.fuzzing.hostile import Hostile
 from tests.fuzzing.hull import HullKind
 from tests.fuzzing.kernel import KernelKind
+from tests.fuzzing.kernel_proofs import KernelProof
 from tests.fuzzing.kills import Kills
 from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import Tally, fuzz, judged, table
@@ -27,6 +28,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "separation": Separation,
     "hull": HullKind,
     "kernel": KernelKind,
+    "kernel-proof": KernelProof,
     "forged": Forged,
     "hostile": Hostile,
     "soft": Soft,
