@@ -48,6 +48,7 @@ from dfeas.data.storage.zarr_arrays import (
 )
 from dfeas.data.views import masked, open_mask, picked, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
+from dfeas.linalg.blas import in_child
 from dfeas.passes.survey import checksums
 
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
@@ -317,6 +318,16 @@ def _open_foreign(path: Place, source: Source) -> Dataset:
 _OPEN_RUNS = 8
 _opened: dict[Source, Dataset] = {}
 _opening = Lock()
+
+
+def _renewed() -> None:
+    """A forked process opens its own: readers and caches have locks, too, and somebody may have been at work in any."""
+    global _opening
+    _opening = Lock()
+    _opened.clear()
+
+
+in_child(_renewed)
 
 
 def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) -> Dataset:
