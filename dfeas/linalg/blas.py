@@ -67,6 +67,12 @@ def one_thread(*, of_scipy: bool = False) -> Iterator[None]:
                     _set_threads(library, before)
 
 
+def blas_threads() -> int:
+    """Threads of the BLAS of NumPy where nobody is in ``one_thread``."""
+    libraries = [library for library in controller().lib_controllers if library.user_api == "blas"]
+    return max((_inside.get(each.filepath, ([], each.num_threads))[1] for each in libraries), default=1)
+
+
 def _renewed() -> None:
     """A forked process has one thread, in which others are not inside. The lock is held: it was taken before the fork."""
     _pool.cache_clear()
