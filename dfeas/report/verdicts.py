@@ -16,7 +16,7 @@ from dfeas.report.figures import FLOOR, drawing, style
 from dfeas.report.html import Html, document, element, facts, joined, picture, pictures, soft, table
 from dfeas.report.margins import Seen
 from dfeas.report.numbers import number, percent
-from dfeas.report.provenance import classes_of, data_block, kernel_parameters, making_block, names_of
+from dfeas.report.provenance import classes_of, data_block, kernel_parameters, making_block, names_of, trace_warning
 from dfeas.run.result_files import Run
 from dfeas.run.table import VERDICTS
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Record, Stop, Verdict
@@ -75,7 +75,12 @@ def _floor(runs: Iterable[Sequence[Record]], *proved: float) -> str:
 
 def _verdict(run: Run, seen: Seen, anchor: str) -> Html:
     values, conflict = run.values, Conflict.of(run.values["conflicts"])
-    parts = [_headline(run, conflict), element("h3", "Key figures"), facts(_key_figures(run))]
+    parts = [
+        _headline(run, conflict),
+        *trace_warning(run.folder, values),
+        element("h3", "Key figures"),
+        facts(_key_figures(run)),
+    ]
     parts += [*_evidence(run, seen, conflict), *data_block(values, seen), *_course(run)]
     parts += making_block(run.folder, values, run.notes, [record.memory_bytes for record in run.records])
     return element("section", *parts, *log(run.notes), id=anchor)
@@ -141,7 +146,8 @@ def _course(run: Run) -> list[Html]:
     """Bracket, violations and time of the passes."""
     title = element("h3", "Course of the run")
     if not run.records:
-        return [title, soft("No pass was made: the verdict, or the end of the run, came before the first one.")]
+        why = "No pass was made: the verdict, or the end of the run, came before the first one."
+        return [title, soft("No pass is in the trace." if run.values["passes"] else why)]
     values = run.values
     proved = None if values["proof"] == "none" else (values["margin_lower"], values["margin_upper"])
     infeasible = values["verdict"] == INFEASIBLE  # a lower bound is of no interest
