@@ -17,7 +17,7 @@ import numpy as np
 from dfeas.data.source import SCALES, Transform, is_file
 from dfeas.data.storage.places import absolute, paths_of, place
 from dfeas.errors import UsageError, none_of
-from dfeas.settings import option
+from dfeas.settings import option, require_types
 
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
@@ -86,6 +86,9 @@ class View:
     point: Sequence[float] | None = option(None)
 
     def __post_init__(self) -> None:
+        if isinstance(self.positive, int | np.integer):
+            object.__setattr__(self, "positive", str(self.positive))  # as labels that are numbers are called
+        require_types(self)
         object.__setattr__(self, "also", paths_of(self.also, "--also"))
         if self.scale not in (None, *SCALES):
             raise UsageError(f"--scale {none_of(self.scale, SCALES)}")
@@ -136,6 +139,7 @@ class Kernel:
     coef0: float | None = option(None, "Of the polynomial kernel.  [default: 1]", metavar="C0")
 
     def __post_init__(self) -> None:
+        require_types(self)
         if self.kernel is None and (self.gamma, self.degree, self.coef0) != (None, None, None):
             raise UsageError("--gamma, --degree and --coef0 are those of a --kernel, and none is given")
 
@@ -222,7 +226,7 @@ class Goal:
     margin_tolerance: float | None = option(None, "Go on to the maximum margin, up to this share of it.", metavar="T")
 
     def __post_init__(self) -> None:
-        require_numbers(self)
+        require_types(self)
         if not LEAST_EPS <= self.eps < 1:
             raise UsageError(f"--eps {self.eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
         if self.margin_tolerance is not None and not 1e-6 <= self.margin_tolerance < 1:
@@ -286,7 +290,8 @@ class Objective:
     start: Any = option(None)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.gap, int | float | np.number) and LEAST_EPS <= self.gap < 1):
+        require_types(self)
+        if not LEAST_EPS <= self.gap < 1:
             raise UsageError(f"--gap {self.gap}: expected a number from {LEAST_EPS:g} to below 1")
         if self.loss not in LOSSES:
             raise UsageError(f"--loss {none_of(self.loss, LOSSES)}")
@@ -314,19 +319,14 @@ class Objective:
             if self.class_weight != "balanced":
                 raise UsageError(f"class weight {self.class_weight}: expected balanced")
             return None
-        both = tuple(float(value) for value in self.class_weight)
+        text = f"class weights {self.class_weight}: expected two numbers of at least 0, for the classes -1 and +1, or balanced"
+        try:
+            both = tuple(float(value) for value in self.class_weight)
+        except (TypeError, ValueError):
+            raise UsageError(text) from None
         if len(both) != 2 or not all(0 <= value < np.inf for value in both):
-            text = "expected two numbers of at least 0, for the classes -1 and +1, or balanced"
-            raise UsageError(f"class weights {self.class_weight}: {text}")
+            raise UsageError(text)
         return both
-
-
-def require_numbers(values: Any) -> None:
-    """Raise UsageError for a field that has something else."""
-    for each in fields(values):
-        value = getattr(values, each.name)
-        if value is not None and not isinstance(value, int | float | np.number):
-            raise UsageError(f"--{each.name.replace('_', '-')} {value!r}: expected a number")
 
 
 def check(options: Mapping[str, Any], *groups: type) -> None:

@@ -33,7 +33,7 @@ from dfeas.run.results import Result
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.run.verdict import OneVsRest
-from dfeas.settings import parse_bytes
+from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.blocks import Node, Tallies, Tally, crc, nodes_of, require_features, whole
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of
@@ -166,6 +166,7 @@ def recheck(
     first = next(iter(old.values())).values
     beside = None if labels is None else absolute(labels)
     source = Source(absolute(data), beside, intercept=bool(first["intercept"]), many=True, cones=True)
+    require_type("out", out, "str | Path | None")
     if out is not None:
         require_apart(out, source.path)
     dataset = None if is_file(place(data)) else open_source(source)

@@ -39,7 +39,7 @@ from dfeas.methods.vector import Expansion
 from dfeas.problem import ALL_POSITIVE, View
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
-from dfeas.settings import parse_bytes
+from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, direction, load
 
 
@@ -174,6 +174,7 @@ def predict(
         kind = type(run).__name__
         hint = f"; {kind} has one in .result" if isinstance(getattr(run, "result", None), Predictor) else ""
         raise UsageError(f"run: expected a result of solve or soft_margin, or its folder, got {kind}{hint}")
+    require_type("out", out, "str | Path | None")
     if out is not None:
         _require_place(Path(out))
         require_apart(out, X)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dfeas.errors import UsageError
-from dfeas.problem import require_numbers
-from dfeas.settings import DEFAULT_MEMORY, option, parse_bytes
+from dfeas.settings import DEFAULT_MEMORY, option, parse_bytes, require_types
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,7 +53,7 @@ class Limits:
     time_limit: float | None = option(None, "Stop after a pass beyond this time.", metavar="SECONDS")
 
     def __post_init__(self) -> None:
-        require_numbers(self)
+        require_types(self)
         if self.max_passes is not None and self.max_passes < 1:
             raise UsageError(f"--max-passes {self.max_passes}: expected at least 1")
         if self.time_limit is not None and not self.time_limit > 0:
@@ -112,6 +111,9 @@ class Resources:
     )
     client: Client | Cluster | str | bool | None = option(None)
 
+    def __post_init__(self) -> None:
+        require_types(self)
+
     @property
     def memory_bytes(self) -> int:
         """Raises UsageError for a budget that is none."""
@@ -147,3 +149,6 @@ class Output:
     progress: bool = option(False, "", "progress")
     callback: Callable[[Any], object] | None = option(None)
     stop: Callable[[], bool] = option(never)
+
+    def __post_init__(self) -> None:
+        require_types(self)
