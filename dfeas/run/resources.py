@@ -92,7 +92,7 @@ class Resources:
 
     HEADING: ClassVar[str] = "Where"
 
-    memory: str | int = option(
+    memory: str | int | None = option(
         DEFAULT_MEMORY, "Budget of a process for blocks and answers.", "memory", metavar="SIZE", shown=True, heading="Limits"
     )
     cache_dir: str | Path | None = option(
