@@ -113,7 +113,7 @@ def drive(path: str, address: str) -> dict[str, float]:
             found["grown"] = max(found["grown"], held() - before)
             return answer
 
-        source = Source(path, cones=True)
+        source = Source(path, intercept=False, cones=True)
         dataset = took("open", lambda: open_source(source))
         plain = LocalEngine(dataset, THREADS) if client is None else DaskEngine(client, source, dataset)
         engine: Any = plain if dataset.cones is None else ConeEngine(plain)

@@ -46,7 +46,7 @@ def default_cluster(workers: int) -> Iterator[Client]:
 
 def serve(kind: str, path: str, kept: int, workers: int) -> None:
     """Run a pass for each line that comes; print seconds, bytes read and bytes that had been kept."""
-    source = replace(Source(path), cache_bytes=kept)
+    source = replace(Source(path, intercept=False), cache_bytes=kept)
     dataset = open_source(source)
     length = dataset.m**-0.5
     question = Softmin(np.full((dataset.m, 1), length), np.full(1, 0.1))

@@ -213,7 +213,9 @@ def verdicts(seeds: range) -> None:
     for seed in seeds:
         X, cone, what = random_problem(seed)
         method = methods[0] if seed % 4 else methods[seed // 4 % 4]
-        result = dfeas.solve(dfeas.from_scs(X, cone), method=method, eps=1e-6 if method == "auto" else 1e-3, max_passes=300)
+        result = dfeas.solve(
+            dfeas.from_cone_rows(X, cone), method=method, eps=1e-6 if method == "auto" else 1e-3, max_passes=300
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             best, other = reference(X, cone)
@@ -346,7 +348,7 @@ def peers(options: argparse.Namespace) -> None:
     instance, cone = pieces_of(options, many)
     X = rows_of_all(instance)
     began = perf_counter()
-    result = dfeas.solve(dfeas.from_scs(X, cone), margin_tolerance=1e-3)
+    result = dfeas.solve(dfeas.from_cone_rows(X, cone), margin_tolerance=1e-3)
     own, began = perf_counter() - began, perf_counter()
     first, second = reference(X, cone)
     theirs = perf_counter() - began

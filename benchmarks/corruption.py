@@ -108,7 +108,7 @@ def contents(data: Path) -> list[object]:
     """The header, and all bytes through both readers."""
     read: list[object] = []
     for direct in (True, False):
-        dataset = open_source(Source(str(data), direct=direct))
+        dataset = open_source(Source(str(data), intercept=False, direct=direct))
         read.append(dataset.header)
         for index in range(dataset.blocks):
             read += [r.read(index, Buffers()).tobytes() for r in (dataset.points, dataset.labels, dataset.stored_norms) if r]

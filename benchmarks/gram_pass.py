@@ -83,13 +83,13 @@ def main(words: list[str] | None = None) -> None:
     labels = np.where(rng.random(n) < 0.5, -1, 1)
     open_kernel = kernel_of("rbf")[0]
     kernel = kernel_of("rbf", usual_gamma(open_kernel, X[:500]))[0]
-    dataset = from_arrays(X, labels)
+    dataset = from_arrays(X, labels, intercept=False)
     V = rng.standard_normal((n, MIRROR_PROX))
     one, six = GramProduct(kernel, V[:, :1].copy()), GramProduct(kernel, V)
     tiles = prepared(dataset, Run.of(kernel, Block.of(0, X, labels, norms(X))))
     narrow = (labels * V[:, 0]).astype(np.float32)
     engine, keeping = LocalEngine(dataset, 1), LocalEngine(dataset, 1)
-    every = LocalEngine(from_arrays(X, np.arange(n) % options.classes, many=True), 1)
+    every = LocalEngine(from_arrays(X, np.arange(n) % options.classes, intercept=False, many=True), 1)
     keeping.tile_cache = TileCache(4 * n * (n + 512) // 2)
     keeping.run(one)
     names = [f"{options.classes} classes, {columns} each" for columns in ("one column", "six columns")]

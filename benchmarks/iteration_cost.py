@@ -90,7 +90,7 @@ def spread(values: list[float]) -> str:
 
 
 def report(path: Path, room: Path, names: list[str], warm_up: int, turns: int) -> None:
-    dataset = open_source(Source(str(path)))
+    dataset = open_source(Source(str(path), intercept=False))
     engine = LocalEngine(dataset, scratch=Scratch(room / "scratch"))
     size = f"{dataset.bytes / 1e9:.2f} GB, {dataset.m} features, {dataset.blocks} blocks"
     print(f"{size}, {engine.parallel} threads; {turns} turns after {warm_up} passes\n")

@@ -167,7 +167,7 @@ def main(words: list[str] | None = None) -> None:
     errors: dict[str, list[float]] = {}
     seconds: dict[str, float] = {}
     for name, (method, solution) in METHODS.items():
-        engine, seconds[name] = LocalEngine(from_arrays(found.train, found.train_class, many=True)), 0.0
+        engine, seconds[name] = LocalEngine(from_arrays(found.train, found.train_class, intercept=False, many=True)), 0.0
         engine.tile_cache = TileCache(options.tiles_mb * 10**6)
         errors[name], began = [], perf_counter()
         for count, current in enumerate(states(InKernel(method, kernel), engine), 1):

@@ -179,7 +179,7 @@ def verification(gb: float, turns: int, folder: Path) -> None:
         with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda i: [block @ y for block in stored[i::threads]], range(threads)))
 
-    engine = LocalEngine(open_source(Source(str(path))), threads)
+    engine = LocalEngine(open_source(Source(str(path), intercept=False)), threads)
     question = Select(np.ones(FEATURES), -1.0, 1, 1)
     turned: list[list[float]] = [[], [], []]
     for _ in range(turns + 1):

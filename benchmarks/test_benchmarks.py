@@ -150,7 +150,7 @@ def test_answers_to_made_programmes_are_those_that_are_known(
         matrices, answer = module.made(kind, 9, np.random.default_rng(seed))
         module.write(tmp_path / f"{kind}.dat-s", matrices, answer)
         X, cone = module.read_sdpa(tmp_path / f"{kind}.dat-s")
-        assert dfeas.solve(dfeas.from_scs(X, cone)).verdict == answer
+        assert dfeas.solve(dfeas.from_cone_rows(X, cone)).verdict == answer
     module.main([str(tmp_path), "--only", "mcp,infeasible"])
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in capsys.readouterr().out.splitlines()[2:]]
     assert [(row[0], row[3]) for row in rows] == [("mcp", "feasible (rigorous)"), ("infeasible", "infeasible (exact)")]

@@ -1,4 +1,4 @@
-"""dfeas: can a hyperplane through the origin separate the points? A checked answer for data larger than memory.
+"""dfeas: can a hyperplane separate the points? A checked answer for data larger than memory.
 
 A public name is imported when it is used first: a command need not wait for all of them.
 """
@@ -31,7 +31,7 @@ _PUBLIC = {
     "api": "ingest race resume soft_margin solve",
     "cli.remote": "cancel fetch status submit",
     "data.cones": "svec",
-    "data.writers.cones": "from_scs ingest_scs",
+    "data.writers.cones": "from_cone_rows from_scs ingest_cone_rows",
     "data.generate.points": "Instance generate",
     "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",

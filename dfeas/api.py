@@ -59,7 +59,8 @@ def ingest(
     src : array (n, m), data frame, or path
         An array of NumPy, SciPy, zarr, HDF5 or Dask; a frame that speaks Arrow (pyarrow, pandas 2.2, polars) or of Dask; or the
         path of .npy, .npz, HDF5, .h5ad or zarr; of CSV or TSV (also .gz), of Parquet or a folder of it; of svmlight (also .gz,
-        .bz2). Sparse matrices are CSR and CSC: ``X`` of .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote.
+        .bz2); of an SDPA sparse file (.dat-s), which makes a dataset of cones. Sparse matrices are CSR and CSC: ``X`` of .h5ad
+        and of HDF5 in the same layout, and .npz files that SciPy wrote.
     out : path
         The dataset, which must not exist.
     client : dask.distributed Client or cluster, str, or bool, optional
@@ -127,7 +128,7 @@ def solve(
     resources: Resources,
     output: Output,
 ) -> Result | Any:  # a OneVsRest when that is asked
-    """Decide whether a hyperplane through the origin separates labelled points, with checked evidence.
+    """Decide whether a hyperplane separates labelled points, with checked evidence.
 
     Parameters
     ----------
@@ -154,7 +155,8 @@ def solve(
     Notes
     -----
     Feasible: some y has l_j x_j'y > 0 for all points. Infeasible: some x >= 0 that is not zero has sum_j x_j l_j x_j = 0 [1]_.
-    Exactly one of them holds, and a verdict is said when a checker that shares no code with the search has proved it.
+    Exactly one of them holds, and a verdict is said when a checker that shares no code with the search has proved it. With an
+    intercept x_j has one feature more, equal to 1.
 
     References
     ----------
@@ -166,11 +168,11 @@ def solve(
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
     >>> result = dfeas.solve(X, [1, 1, -1])
     >>> print(result.verdict, result.proof, result.message, sep="; ")
-    feasible; rigorous; all 3 points are on the positive side; the margin is at least 0.948683
+    feasible; rigorous; all 3 points are on the positive side; the margin is at least 0.79437
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"]).verdict)
-    infeasible
-    >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=True).verdict)
     feasible
+    >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=False).verdict)
+    infeasible
     """
     return decide(problem, (method,), goal, limits, resources, output)
 
@@ -259,7 +261,7 @@ def soft_margin(
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
     >>> fit = dfeas.soft_margin(X, [1, 1, -1], C=10, gap=1e-6)
     >>> print(f"{fit.lower:.3f} <= {fit.objective:.3f}, {fit.error:.0%} on the wrong side")
-    0.250 <= 0.250, 0% on the wrong side
+    0.180 <= 0.180, 0% on the wrong side
     >>> fit.predict([[3.0, 3.0]])
     array([1])
     """
@@ -327,8 +329,7 @@ def resume(
     resumed = go_on(path, given, limits, resources, output)
     answer, job = resumed.answer, resumed.job
     if job.then == HARD_MARGIN:
-        assert job.asked.margin_tolerance is not None, "it was asked for"
-        return widest(answer, job.asked.margin_tolerance, resumed.problem, resumed.resources, path)
+        return widest(answer, resumed.problem, resumed.resources, path)
     if job.then == SEPARATED:
         return separated(answer, resumed.problem, resumed.limits, resumed.resources, output)
     whole: Result | Race | OneVsRest | SoftMarginResult = _with_path(answer, path)

@@ -176,8 +176,14 @@ _SHOWN_AS_ESCAPES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Categories of Unicode: controls, formats (which turn text round, or are not seen), halves of pairs, ends of lines."""
 
 
+_SECRET = re.compile(r"(?<=://)(?:[^\s/?#\"']*|[^\s/@:]+:(?!\d*[/\s])[^\s\"']*)@|(://[^\s?]*\?)(?!\*)[^\s\"'\\]+")
+"""Of a URL what comes before the host, or after a question mark: a password, a token, a signature."""
+
+
 def visible(text: str) -> str:
-    """The same text with controls as escapes: ``\\x1b``, ``\\n``."""
+    """The same text with controls as escapes, ``\\x1b``, ``\\n``, and URLs without what may be a secret."""
+    if "://" in text:
+        text = _SECRET.sub(lambda found: f"{found[1]}***" if found[1] else "***@", text)
     if text.isascii() and text.isprintable():
         return text
     return "".join(_escaped(each) if unicodedata.category(each) in _SHOWN_AS_ESCAPES else each for each in text)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from dfeas.errors import UsageError
 from dfeas.problem import Kernel, Problem, View
-from dfeas.settings import entries, with_parameters
+from dfeas.settings import entries, require_type, with_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -37,6 +37,9 @@ def takes(*groups: type, without: Sequence[str] = ()) -> Callable[[Callable[...,
                 near = get_close_matches(name, [*own, *(each.name for names in kept.values() for each in names)], 1)
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
+            for name in options.keys() & own.keys():
+                if "Sequence" not in str(own[name].annotation):  # what is in one is looked at by whoever takes it
+                    require_type(name, options[name], str(own[name].annotation))
             if View not in kept:
                 return function(*arguments, **options, **values)
             problem = _problem(called, arguments, options, values.pop("view"), values.pop("kernel", Kernel()))

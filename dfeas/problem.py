@@ -14,10 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dfeas.data.source import SCALES, Transform, is_file
+from dfeas.data.frames import columns_of, point_of
+from dfeas.data.open import open_source
+from dfeas.data.source import SCALES, Source, Transform, is_file
+from dfeas.data.storage.features import difference
+from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import absolute, paths_of, place
-from dfeas.errors import UsageError, none_of
-from dfeas.settings import option
+from dfeas.errors import BadInputError, UsageError, none_of
+from dfeas.settings import option, require_types
 
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
@@ -57,7 +61,7 @@ class View:
     normalize : bool
         Columns are points over their own length; False: over the length of the longest point, so that margins are distances of
         the points from the hyperplane, as a share of that length.
-    point : array (m,), optional
+    point : array (m,), or series by names of features, optional
         Ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
 
     Raises
@@ -86,15 +90,18 @@ class View:
     scale: str | None = option(None, "Scale each feature, without writing anything.", choices=SCALES)
     center: bool = option(False, "Subtract the mean of each feature, likewise.")
     normalize: bool = option(True, "Points over their own lengths, or over the greatest.  [default: own]")
-    point: Sequence[float] | None = option(None)
+    point: Any = option(None)
 
     def __post_init__(self) -> None:
+        if isinstance(self.positive, int | np.integer | np.bool_):
+            object.__setattr__(self, "positive", str(self.positive))  # as labels that are numbers are called
+        require_types(self)
         object.__setattr__(self, "also", paths_of(self.also, "--also"))
         if self.scale not in (None, *SCALES):
             raise UsageError(f"--scale {none_of(self.scale, SCALES)}")
         if self.transform and self.point is not None:
             raise UsageError(UNSEEN)
-        if self.one_vs_rest and (self.positive, self.point) != (None, None):
+        if self.one_vs_rest and (self.positive is not None or self.point is not None):
             raise UsageError("--one-vs-rest asks about every class: leave out --positive and point")
 
     @property
@@ -139,6 +146,7 @@ class Kernel:
     coef0: float | None = option(None, "Of the polynomial kernel.  [default: 1]", metavar="C0")
 
     def __post_init__(self) -> None:
+        require_types(self)
         if self.kernel is None and (self.gamma, self.degree, self.coef0) != (None, None, None):
             raise UsageError("--gamma, --degree and --coef0 are those of a --kernel, and none is given")
 
@@ -157,8 +165,8 @@ class Problem:
     X : array (n, m), data frame, path, cones, or Problem
         Row j is point j, of NumPy, SciPy, zarr, HDF5 or Dask; or the path of a dfeas dataset, of a zarr array or of a small
         file of points. With a client a dense array or frame of Dask is solved where it lies, in its partitions, as they are
-        persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` returns, or a dataset that
-        ``dfeas.ingest_scs`` wrote, without labels.
+        persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return,
+        or a dataset that ``dfeas.ingest_cone_rows`` wrote, without labels.
     labels : array (n,) of two values, path, or str, optional
         Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
         points without labels: A'y > 0 for all of them as they are.
@@ -195,6 +203,8 @@ class Problem:
             object.__setattr__(self, "view", replace(self.view, intercept=False))
         if self.view.transform and self.kernel.kernel is not None:
             raise UsageError(UNSEEN)
+        if self.view.point is not None and not isinstance(self.X, Problem):
+            object.__setattr__(self, "view", replace(self.view, point=_among(self.view.point, self.X)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +237,7 @@ class Goal:
     margin_tolerance: float | None = option(None, "Go on to the maximum margin, up to this share of it.", metavar="T")
 
     def __post_init__(self) -> None:
-        require_numbers(self)
+        require_types(self)
         if not LEAST_EPS <= self.eps < 1:
             raise UsageError(f"--eps {self.eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
         if self.margin_tolerance is not None and not 1e-6 <= self.margin_tolerance < 1:
@@ -291,7 +301,8 @@ class Objective:
     start: Any = option(None)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.gap, int | float | np.number) and LEAST_EPS <= self.gap < 1):
+        require_types(self)
+        if not LEAST_EPS <= self.gap < 1:
             raise UsageError(f"--gap {self.gap}: expected a number from {LEAST_EPS:g} to below 1")
         if self.loss not in LOSSES:
             raise UsageError(f"--loss {none_of(self.loss, LOSSES)}")
@@ -303,8 +314,8 @@ class Objective:
     def prices(self) -> tuple[float, ...]:
         """All values of C, ascending."""
         try:
-            values = sorted({float(value) for value in np.atleast_1d(np.asarray(self.C, np.float64))})
-        except (TypeError, ValueError):
+            values = sorted({float(value) for value in array_of(self.C, "C").reshape(-1).tolist()})
+        except (BadInputError, TypeError, ValueError):
             raise UsageError(f"C {self.C}: expected a number above 0, or several") from None
         if not values or not all(1e-30 <= value <= 1e30 for value in values):
             raise UsageError(f"C {self.C}: expected numbers from 1e-30 to 1e30")
@@ -319,19 +330,27 @@ class Objective:
             if self.class_weight != "balanced":
                 raise UsageError(f"class weight {self.class_weight}: expected balanced")
             return None
-        both = tuple(float(value) for value in self.class_weight)
+        text = f"class weights {self.class_weight}: expected two numbers of at least 0, for the classes -1 and +1, or balanced"
+        try:
+            both = tuple(float(value) for value in self.class_weight)
+        except (TypeError, ValueError):
+            raise UsageError(text) from None
         if len(both) != 2 or not all(0 <= value < np.inf for value in both):
-            text = "expected two numbers of at least 0, for the classes -1 and +1, or balanced"
-            raise UsageError(f"class weights {self.class_weight}: {text}")
+            raise UsageError(text)
         return both
 
 
-def require_numbers(values: Any) -> None:
-    """Raise UsageError for a field that has something else."""
-    for each in fields(values):
-        value = getattr(values, each.name)
-        if value is not None and not isinstance(value, int | float | np.number):
-            raise UsageError(f"--{each.name.replace('_', '-')} {value!r}: expected a number")
+def _among(point: Any, X: Any) -> tuple[float, ...]:
+    """The entries of a point in the order of the features of X. Raises BadInputError for others, where both have names."""
+    values, names = point_of(point)
+    if names:
+        features = tuple(open_source(Source(absolute(X))).features) if isinstance(X, str | Path) else columns_of(X)
+        place = {name: i for i, name in enumerate(names)}
+        if features and set(features) == set(place) and len(place) == len(names):
+            values = values[[place[name] for name in features]]
+        elif features:
+            raise BadInputError(f"the point: {difference(names, features)} than X; name all features, each once")
+    return tuple(values.tolist())
 
 
 def check(options: Mapping[str, Any], *groups: type) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import reprlib
 import sys
-from collections.abc import Collection, Iterable
-from dataclasses import field
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from dataclasses import field, fields
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from dfeas.errors import UsageError
 
@@ -70,6 +73,43 @@ def option(default: Any, text: str = "", setting_name: str = "", **click: Any) -
     if setting_name:
         return field(default_factory=partial(setting, setting_name, default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+_IS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "bool": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
+    "int": ("a whole number", lambda value: _is_number(value) and value == value // 1),
+    "float": ("a number", lambda value: _is_number(value)),
+    "str": ("text", lambda value: isinstance(value, str)),
+    "Path": ("a path", lambda value: isinstance(value, os.PathLike)),
+    "None": ("None", lambda value: value is None),
+    "Sequence": ("several", lambda value: hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping | Set)),
+    "Callable": ("a function", callable),
+}
+"""What is expected where an annotation says so, and whether a value is that; of other annotations nothing is known."""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
+
+
+def require_type(name: str, value: Any, annotation: str) -> None:
+    """Raise UsageError for an option that is not what its annotation, as text, says."""
+    kinds = [kind.partition("[")[0] for kind in re.sub(r"\[.*?\](?= \||$)", "[]", annotation).split(" | ")]
+    if not all(kind in _IS for kind in kinds) or any(_IS[kind][1](value) for kind in kinds):
+        return
+    expected = " or ".join(_IS[kind][0] for kind in kinds if kind != "None")
+    shown = reprlib.repr(value)
+    raise UsageError(f"--{name.replace('_', '-')} {shown}: expected {expected}")
+
+
+def require_types(values: Any, names: Collection[str] | None = None) -> None:
+    """Raise UsageError for a field of options, of all or of these, that is not what its annotation says."""
+    for each in fields(values):
+        if names is None or each.name in names:
+            value, kind = getattr(values, each.name), str(each.type)
+            require_type(each.name, value, kind)
+            if isinstance(value, float | np.number) and "int" in kind.split(" | ") and "float" not in kind:
+                object.__setattr__(values, each.name, int(value))
 
 
 def entries(described: object, names: Collection[str]) -> list[str]:

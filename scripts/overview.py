@@ -26,11 +26,11 @@ def main(picture: Path) -> None:
     score = X @ (0.6, 0.8) + 0.3
     X, score = X[abs(score) > 0.25], score[abs(score) > 0.25]
     y = score > 0
-    result = dfeas.solve(X, y, intercept=True, margin_tolerance=0.01)
+    result = dfeas.solve(X, y, margin_tolerance=0.01)
     assert result.coef is not None
     wrong = y.copy()
     wrong[far := int(score.argmax())] = False
-    conflict = [each["point"] for each in dfeas.solve(X, wrong, intercept=True).conflicts]
+    conflict = [each["point"] for each in dfeas.solve(X, wrong).conflicts]
 
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
     left, middle, right = plt.subplots(1, 3, figsize=(10, 3.1), layout="constrained")[1]
@@ -50,7 +50,14 @@ def main(picture: Path) -> None:
     records: list[Any] = []
     data, side = data[abs(score) > 0.1], score[abs(score) > 0.1] > 0
     goal = dfeas.Goal(margin_tolerance=0.05)
-    dfeas.solve(data, side, goal=goal, method="mirror-prox-one-pass", callback=lambda record: records.append(record) and False)
+    dfeas.solve(
+        data,
+        side,
+        intercept=False,
+        goal=goal,
+        method="mirror-prox-one-pass",
+        callback=lambda record: records.append(record) and False,
+    )
     passes = [each.passes for each in records]
     right.axhspan(0, 1, color=BLUE, alpha=0.06)
     right.plot(passes, np.minimum.accumulate([each.margin_upper for each in records]), color=ORANGE, label="no margin is above")

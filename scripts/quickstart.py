@@ -75,7 +75,7 @@ def main(results: Path) -> None:
     means = (cancer.data[:, :10] - cancer.data[:, :10].mean(axis=0)) / cancer.data[:, :10].std(axis=0)
     np.savez(results / "cancer.npz", X=means, y=cancer.target, feature_names=cancer.feature_names[:10])
     dfeas("ingest", str(results / "cancer.npz"), str(results / "cancer"))
-    dfeas("solve", str(results / "cancer"), "--out", str(results / "cancer-run"), "--intercept")
+    dfeas("solve", str(results / "cancer"), "--out", str(results / "cancer-run"))
     dfeas("verify", str(results / "cancer-run"))
 
     title(f"160 MB of generated points with one wrong label, {BUDGET} of memory, a cluster of two worker processes")

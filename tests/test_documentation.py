@@ -120,7 +120,7 @@ def test_the_independent_check(dataset: Callable[..., Any], tmp_path: Path, kind
     (tmp_path / "check.py").write_text(script)
     path, _ = dataset(kind, 6, 2000, block_rows=300)
     result = dfeas.solve(path, intercept=intercept, out=tmp_path / "run")
-    words = [sys.executable, "check.py", path, "run/certificate.npz", *["--intercept"] * intercept]
+    words = [sys.executable, "check.py", path, "run/certificate.npz", *["--no-intercept"] * (not intercept)]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
     if result.verdict == "feasible":
         assert done.stdout == f"every point has a margin of {result.margin_lower:.6g} or more: feasible\n"

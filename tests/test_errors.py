@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dfeas
+from dfeas.errors import visible
 
 
 def test_errors_are_those_of_python_too(tmp_path: Path) -> None:
@@ -42,3 +48,42 @@ def test_commands_in_errors_can_be_typed_and_called(tmp_path: Path) -> None:
     assert caught.value.typed.endswith("two words.csv' 'two words.data'")
     with pytest.raises(dfeas.BadInputError, match=r"see dfeas ingest --help for other formats"):
         dfeas.solve(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "tcp://user:SECRET@host:1",
+        "user:SECRET@host:1",
+        "https://SECRET@host/x",
+        "tls://a:SEC/RET@h:1",
+        "s3://b/k?signature=SECRET",
+    ],
+)
+def test_what_a_url_keeps_secret_is_not_repeated(url: str, tmp_path: Path) -> None:
+    X, labels = [[1.0], [2.0]], [1, -1]
+    asked: list[Callable[[], object]] = [
+        lambda: dfeas.solve(X, labels, client=url, intercept=True),
+        lambda: dfeas.status("abcd", client=url),
+        lambda: dfeas.solve(X, labels, mask=url, intercept=True),
+        lambda: dfeas.solve(url, intercept=True),
+        lambda: dfeas.solve(X, labels, intercept=True, out=url),
+    ]
+    asked = asked[: 2 if "://" not in url else None]  # elsewhere it is the name of a file
+    for ask in asked:
+        with pytest.raises(dfeas.DfeasError) as caught:
+            ask()
+        assert not {"SECRET", "SEC/RET"} & set(re.findall("SEC/?RET", f"{caught.value} {caught.value.typed}"))
+    command = [sys.executable, "-m", "dfeas", "solve", "data", "--scheduler", url, "--out", "run", "--json"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 2
+    assert not re.search("SEC/?RET", ended.stdout + ended.stderr)
+    assert json.loads(ended.stderr)["exit_code"] == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_urls_are_shown_as_they_are() -> None:
+    for text in ("s3://bucket/key@v2, see tcp://host:8786/a@b", "https://example.org/a?b", "tcp://[::1]:8786 and a@b"):
+        shown = visible(text)
+        assert shown == visible(shown)
+        assert shown == text.replace("?b", "?***")

@@ -13,7 +13,7 @@ from tests.gate_bench import Record, commands, digest, rows
 from tests.gate_data import SOURCES
 from tests.gate_runs import CASES, COMMANDS, CONES, DENSE, KERNEL
 
-FAST = """dense/mirror-prox dense/online-perceptron dense/picked dense/classes dense/resume people/separation people/unreadable
+FAST = """dense/mirror-prox dense/online-perceptron dense/some dense/classes dense/resume people/separation people/unreadable
     people/regression hull/boundary sparse/words kernel/exponential kernel/snkpvn cones/von-neumann cones/scs svm/hinge data/csv
     data/append python/verbs"""
 

@@ -70,11 +70,12 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dfeas.ingest(X, room / "three", labels=np.digitize(X[:, 0], [-0.5, 0.5]))
     sparse = np.where(rng.uniform(size=(300, 40)) < 0.05, 1.0, 0.0)
     dfeas.ingest(sparse, room / "sparse", labels=y, sparse=True)
-    dfeas.ingest_scs(np.tile([[3.0, 1.0], [1.0, 0.5], [0.2, 1.0]], (20, 1)), {"q": [3] * 20}, room / "cones")
+    dfeas.ingest_cone_rows(np.tile([[3.0, 1.0], [1.0, 0.5], [0.2, 1.0]], (20, 1)), {"q": [3] * 20}, room / "cones")
     dfeas.solve(room / "plain", out=room / "feasible")
     dfeas.solve(room / "named", out=room / "infeasible")
     dfeas.solve(room / "named", kernel="rbf", out=room / "kernel")
     dfeas.solve(room / "cones", out=room / "conic")
+    dfeas.solve(dfeas.from_scs([[-1.0], [1.0]], [-1.0, 2.0], {"l": 2}), out=room / "program")
     dfeas.solve(room / "plain", scale="std", intercept=True, out=room / "scaled")
     dfeas.solve(room / "three", one_vs_rest=True, out=room / "classes")
     dfeas.solve(room / "plain", method="mirror-prox", max_passes=2, out=room / "limited")
@@ -98,7 +99,20 @@ def test_datasets(room: Path, name: str) -> None:
     require("dataset", zarr.open_group(room / name, mode="r").attrs["dfeas"])
 
 
-RUNS = ["feasible", "infeasible", "kernel", "conic", "scaled", "classes", "limited", "soft", "overlap", "complete", "hard"]
+RUNS = [
+    "feasible",
+    "infeasible",
+    "kernel",
+    "conic",
+    "program",
+    "scaled",
+    "classes",
+    "limited",
+    "soft",
+    "overlap",
+    "complete",
+    "hard",
+]
 
 
 @pytest.mark.parametrize("name", RUNS)

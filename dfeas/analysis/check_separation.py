@@ -18,9 +18,13 @@ from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
 from dfeas.analysis.regression.outcome import Values, counted, flat, require_other, weightless
-from dfeas.data.frames import filled, is_frame, is_lazy, opened, require_aligned, require_exact
+from dfeas.data.arrays import opened
+from dfeas.data.frames import filled, is_frame, is_lazy, require_aligned
+from dfeas.data.frames import opened as opened_frame
+from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.keywords import takes
+from dfeas.linalg.csr import with_data
 from dfeas.run.resources import Limits, Resources
 from dfeas.settings import parse_bytes
 
@@ -128,7 +132,7 @@ def _of_formula(formula: str, frame: Any, weights: Any, asked: tuple[str | None,
         needed = parsed.needed(names)
         frame = frame[[name for name in names if name in needed or (isinstance(weights, str) and name == weights)]]
     whole = _whole(frame, options)
-    table = filled(opened(whole, FRAME))
+    table = filled(opened_frame(whole, FRAME))
     return examined(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, weights)), options)
 
 
@@ -152,7 +156,7 @@ def _column(frame: nw.DataFrame[Any], name: str) -> nw.Series[Any]:
 
 def _of_frame(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | None, Any], options: Options) -> Regression:
     whole = _whole(X, options)
-    frame, rows = filled(opened(whole, FRAME)), _index(whole)
+    frame, rows = filled(opened_frame(whole, FRAME)), _index(whole)
     require_other(y, weights)
     kept = _in_likelihood(frame, whole, weights)
     frame = frame.drop(weights) if isinstance(weights, str) else frame
@@ -181,11 +185,10 @@ def _of_array(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | 
     if y is None:
         raise UsageError("y is missing: give the outcomes of the rows of X")
     sparse: bool = scipy.sparse.issparse(X)
-    matrix: Any = X.tocsr() if sparse else np.asarray(X)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-        raise BadInputError(f"X: expected numbers (n, m), got {matrix.dtype} of shape {matrix.shape}")
-    require_exact(matrix if isinstance(matrix, np.ndarray) else matrix.data, "X")
-    matrix = matrix.astype(np.float64)
+    matrix: Any = X.tocsr() if sparse else exact(opened(X, "X"), np.float64, "X")
+    matrix = with_data(matrix, exact(matrix.data, np.float64, "X")) if sparse else matrix
+    if matrix.ndim != 2:
+        raise BadInputError(f"X: expected numbers (n, m), got an array of shape {matrix.shape}")
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
     if not np.isfinite(entries).all():
         place = np.argwhere(~np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.toarray()))[0]

@@ -7,19 +7,20 @@ perceptron).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
+from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
-from dfeas.errors import UsageError
+from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError, UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.keywords import takes
 from dfeas.methods.protocol import Sparse
@@ -32,7 +33,14 @@ from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.scores import Reach
+from dfeas.verify.view import transform_of
 
+SAME = 1e-9
+"""Relative difference of numbers between machines, whose sums run in other orders."""
+FAR = 1e300
+_LISTS = {"w": [Number(-FAR, FAR)], "support": [COUNT], "weights": [Number(0, 2)]}
 MARGIN = "margin.json"
 HARD_MARGIN = "hard-margin"
 TOLERANCE = 1e-3
@@ -42,14 +50,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class HardMargin(Displayed, Saved):
-    """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``.
+    """The hyperplane of maximum margin of the unit points, up to a share of it; where there is none, only ``result``.
 
     Attributes
     ----------
     result : Result
         Of the solve; margin_lower and margin_upper are those of unit points.
-    tolerance : float
-        Share of the margin that may be missing.
     bias : float, optional
         0 without an intercept, unless points are centred.
     margin : float, optional
@@ -72,7 +78,7 @@ class HardMargin(Displayed, Saved):
     Examples
     --------
     >>> import dfeas
-    >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
+    >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1], intercept=False)
     >>> print(round(answer.margin, 3), round(answer.radius, 3), answer.dimension)
     1.0 3.0 2
     """
@@ -80,10 +86,9 @@ class HardMargin(Displayed, Saved):
     FILE: ClassVar = MARGIN
     FORMAT: ClassVar = files.HARD_MARGIN
     HIDDEN: ClassVar = ("result",)
-    DERIVED: ClassVar = ("fingerprint",)
+    DERIVED: ClassVar = ("margin_tolerance", "fingerprint")
 
     result: Result
-    tolerance: float
     bias: float | None = None
     margin: float | None = None
     radius: float | None = None
@@ -96,12 +101,14 @@ class HardMargin(Displayed, Saved):
 
     def _brief(self) -> str:
         if self.margin is None:
-            return f"none, {self.result.verdict} ({self.result.proof})"
-        return f"{self.margin:.6g} from the nearest point, up to a share of {self.tolerance:g}"
+            return f"none in float64, {self.result.verdict} ({self.result.proof})"
+        return f"{self.margin:.6g} from the nearest point, up to a share of {self.margin_tolerance:g}"
 
     def _parts(self) -> Iterator[Part]:
         yield from self.result._parts()
         if self.margin is None or self.bias is None or self.radius is None:
+            if self.radius is not None:
+                yield Row("hyperplane", "none of float64 has it: evidence.integers of the result do")
             return
         bias = f"bias {self.bias:.6g} with the least score 1"
         yield Row("hyperplane", f"{self.margin:.6g} from the nearest point as stored, {bias}")
@@ -110,7 +117,14 @@ class HardMargin(Displayed, Saved):
             share = f"leaving one point out errs on at most {100 * self.leave_one_out:.4g} %"
             where = "" if self.result.certificate is None else ", weights in margin.json"
             yield Row("support", f"{len(self.support)} points{where}; {share}")
-        yield Row("bounds", f"{self.corrections:.4g} corrections of a perceptron, dimension {self.dimension}")
+        if self.corrections is not None:
+            yield Row("bounds", f"{self.corrections:.4g} corrections of a perceptron, dimension {self.dimension}")
+
+    @property
+    def margin_tolerance(self) -> float:
+        """Share of the margin that may be missing, that of the solve."""
+        assert self.result.margin_tolerance is not None, "it was asked for"
+        return self.result.margin_tolerance
 
     @property
     def fingerprint(self) -> str:
@@ -123,7 +137,6 @@ class HardMargin(Displayed, Saved):
 def hard_margin(
     problem: Problem,
     *,
-    tolerance: float = TOLERANCE,
     method: str = "auto",
     goal: Goal,
     limits: Limits,
@@ -132,13 +145,12 @@ def hard_margin(
 ) -> HardMargin:
     """Find the hyperplane of maximum margin up to a share of it, and what follows from it; one read more than the solve.
 
-    With ``out`` the folder gets ``margin.json``, too. Points count as unit vectors, as everywhere in dfeas; for the widest
-    margin of the points as they are stored see ``dfeas.soft_margin`` with a large C.
+    The share is ``margin_tolerance``, by default 0.001. With ``out`` the folder gets ``margin.json``, too. Points count as unit
+    vectors, as everywhere in dfeas; for the widest margin of the points as they are stored see ``dfeas.soft_margin`` with a
+    large C.
 
     Parameters
     ----------
-    tolerance : float
-        The ``margin_tolerance`` of ``dfeas.solve``.
     method : str
         That of ``dfeas.solve``.
 
@@ -163,32 +175,149 @@ def hard_margin(
     >>> import dfeas
     >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
     >>> print(f"{answer.margin:.3f} from the nearest point; w has {len(answer.w)} entries")
-    1.000 from the nearest point; w has 2 entries
+    1.236 from the nearest point; w has 2 entries
     """
     if problem.kernel.kernel is not None:
         raise UsageError("a hard margin is that of the points as they are: leave out the kernel")
     if problem.view.one_vs_rest:
         raise UsageError("a hard margin is that of two classes: choose one with positive")
     require_points(problem.X, "a hard margin")
-    goal = replace(goal, margin_tolerance=tolerance)
+    if goal.margin_tolerance is None:
+        goal = replace(goal, margin_tolerance=TOLERANCE)
     result = decide(problem, (method,), goal, limits, resources, output, then=HARD_MARGIN)
-    return widest(result, tolerance, problem, resources, output.out)
+    return widest(result, problem, resources, output.out)
 
 
-def widest(result: Result, tolerance: float, problem: Problem, resources: Resources, out: str | Path | None) -> HardMargin:
+def widest(result: Result, problem: Problem, resources: Resources, out: str | Path | None) -> HardMargin:
     """What follows from the solve, also from one that went on; written to its folder. Not of one that is to go on at once."""
-    margin = HardMargin(result, tolerance)
+    margin = HardMargin(result)
     if result.stopped == "interrupted":
         return margin
     if result.verdict == FEASIBLE and result.y is not None:
-        margin = _described(result, tolerance, problem, resources)
+        margin = _described(result, problem, resources)
     if out is not None:
         margin.save(Path(out))
     discard_checkpoints(out, result.stopped)
     return margin
 
 
-def _described(result: Result, tolerance: float, problem: Problem, resources: Resources) -> HardMargin:
+_MAYBE = Number(0, none=True)
+_SHAPE = {
+    "fingerprint": str,
+    "margin_tolerance": Number(0, 1),
+    "bias": Number(-FAR, FAR, none=True),
+    "margin": _MAYBE,
+    "radius": _MAYBE,
+    "corrections": Number(0, FAR, none=True),
+    "dimension": Number(1, whole=True, none=True),
+    "leave_one_out": _MAYBE,
+    "w": list | None,
+    "support": list | None,
+    "weights": list | None,
+}
+"""What the file says."""
+
+
+@dataclass(frozen=True)
+class MarginClaim:
+    """What ``margin.json`` says, which is to be proved: see ``HardMargin``."""
+
+    where: Path
+    values: dict[str, Any]
+
+    @classmethod
+    def load(cls, run: Path) -> MarginClaim | None:
+        """None where there is no such file. Raises CheckFailedError when it cannot be read."""
+        where = run / MARGIN
+        if not where.is_file():
+            return None
+        try:
+            values = read_json(where, _SHAPE, "margin", files.HARD_MARGIN)
+            conform({name: values[name] or [] for name in _LISTS}, _LISTS)
+        except NewerFormatError:
+            raise
+        except (CorruptDataError, ValueError) as error:
+            raise CheckFailedError(f"{where}: not readable: {error}") from None
+        return cls(where, values)
+
+    def upper(self, separator: Certificate) -> Certificate | None:
+        """The weights that make the upper end of the margin, as a certificate of the same data; None where it has none."""
+        support, weights = (self.values[name] for name in ("support", "weights"))
+        if support is None and weights is None:
+            return None
+        if support is None or weights is None or len(support) != len(weights):
+            raise CheckFailedError(f"{self.where}: not as many weights as points of the support")
+        points, amounts = np.array(support, np.int64), np.array(weights, np.float64)
+        return replace(separator, kind="gordan", y=np.empty(0), support=points, weights=amounts)
+
+    def require(self, values: Mapping[str, Any], separator: Certificate, reach: Reach | None) -> tuple[str, ...]:
+        """Raise CheckFailedError unless it follows from the result and the points; returns keys that cannot be decided."""
+        said, known = self.values, self._known(values, separator, reach)
+        facts = {"fingerprint": values["fingerprint"], "margin_tolerance": values["margin_tolerance"]}
+        for name, true in facts.items():
+            if said[name] != true:
+                raise CheckFailedError(f"{self.where}: {name} is {said[name]!r}, that of the result is {true!r}")
+        for name, (true, off) in known.items():
+            number = np.nan if said[name] is None else np.array(said[name], np.float64)
+            if true is None:
+                sound = said[name] is None
+            else:
+                sound = np.shape(number) == np.shape(true) and bool((np.abs(number - true) <= off).all())
+            if not sound:
+                shown = repr(said[name])[:60]
+                raise CheckFailedError(
+                    f"{self.where}: {name} is {shown}, from the data it follows that it is {repr(true)[:60]}"
+                )
+        keys = {*_SHAPE} - {*facts, *known, "support", "weights"}
+        return tuple(f"{name} of {MARGIN}" for name in said if name in keys or name not in _SHAPE)
+
+    def _known(self, values: Mapping[str, Any], separator: Certificate, reach: Reach | None) -> dict[str, tuple[Any, Any]]:
+        """What keys are, and how far off they may be."""
+        if reach is None:
+            return {name: (None, 0.0) for name, each in _SHAPE.items() if name not in ("fingerprint", "margin_tolerance")}
+        y, m, support = separator.y, int(values["m"]), self.values["support"]
+        corrections = _corrections(values["margin_lower"])
+        known: dict[str, tuple[Any, Any]] = {
+            "radius": (reach.longest, SAME * reach.longest),
+            "corrections": (corrections, SAME * (corrections or 0)),
+            "dimension": (int(min(len(y), corrections or len(y))) + 1, 0),
+            "leave_one_out": (None if support is None else len(support) / values["n"], SAME),
+        }
+        if reach.low <= 0:
+            return known  # the least score is not above its rounding error
+        transform = transform_of(separator.view, m)
+        scaling = None if transform is None else transform.scaling
+        shift, factor = (None, None) if scaling is None else (scaling.shift, scaling.factor)
+        off = SAME + (reach.high - reach.low) / reach.low
+        with np.errstate(all="ignore"):
+            w = y[:m] / reach.low if factor is None else y[:m] * factor / reach.low
+            bias, size = float(y[m:].sum()) / reach.low, float(np.abs(y[m:]).sum()) / reach.low
+            if shift is not None:
+                bias, size = bias - float(shift @ w), size + float(np.abs(shift) @ np.abs(w))
+            length = float(np.linalg.norm(w))
+        if not (np.isfinite([length, bias, size]).all() and length > 0):
+            return known | dict.fromkeys(("w", "bias", "margin"), (None, 0.0))
+        margin = 1 / length
+        return known | {"w": (w, off * np.abs(w)), "bias": (bias, off * size), "margin": (margin, off * margin)}
+
+
+def _corrections(lower: float) -> float | None:
+    """Of a perceptron, at most; None where float64 has no such number."""
+    return 1 / lower**2 if lower**2 > 1 / FAR else None
+
+
+def _canonical(
+    y: Floats, least: float, m: int, transform: Transform | None
+) -> tuple[Floats, float, float] | tuple[None, None, None]:
+    """The hyperplane with a least score of 1, and its margin; nothing where float64 does not hold one."""
+    with np.errstate(all="ignore"):
+        canonical = y / least if least > 0 else np.full(len(y), np.nan)
+        w, bias = (canonical[:m], float(canonical[m:].sum())) if transform is None else transform.folded(canonical, m)
+        size = float(np.linalg.norm(w))
+    return (w, bias, 1 / size) if np.isfinite([size, bias]).all() and size > 0 else (None, None, None)
+
+
+def _described(result: Result, problem: Problem, resources: Resources) -> HardMargin:
     """The margin of a separator, with the figures that follow from it."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
@@ -196,22 +325,18 @@ def _described(result: Result, tolerance: float, problem: Problem, resources: Re
     with open_session(problem, resources, transform=transform or Transform()) as session:
         radius = survey(session).radius
         least = session.engine.run(Select(y, math.inf, 1, 1, raw=True))
-    canonical = y / float(least.score[0])
-    w, bias = canonical[:m], float(canonical[m:].sum())
-    if transform is not None:
-        w, bias = transform.folded(canonical, m)
+    w, bias, margin = _canonical(y, float(least.score[0]), m, transform)
     weighed: Sparse | None = result.weighed
-    corrections = 1 / result.margin_lower**2
+    corrections = _corrections(result.margin_lower)
     return HardMargin(
         result,
-        tolerance,
         w=w,
         bias=bias,
-        margin=1 / float(np.linalg.norm(w)),
+        margin=margin,
         radius=radius,
         support=None if weighed is None else weighed.index,
         weights=None if weighed is None else weighed.weight,
         corrections=corrections,
-        dimension=int(min(len(y), corrections)) + 1,
+        dimension=int(min(len(y), corrections or len(y))) + 1,
         leave_one_out=None if weighed is None else len(weighed.index) / result.n,
     )

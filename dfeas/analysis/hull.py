@@ -12,7 +12,7 @@ exactly when they conflict, and the weights of the conflict are those that make 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,8 +147,8 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
 
     Parameters
     ----------
-    point : array (m,), or path
-        The path is that of a .npy file.
+    point : array (m,) or (1, m), series, data frame of one row, or path
+        The path is that of a .npy file. Names of entries are those of the features, in any order, where X has names, too.
     X : array (n, m), data frame, or path
         What ``dfeas.solve`` takes, without labels: those of a dataset do not matter.
     eps : float
@@ -171,7 +171,11 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
     >>> print(dfeas.in_hull([0.25, 0.25], corners).inside, dfeas.in_hull([1.0, 1.0], corners).inside)
     True False
     """
-    return _in_hull(X, point=_point(point), eps=eps, **options)
+    if isinstance(point, str | Path):
+        if not Path(point).is_file():
+            raise BadInputError(f"{point}: no such file")
+        point = load_npy(Path(point))
+    return _in_hull(X, point=point, eps=eps, **options)
 
 
 def _exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:
@@ -203,15 +207,3 @@ def _combination(
     """A point that is a combination of some, or nearly; ``differences`` (s, m) are these as they are seen from it."""
     weights = weights / weights.sum()
     return Hull(inside, proof, support, weights, float(np.linalg.norm(weights @ differences)), None, result, exactly)
-
-
-def _point(point: ArrayLike | str | Path) -> list[float]:
-    if isinstance(point, str | Path):
-        if not Path(point).is_file():
-            raise BadInputError(f"{point}: no such file")
-        point = load_npy(Path(point))
-    try:
-        values: Sequence[float] = np.asarray(point, np.float64).reshape(-1).tolist()
-    except (TypeError, ValueError):
-        raise BadInputError(f"the point {point!r}: expected numbers") from None
-    return list(values)

@@ -14,6 +14,7 @@ from dfeas.analysis.separation import Separation
 from dfeas.data.storage import files
 from dfeas.data.storage.files import read_json
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.run.prediction import named_as_there
 from dfeas.run.result_files import CERTIFICATE, RACE, RESULT, SOFT_MARGIN, certificate_of, classes_of, load_result
 from dfeas.run.results import Result, sides_from
 from dfeas.run.soft_margin.result import Fit, SoftMarginClasses, SoftMarginResult, Validation
@@ -75,17 +76,17 @@ def _loaded(folder: Path) -> Loaded:
         results = {name: _result(path) for name, path in classes.items()}
         return OneVsRest(results, values["reads"], values["seconds"], values["fingerprint"])
     if values.get("kind") == SOFT_MARGIN:
-        return _soft_margin(folder, values)
+        return _soft_margin(folder, named_as_there(values))
     result = _result(folder)
     if (folder / MARGIN).is_file():
-        return _hard_margin(result, read_json(folder / MARGIN, {"tolerance": int | float}, "margin", files.HARD_MARGIN))
+        return _hard_margin(result, read_json(folder / MARGIN, {"fingerprint": str}, "margin", files.HARD_MARGIN))
     if (folder / SEPARATION).is_file():
         return _separation(result, read_json(folder / SEPARATION, {"proof": str}, "separation", files.SEPARATION))
     return result
 
 
 def _result(folder: Path) -> Result:
-    values = load_result(folder)
+    values = named_as_there(load_result(folder))
     certificate = certificate_of(folder, values)
     place = None if certificate is None else str(folder / CERTIFICATE)
     return Result.from_json(values, evidence=certificate, certificate=place)
@@ -103,7 +104,7 @@ def _soft_margin(folder: Path, values: Mapping[str, Any]) -> SoftMarginResult:
 
 
 def _soft_classes(folders: list[Path]) -> SoftMarginClasses:
-    results = [_soft_margin(folder, load_result(folder, soft=True)) for folder in folders]
+    results = [_soft_margin(folder, named_as_there(load_result(folder, soft=True))) for folder in folders]
     names = [
         folder.name.removeprefix("class-") if each.classes is None else each.classes[1]
         for folder, each in zip(folders, results, strict=True)

@@ -33,7 +33,7 @@ from dfeas.run.results import Result
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.run.verdict import OneVsRest
-from dfeas.settings import parse_bytes
+from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.blocks import Node, Tallies, Tally, crc, nodes_of, require_features, whole
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of
@@ -166,6 +166,7 @@ def recheck(
     first = next(iter(old.values())).values
     beside = None if labels is None else absolute(labels)
     source = Source(absolute(data), beside, intercept=bool(first["intercept"]), many=True, cones=True)
+    require_type("out", out, "str | Path | None")
     if out is not None:
         require_apart(out, source.path)
     dataset = None if is_file(place(data)) else open_source(source)
@@ -232,7 +233,7 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
         rows = slice(kept * dataset.chunk_rows - block.start, n - block.start)
         tail = np.array([[crc(block.points[rows]), crc(block.label[rows])]], np.uint32)
         checksums = np.concatenate([checksums, tail])
-    mark = fingerprint(n, m, dataset.dtype.name, dataset.chunk_rows, checksums)
+    mark = fingerprint(n, m, dataset.dtype.name, dataset.chunk_rows, checksums, dataset.named)
     for certificate in certificates:
         if seen_fingerprint(mark, certificate.view) != certificate.fingerprint:
             raise CorruptDataError(
@@ -281,8 +282,14 @@ def _renewed(
     tolerance = values.get("margin_tolerance")
     if margin is not None and tolerance is not None and margin < (1 - tolerance) * values["margin_upper"]:
         text += ", no longer within the margin tolerance: solve again for the maximum"
+        tolerance = None
+    positive = seen_as(certificate.view)[0]
+    seen = dataset if positive is None else dataset.against_rest(positive)
+    sides = seen.sides(seen.count(1 if seen.positive is None else seen.positive)) if geometry.labelled else None
     renewed: dict[str, Any] = {
         "n": dataset.n,
+        "sides": None if sides is None else {each: dict(zip(("name", "points"), sides[each], strict=True)) for each in sides},
+        "margin_tolerance": tolerance,
         "margin_lower": -1.0 if margin is None else margin,
         "why": f"{values['why']}; rechecked after {dataset.n - int(values['n'])} {rows} were appended to the data of {run}",
         "passes": 0.0,

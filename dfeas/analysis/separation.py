@@ -83,7 +83,7 @@ class Separation(Displayed, Saved):
     Examples
     --------
     >>> import dfeas
-    >>> answer = dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1], intercept=True)
+    >>> answer = dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> answer.kind, answer.on, answer.y
     ('quasi-complete', 2, [1, -2])
     """
@@ -151,7 +151,7 @@ def separation(
     Examples
     --------
     >>> import dfeas
-    >>> print(dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1], intercept=True).kind)
+    >>> print(dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1]).kind)
     quasi-complete
     """
     view = problem.view

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dfeas.analysis.claims import OF_ALL, has_verdict, require_claims, require_listed
+from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_claims, require_listed, require_whole
+from dfeas.analysis.hard_margin import MARGIN, MarginClaim
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform, for_checker, is_file, seen_as, source_of
+from dfeas.data.storage.files import read_json
 from dfeas.data.storage.places import paths_of, place
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.local import local_engine
+from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.keywords import like, takes
 from dfeas.problem import Problem, View, labels_by_path
-from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
+from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result, load_values
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE
 from dfeas.settings import parse_bytes
-from dfeas.verify.certificate import Certificate, Check, load
+from dfeas.verify.certificate import Certificate, Check, Kind, load
 from dfeas.verify.core import check, check_each
-from dfeas.verify.separation import SEPARATION, Kind, load_claim, prove
+from dfeas.verify.scores import positives, reach
+from dfeas.verify.separation import CLAIMED as SEPARATION_KEYS
+from dfeas.verify.separation import SEPARATION, dimension_of, load_claim, prove, require_idle
 
 
 def verify_run(
@@ -31,7 +37,7 @@ def verify_run(
     *,
     quick: bool = False,
 ) -> Check:
-    """Check the certificate of a finished run against its data, and the verdict against both.
+    """Check the certificate of a finished run against its data, and what all its files say against both.
 
     Parameters
     ----------
@@ -48,12 +54,12 @@ def verify_run(
     Returns
     -------
     Check
-        What was proved.
+        What was proved, and what else the run says that nothing proves.
 
     Raises
     ------
     CheckFailedError
-        The certificate does not prove the verdict, or the result claims what is not so.
+        The certificate does not prove the verdict, or a file claims what is not so.
     UndecidedError
         There is no verdict.
     BadInputError, CorruptDataError
@@ -77,9 +83,54 @@ def verify_run(
         raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
     if not has_verdict(run_folder, values):
         raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
-    proved, certificate, dataset = _checked(source_of(data, cones=True), run_folder / CERTIFICATE, memory, kernel, quick)
-    require_claims(run_folder / RESULT, values, proved, certificate, dataset)
-    return proved
+    values = load_values(run_folder)
+    certificate, claim = load(run_folder / CERTIFICATE), MarginClaim.load(run_folder)
+    dataset = open_source(for_checker(source_of(data, cones=True).within(parse_bytes(memory))))
+    with local_engine(dataset, parse_bytes(memory)) as engine:
+        proved = _proved(engine, dataset, certificate, claim, kernel, quick)
+        reached = reach(engine, dataset, certificate) if claim is not None and proved.verdict == FEASIBLE else None
+        count = positives(engine, dataset)
+    require_claims(run_folder / RESULT, values, proved, certificate, dataset, count)
+    beside = not_checked(values, proved, certificate)
+    if claim is not None:
+        beside.extend(claim.require(values, certificate, reached))
+    kind = verify_separation(run_folder, proved, memory)
+    if kind is not None:
+        beside.extend(f"{name} of {SEPARATION}" for name in read_json(run_folder / SEPARATION) if name not in SEPARATION_KEYS)
+    beside.extend(sorted(path.name for path in run_folder.iterdir() if path.name not in OPENED))
+    transform, text = dataset.transform, proved.message
+    if transform is not None and transform.features and transform.points < dataset.n:
+        text += f"; features are seen with the numbers of the first {transform.points} of {dataset.n} points"
+    return replace(proved, message=text, separation=kind, not_checked=tuple(beside))
+
+
+OPENED = (RESULT, CERTIFICATE, SEPARATION, MARGIN)
+"""Files of a run that are opened."""
+
+
+def _proved(
+    engine: LocalEngine,
+    dataset: Dataset,
+    certificate: Certificate,
+    claim: MarginClaim | None,
+    kernel: Function | None,
+    quick: bool,
+) -> Check:
+    """What a certificate proves, and with the weights of a maximum margin that it is one."""
+    weights = None if claim is None else claim.upper(certificate)
+    if weights is None:
+        return check(engine, dataset, certificate, kernel, quick=quick)
+    proved, above = check_each(engine, dataset, [certificate, weights], kernel, quick=quick).answers
+    for answer in (proved, above):
+        if isinstance(answer, CheckFailedError):
+            raise answer
+    assert isinstance(proved, Check)
+    assert isinstance(above, Check)
+    if proved.verdict != FEASIBLE or above.margin_upper < proved.margin_lower:
+        raise CheckFailedError(f"{MARGIN}: its weights contradict the certificate")
+    share = 1 - proved.margin_lower / above.margin_upper
+    text = f"{proved.message}; no unit vector has more than {above.margin_upper:.6g}: it is the maximum up to {share:.2g} of it"
+    return replace(proved, margin_upper=above.margin_upper, rounding=above.rounding, message=text)
 
 
 class Checks(Displayed, dict[str, Check | None]):
@@ -92,6 +143,9 @@ class Checks(Displayed, dict[str, Check | None]):
         for name, each in self.items():
             said = "nothing, it is undecided" if each is None else f"{each.verdict} ({each.proof}): {each.message}"
             yield Row(None, f"{name}: proved {said}")
+        beside = dict.fromkeys(name for each in self.values() if each is not None for name in each.not_checked)
+        if beside:
+            yield Row("not checked", ", ".join(beside))
 
 
 def verify_classes(
@@ -156,14 +210,18 @@ def verify_classes(
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with local_engine(dataset, parse_bytes(memory)) as engine:
         checked = check_each(engine, dataset, evidence, kernel, quick=quick)
+        counts = {name: positives(engine, dataset.against_rest(name)) for name in decided}
+    beside = require_whole(path / RESULT, whole, values)
     for name, certificate, proved in zip(decided, evidence, checked.answers, strict=True):
         if isinstance(proved, CheckFailedError):
             raise CheckFailedError(f"{folders[name]}: {proved}")
         viewed = dataset.against_rest(name)
         if seen_as(certificate.view) != seen_as(viewed.view):
             raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
-        require_claims(folders[name] / RESULT, values[name], proved, certificate, viewed)
-        answers[name] = proved
+        require_claims(folders[name] / RESULT, values[name], proved, certificate, viewed, counts[name])
+        more = [*not_checked(values[name], proved, certificate), *beside]
+        more.extend(sorted(each.name for each in folders[name].iterdir() if each.name not in OPENED))
+        answers[name] = replace(proved, not_checked=tuple(more))
     return answers
 
 
@@ -182,6 +240,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int | None =
         dataset = open_source(for_checker(source_of(values["data"]).within(parse_bytes(memory))))
         with local_engine(dataset, parse_bytes(memory)) as engine:
             proof = prove(engine, dataset, claim, proved)
+            require_idle(claim, dimension_of(dataset))
         if claim.proof != proof:
             raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
     except CheckFailedError as error:
@@ -214,7 +273,12 @@ def _verify_certificate(
         cones=not (view.also or transform is not None),
         transform=transform,
     )
-    return _checked(source, certificate, memory, function, quick)[0]
+    dataset = open_source(for_checker(source.within(parse_bytes(memory))))
+    with local_engine(dataset, parse_bytes(memory)) as engine:
+        proved = check(engine, dataset, made, function, quick=quick)
+    if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:
+        raise CheckFailedError(f"{certificate}: it proves nothing: |Ax| of its weights is not below 1, as of any weights")
+    return proved
 
 
 @like(_verify_certificate, without=("X", "y", "function"))
@@ -268,13 +332,3 @@ def verify_certificate(
     rigorous
     """
     return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, quick=quick, **options)
-
-
-def _checked(
-    source: Source, path: Path, memory: str | int | None, kernel: Function | None, quick: bool
-) -> tuple[Check, Certificate, Dataset]:
-    """What is proved, by which certificate, of which data."""
-    certificate = load(path)
-    dataset = open_source(for_checker(source.within(parse_bytes(memory))))
-    with local_engine(dataset, parse_bytes(memory)) as engine:
-        return check(engine, dataset, certificate, kernel, quick=quick), certificate, dataset

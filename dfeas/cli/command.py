@@ -56,12 +56,12 @@ def one_line_errors(context: click.Context | None = None) -> Iterator[None]:
     except MemoryError as error:
         if TRACEBACK in os.environ:
             raise
-        what = "; lower --memory, or close other programs, and check how large the data says that it is"
-        _leave(CorruptDataError.exit_code, f"no memory left: {error}{what}", context)
+        what = "lower --memory, or close other programs, and check how large the data says that it is"
+        _leave(CorruptDataError.exit_code, "; ".join(["no memory left", *[str(error)][: bool(str(error))], what]), context)
     except Exception as error:
         if TRACEBACK in os.environ:
             raise
-        what = f"{type(error).__name__}: {' '.join(str(error).split())}"[:MOST_SHOWN]
+        what = visible(f"{type(error).__name__}: {' '.join(str(error).split())}")[:MOST_SHOWN]
         text = f"not foreseen, {what}; is a file damaged? if not please report it, with {TRACEBACK}=1 set"
         _leave(CorruptDataError.exit_code, text, context)
 

@@ -21,7 +21,6 @@ from dfeas.data.generate.points import generate as write_instance
 from dfeas.data.ingest.cones import append_cones, ingest_cones
 from dfeas.data.ingest.ingest import require_split, worth_starting
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
 from dfeas.run.progress import IngestProgress
@@ -34,13 +33,6 @@ CONES = option(
 def _progress(quiet: bool) -> IngestProgress:
     """Of writing, unless nobody wants to see it."""
     return IngestProgress(StringIO() if quiet else sys.stderr)
-
-
-def _refuse(options: dict[str, Any]) -> None:
-    """Raise UsageError for options of points that were given with cones."""
-    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, False, "X")]
-    if given:
-        raise click.UsageError(f"{given[0]} is for points, not for cones")
 
 
 @click.command(
@@ -148,9 +140,9 @@ def ingest(
     the same paths. Text that is read before N workers would have started is read without them.
     """
     notes: list[str] = []
-    if cones is not None or src.endswith(SDPA):
+    if cones is not None:
         shard = options.pop("shard")
-        _refuse(options)
+        IngestOptions(**options).require_for("cones")
         if cluster != Cluster(None, None, None):
             raise click.UsageError("a cluster is for points, not for cones")
         with dataset_place(out, force):
@@ -182,8 +174,8 @@ def append(data: str, src: str | None, cones: str | None, as_json: bool, quiet: 
     cones.
     """
     notes: list[str] = []
-    if src is not None and (cones is not None or src.endswith(SDPA)):
-        _refuse(options)
+    if src is not None and cones is not None:
+        IngestOptions(**options).require_for("cones")
         header = append_cones(data, src, cones, options["points"], _progress(quiet))
         show_info(Info(data, header.to_json()), as_json)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import webbrowser
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 from dfeas.analysis.recheck import recheck as run_recheck
-from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
+from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
@@ -36,7 +37,8 @@ from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
 from dfeas.run.resources import Resources
-from dfeas.run.result_files import classes_of, find_runs
+from dfeas.run.result_files import TRACE, classes_of, find_runs, load_result
+from dfeas.run.trace import what_is_missing
 
 
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
@@ -82,8 +84,10 @@ def verify(target: str, certificate: Path | None, memory: str, quick: bool, as_j
     All points are read. With --quick a conflict is proved from the blocks that it is in, and all others are taken to be what
     their stored checksums say; a separator is about all points.
     """
-    kind = None
-    if certificate is None and classes_of(Path(target)) is not None:
+    classes = None if certificate is not None else classes_of(Path(target))
+    if certificate is None:
+        _say_what_is_missing([Path(target)] if classes is None else list(classes.values()))
+    if classes is not None:
         checks = verify_classes(target, memory, quick=quick)
         show_checks(checks, as_json)
         if None in checks.values():
@@ -91,10 +95,17 @@ def verify(target: str, certificate: Path | None, memory: str, quick: bool, as_j
         return
     if certificate is None:
         proved = verify_run(target, memory, quick=quick)
-        kind = verify_separation(target, proved, memory)
     else:
         proved = verify_certificate(target, certificate, memory=memory, quick=quick, **options)
-    show_check(proved, kind, as_json)
+    show_check(proved, as_json)
+
+
+def _say_what_is_missing(runs: Sequence[Path]) -> None:
+    """Of traces, which prove nothing and are not looked at otherwise."""
+    for run in runs:
+        missing = what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0))
+        if missing:
+            say(f"dfeas: {missing}", err=True)
 
 
 @click.command(cls=Command, examples=("dfeas recheck RUN mail.data", "dfeas recheck RUN mail.data --out RUN-monday"))

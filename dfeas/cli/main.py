@@ -141,7 +141,7 @@ def _colour() -> bool | None:
 @click.version_option(__version__, "-V", "--version", prog_name="dfeas")
 @click.pass_context
 def commands(context: click.Context) -> None:
-    """Can a hyperplane through the origin separate labelled points? A checked answer, for data larger than memory.
+    """Can a hyperplane separate labelled points? A checked answer, for data larger than memory.
 
     \b
     dfeas help COMMAND     options and examples of a command

@@ -17,7 +17,6 @@ from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.verdict import OneVsRest, Race
 from dfeas.verify.certificate import Check
-from dfeas.verify.separation import Kind
 
 Answer = Result | SoftMarginResult | Hull | HardMargin | Separation | Race | OneVsRest
 
@@ -31,13 +30,9 @@ def show(answer: Answer, out: Path, as_json: bool) -> None:
     put(values, answer, as_json, Row("results", str(out)))
 
 
-def show_check(check: Check, kind: Kind | None, as_json: bool) -> None:
-    """What was proved, and of which kind the separation is, where that was asked."""
-    if kind is None:
-        put(asdict(check), check, as_json)
-        return
-    values = {**asdict(check), "separation": asdict(kind)}
-    put(values, check, as_json, Row("separation", f"{kind.kind} ({kind.proof})"))
+def show_check(check: Check, as_json: bool) -> None:
+    """What was proved, and what was not."""
+    put(asdict(check), check, as_json)
 
 
 def show_checks(checks: Checks, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from dfeas.analysis.hard_margin import TOLERANCE, HardMargin
+from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.hard_margin import hard_margin as find_hard_margin
 from dfeas.analysis.hull import EPS, Hull
 from dfeas.analysis.hull import in_hull as find_in_hull
@@ -95,12 +95,11 @@ def _limit(out: Path, interrupted: bool) -> NoReturn:
     cls=Command,
     epilog=KERNEL_HELP,
     examples=(
-        "dfeas solve mail.data --intercept --out RUN",
+        "dfeas solve mail.data --out RUN",
         "dfeas solve mail.data --method mirror-prox --max-passes 100 --time-limit 600 --out RUN",
     ),
 )
 @asks(RUN, METHOD)
-@option("Question", "--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @asks(KERNEL)
 @option("Question", "--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @option("Question", "--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
@@ -112,7 +111,6 @@ def solve(
     cluster: Cluster,
     as_json: bool,
     quiet: bool,
-    away_steps: bool,
     separation: bool,
     hard_margin: bool,
     scratch: Path | None,
@@ -123,10 +121,6 @@ def solve(
     Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, a zarr array (n, m) with --labels, or
     a file that ingest takes, if it is small beside the memory. Without a cluster the work is done in this process.
     """
-    if away_steps:
-        options["method"] = f"{options['method'].removesuffix('-away')}-away"
-        if options["method"] not in METHODS:
-            raise click.UsageError("--away-steps is for --method von-neumann")
     if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
         raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
     plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
@@ -136,8 +130,7 @@ def solve(
         more = {**begun, **options}
         answer: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
-            tolerance, _ = more.pop("margin_tolerance") or TOLERANCE, more.pop("one_vs_rest")  # which is refused above
-            answer = find_hard_margin(data, tolerance=tolerance, **more)
+            answer = find_hard_margin(data, **more)
         elif separation:
             answer = find_separation(data, **more)
         else:
@@ -148,7 +141,7 @@ def solve(
 @click.command(
     cls=Command,
     examples=(
-        "dfeas svm mail.data --C 1 --intercept --out SVM",
+        "dfeas svm mail.data --C 1 --out SVM",
         "dfeas svm mail.data --C 0.01,0.1,1 --folds 5 --class-weight balanced --out SVM",
     ),
 )

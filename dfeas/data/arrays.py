@@ -11,19 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.frames import Table, require_exact, split
+from dfeas.data.frames import Table, split
 from dfeas.data.labels import encode_array
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
+from dfeas.data.storage.numbers import array_of, exact, require_array, require_unpacked, unwrapped
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import PointReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
 from dfeas.data.storage.zarr_arrays import (
-    check_codecs,
     check_shape,
+    decoded_by_xarray,
     files_of,
     is_zarr,
     open_labels,
+    require_chunks_of,
+    require_format,
     require_whole,
     rows_of_whole_chunks,
 )
@@ -31,6 +34,7 @@ from dfeas.errors import BadInputError
 from dfeas.linalg.points import LOW, Points, working
 
 _EXACT = {"b1": "uint8", **dict.fromkeys(("i4", "u4", "i8", "u8", "f8"), "float64"), "f4": "float32"}
+_EXACT |= dict.fromkeys(("f12", "f16"), "float64")  # each number is compared
 _EXACT |= {f"{np.dtype(name).kind}{np.dtype(name).itemsize}": name for name in LOW}
 """Kind and size of a type -> the type that it is stored in."""
 
@@ -43,11 +47,10 @@ def stored_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def cast(rows: NDArray[Any], where: str = "points") -> NDArray[Any]:
-    """As they are stored, in native byte order; raises BadInputError when an integer is beyond 2**53."""
-    target = stored_dtype(rows.dtype, where)
-    require_exact(rows, where)
-    return rows.astype(target, copy=False)
+def as_stored(rows: Any, where: str) -> NDArray[Any]:
+    """A block in the type that its own is stored in. Raises BadInputError for numbers that this does not hold."""
+    rows = array_of(rows, where)
+    return exact(rows, stored_dtype(rows.dtype, where), where)
 
 
 def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
@@ -73,6 +76,7 @@ def from_arrays(
     Points are not copied where NumPy has them. Labels of ``many`` classes become codes, of ``known`` ones those of these.
     Raises BadInputError for a wrong shape, type or labels.
     """
+    require_array(X, "X")
     table = split(X, labels)
     return replace(_from_table(table, Source("", None, positive, intercept, many, known=known)), features=table.features)
 
@@ -80,10 +84,14 @@ def from_arrays(
 def _from_table(table: Table, source: Source) -> Dataset:
     labels = table.labels
     if labels is not None:
-        labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+        labels = open_labels(place(labels)) if isinstance(labels, str | Path) else opened(labels, "labels")
     if hasattr(table.X, "tocsr"):
         return _from_sparse(table.X, labels, source)
-    X = _as_array(table.X, "X")
+    X = opened(table.X, "X")
+    if is_zarr(X):
+        require_format(X, "X")
+    if X.dtype == object:
+        X = exact(X, np.float64, "X")
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")
     in_memory = isinstance(X, np.ndarray)
@@ -91,7 +99,7 @@ def _from_table(table: Table, source: Source) -> Dataset:
     regular = chunks is not None and all(isinstance(c, int) for c in chunks)
     block_rows = rows_of_whole_chunks(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
     files = files_of(X, block_rows)
-    points = SliceReader("X", X, n, block_rows, dtype, convert=cast, overlaps=in_memory, files=files)
+    points = SliceReader("X", X, n, block_rows, dtype, overlaps=in_memory, files=files)
     return assemble("X", points, n, m, dtype, block_rows, labels, source)
 
 
@@ -110,7 +118,7 @@ def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
     rows = sparse_block_rows(matrix.nnz / n, dtype.itemsize + index_size(m), n)
     ends = np.append(matrix.indptr[:-1:rows], matrix.indptr[-1])
     entries = Entries.of(n, ends.astype(np.int64), rows, dtype.itemsize, index_size(m))
-    points = CsrRows(matrix, rows, dtype, cast)
+    points = CsrRows(matrix, rows, dtype)
     return replace(assemble("X", points, n, m, dtype, rows, labels, source), entries=entries)
 
 
@@ -130,19 +138,22 @@ def _of_nothing(index: int) -> tuple[str, ...]:
     return ()
 
 
-def _as_array(values: Any, where: str) -> Any:
-    """Something with shape, dtype and row slices; raises BadInputError when there is no such thing in it."""
-    if not hasattr(values, "dtype"):
-        try:
-            values = np.asarray(values)
-        except ValueError:
-            raise BadInputError(f"{where}: rows of different lengths; give a rectangular array") from None
-    if np.ma.isMaskedArray(values):
-        raise BadInputError(f"{where}: a masked array; fill or drop the masked entries first")
+def opened(values: Any, where: str) -> Any:
+    """Something with shape, dtype and row slices. Raises BadInputError for what is no array, is masked, or is packed."""
+    require_array(values, where)
+    try:
+        lazy = len(values.shape) > 0 and np.dtype(values.dtype).hasobject is False
+    except (AttributeError, TypeError):  # of another library, or a list
+        lazy = False
+    if not lazy or isinstance(values, np.ndarray):
+        return array_of(values, where)
+    stored = f"{where}.values" if hasattr(values, "encoding") else f"{where}[:]"
+    call = "dfeas.solve({}, ...)" if where == "X" else "dfeas.solve(X, {})"
+    require_unpacked(values, where, stored, decoded_by_xarray(values) if is_zarr(values) else "", call)
     if is_zarr(values):
-        check_codecs(values, where)
+        require_chunks_of(values, where)
         require_whole(values, where)
-    return values
+    return unwrapped(values)
 
 
 def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, ...], NDArray[Any]]:

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import cast, stored_dtype
+from dfeas.data.arrays import opened, stored_dtype
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import Table, is_lazy, split
 from dfeas.data.labels import Categories, LabelEncoder, encode_array, require_usable, stored_type
 from dfeas.data.source import Transform
 from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.storage.numbers import array_of, exact, is_dask_array, unwrapped
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.zarr_arrays import check_shape, open_labels
@@ -35,7 +36,7 @@ LEAST_SHARE = 2
 
 def is_collection(X: Any) -> bool:
     """Whether it is an array or a frame of Dask."""
-    return is_lazy(X) or (hasattr(X, "__dask_graph__") and hasattr(X, "rechunk"))
+    return is_lazy(X) or is_dask_array(unwrapped(X))
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Fetched:
     known: tuple[str, ...] | None = None  # of labels: their classes
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
-        found = np.asarray(self.client.compute(self.array[rows]).result())
+        found = array_of(self.client.compute(self.array[rows]).result(), WHERE if self.known is None else LABELS)
         return found if self.known is None else encode_array(found, len(found), LABELS, known=self.known)[1]
 
 
@@ -106,7 +107,7 @@ def table_of(X: Any, labels: Any) -> Table:
         X, labels = X.drop(columns=[labels]), X[labels]
     if is_lazy(labels) and len(labels.columns) == 1:
         labels = labels[labels.columns[0]]
-    table = split(X, None if hasattr(labels, "to_dask_array") else labels)
+    table = split(unwrapped(X), None if hasattr(labels, "to_dask_array") else unwrapped(labels))
     points = table.X
     n, _ = check_shape(points.shape, WHERE)
     stored_dtype(np.dtype(points.dtype), WHERE)
@@ -118,11 +119,31 @@ def table_of(X: Any, labels: Any) -> Table:
     if hasattr(labels, "to_dask_array"):
         labels = _column(labels, points.chunks[0])
     elif table.labels is not None:
-        labels = open_labels(place(table.labels))[:] if isinstance(table.labels, str | Path) else table.labels
-        labels = labels if is_collection(labels) else np.asarray(labels)
+        labels = open_labels(place(table.labels))[:] if isinstance(table.labels, str | Path) else opened(table.labels, "labels")
+        labels = labels if is_collection(labels) else array_of(labels, LABELS)
     if labels is not None and tuple(labels.shape) not in ((n,), (n, 1)):
         raise BadInputError(f"{LABELS}: expected {n} labels, one a point, got an array of shape {tuple(labels.shape)}")
-    return Table(points, labels if labels is None else labels.reshape(-1), table.features)
+    labels = labels if labels is None else labels.reshape(-1)
+    return Table(points, _labels_there(labels) if is_dask_array(labels) else labels, table.features)
+
+
+def _labels_there(labels: Any) -> Any:
+    """Labels whose blocks are of one type, before Dask puts any of them together."""
+    kind = labels.dtype if labels.dtype.kind in "biuf" else np.dtype(object)
+    return labels.map_blocks(_in_type, kind, LABELS, dtype=kind, meta=np.empty(0, kind))
+
+
+def in_partitions(X: Any, rows: int) -> Any:
+    """Points in chunks of so many rows; where they are put together anew each is looked at in the chunk that it came in."""
+    chunks, dtype = {0: rows, 1: -1}, stored_dtype(np.dtype(X.dtype), WHERE)
+    if X.rechunk(chunks).chunks == X.chunks:
+        return X
+    return X.map_blocks(_in_type, dtype, WHERE, dtype=dtype, meta=np.empty((0, 0), dtype)).rechunk(chunks)
+
+
+def _in_type(block: Any, dtype: np.dtype[Any], where: str) -> NDArray[Any]:
+    """A block of a chunk, on its worker."""
+    return array_of(block, where).astype(object) if dtype.hasobject else exact(block, dtype, where)
 
 
 def _column(column: Any, lengths: tuple[int, ...]) -> Any:
@@ -160,7 +181,7 @@ def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *
     n, m = check_shape(table.X.shape, WHERE)
     dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
     rows = max(1, round(max(table.X.chunks[0]) / block_rows)) * block_rows
-    X, labels, classes = table.X.rechunk({0: rows, 1: -1}), table.labels, labelled.classes
+    X, labels, classes = in_partitions(table.X, rows), table.labels, labelled.classes
     kind = stored_type(classes)
     known: Any = np.broadcast_to(np.int8(1), n)
     if isinstance(labels, np.ndarray):
@@ -168,9 +189,7 @@ def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *
     elif labels is not None:
         labels = labels.rechunk({0: rows})
         known = Fetched(client, labels, classes)
-    points = PartitionReader(
-        WHERE, Fetched(client, X), n, block_rows, dtype, convert=cast, collection=Collection(X, labels, rows)
-    )
+    points = PartitionReader(WHERE, Fetched(client, X), n, block_rows, dtype, collection=Collection(X, labels, rows))
     return CollectionDataset(
         where=WHERE,
         n=n,
@@ -191,7 +210,7 @@ def label_counts(labels: Any, first: int) -> dict[Any, int]:
 
     Raises BadInputError for labels that cannot be used.
     """
-    values = np.asarray(labels).reshape(-1)
+    values = array_of(labels, LABELS).reshape(-1)
     require_usable(values, LABELS, first)
     encoder = LabelEncoder(LABELS, column=False)
     codes = encoder.encode(Categories.of(values), first)
@@ -254,8 +273,8 @@ class Window:
 
         Raises CorruptDataError for a partition of another shape, or with other classes than before.
         """
-        first, points = self.rows.start // self.block_rows, np.asarray(X)
-        label = np.broadcast_to(np.int8(1), len(self.rows)) if labels is None else np.asarray(labels).reshape(-1)
+        first, points = self.rows.start // self.block_rows, array_of(X, WHERE)
+        label = np.broadcast_to(np.int8(1), len(self.rows)) if labels is None else array_of(labels, LABELS).reshape(-1)
         if points.shape != (len(self.rows), self.m) or len(label) != len(self.rows):
             raise CorruptDataError(
                 f"{WHERE}: block {first} (from point {self.rows.start}) and those after it came as {points.shape} points with "
@@ -284,7 +303,7 @@ class Window:
 
     def _reader(self, name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> SliceReader:
         rows = _Rows(array, self.rows.start)
-        return SliceReader(name, rows, self.n, self.block_rows, dtype, cast if name == WHERE else None, overlaps=True)
+        return SliceReader(name, rows, self.n, self.block_rows, dtype, overlaps=True)
 
     def _encoded(self, label: NDArray[Any]) -> NDArray[Any]:
         try:

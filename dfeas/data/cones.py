@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import codes_of, kind_of, rank_of, rows_of
+from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Array, Floats, Indices
 from dfeas.passes.block import Block
@@ -80,7 +81,7 @@ def svec(S: Floats) -> Floats:
     >>> dfeas.svec([[1.0, 2.0], [2.0, 3.0]]).round(3).tolist()
     [1.0, 2.828, 3.0]
     """
-    S = np.asarray(S, np.float64)
+    S = exact(S, np.float64, "the matrices")
     if S.ndim < 2 or S.shape[-1] != S.shape[-2] or S.shape[-1] == 0:
         raise BadInputError(f"expected square matrices (..., k, k), got shape {S.shape}")
     if not np.isfinite(S).all():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.picks import Picks
+from dfeas.data.program import Program
 from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, DirectReader, Looks, PointReader, RowReader, SliceReader, chunks_of
@@ -63,6 +64,7 @@ class Storage:
     stored_norms: RowReader | None = None  # None: computed when a block is read
     entries: Entries | None = None  # of sparse points
     cones: ConeTable | None = None  # whose rows the points are
+    program: Program | None = None  # that the rows of cones were made of
 
     @property
     def rank(self) -> int:
@@ -131,12 +133,18 @@ class View:
     positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
     intercept: bool = False
     transform: Transform | None = None
+    stored_classes: tuple[str, ...] = ()  # where ``classes`` are one of them and the rest; empty where they are these
     numbers: NDArray[np.int64] | Picks | None = None  # (n,) in the stores that points are from; rows of cones without padding
 
     @cached_property
     def view(self) -> str:
         """What certificates say of it."""
         return said(None if self.positive is None else self.classes[1], self.transform)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The classes as labels are stored, of which the fingerprint is one, too."""
+        return self.stored_classes or self.classes
 
     @property
     def coded(self) -> bool:
@@ -196,7 +204,7 @@ class Dataset(Storage, View, Provenance):
         if len(self.classes) == 2 and place == 1:
             return self
         rest = self.classes[1] if len(self.classes) == 2 else "rest"
-        return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]))
+        return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]), stored_classes=self.named)
 
     def count(self, code: int) -> int:
         """Points with a label as it is stored, from the header or by reading all labels."""

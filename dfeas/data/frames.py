@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.storage.numbers import array_of, exact, missing, require_exact
 from dfeas.errors import BadInputError
 
 if TYPE_CHECKING:  # at run time it is imported where a frame may be: that takes 50 ms, and commands have paths
@@ -17,8 +18,6 @@ if TYPE_CHECKING:  # at run time it is imported where a frame may be: that takes
 
 SHOWN = 5
 """Columns that a message names."""
-EXACT = 2**53
-"""Integers up to this are exact in float64."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,7 @@ def split(X: Any, labels: Any) -> Table:
     Of a Dask frame points become a Dask array, in whose chunks they are computed when they are read. Raises BadInputError for
     columns that are no numbers, missing values, and rows in another order than those of the labels.
     """
-    if hasattr(labels, "to_dask_array"):
-        labels = labels.compute()
+    labels = labels.compute() if hasattr(labels, "to_dask_array") else labels
     if not is_lazy(X) and not is_frame(X):
         return Table(X, values_of(labels))
     require_aligned(X, labels, "labels")
@@ -74,18 +72,19 @@ def split(X: Any, labels: Any) -> Table:
     return Table(_points(frame), values_of(labels), tuple(frame.columns))
 
 
-def values_of(labels: Any) -> Any:
+def values_of(labels: Any, where: str = "labels") -> Any:
     """A series, or a frame of one column, as an array, with categories as what they are of; anything else as it is.
 
-    Raises BadInputError for a missing label.
+    Raises BadInputError for a missing entry.
     """
+    labels = labels.compute() if hasattr(labels, "to_dask_array") else labels
     series = _series(labels)
     if series is None:
         return labels
     missing = series.is_null()
     if missing.any():
         point = int(missing.to_numpy().argmax())
-        raise BadInputError(f"labels: the label of point {point} is missing; remove or correct it")
+        raise BadInputError(f"{where}: the {'label' if where == 'labels' else 'entry'} of point {point} is missing; correct it")
     return (_decoded(series) if is_categorical(series) else series).to_numpy()
 
 
@@ -95,6 +94,25 @@ def is_categorical(labels: Any) -> bool:
 
     series = _series(labels)
     return series is not None and series.dtype in (nw.Categorical, nw.Enum)
+
+
+def point_of(point: Any) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """The entries (m,) of one point, and what they are called in a series or a frame of one row; rows by number have no names.
+
+    Raises BadInputError for numbers that float64 has not, and for other shapes.
+    """
+    from narwhals.stable.v2 import dependencies
+
+    frame = is_frame(point)
+    index: Any = getattr(point, "columns" if frame else "index", None)
+    named = frame or dependencies.is_pandas_like_series(point)
+    names = map(str, columns_of(point) if frame else index) if named and type(index).__name__ != "RangeIndex" else ()
+    values = array_of(split(point, None).X if frame else values_of(point, "the point"), "the point")
+    values = values.astype(object) if values.dtype.kind in "iu" else values  # of few numbers each is compared
+    values = exact(values, np.float64, "the point")
+    if values.ndim > 2 or values.ndim == 0 or (values.ndim == 2 and len(values) != 1):
+        raise BadInputError(f"the point: expected its entries (m,), got an array of shape {values.shape}")
+    return values.reshape(-1), tuple(names)
 
 
 def _series(labels: Any) -> nw.Series[Any] | None:
@@ -169,17 +187,19 @@ def _of_dask(X: Any, labels: Any) -> Table:
         raise BadInputError("X: two columns are called alike; rename one")
     _require_numbers({name: getattr(kind, "kind", "O") in "biuf" for name, kind in kinds.items()}, kinds)
     stored = _side_by_side([_stored(kind) for kind in X.dtypes])
-    if len(set(X.dtypes)) > 1 and any(kind.kind in "iu" and kind.itemsize == 8 for kind in X.dtypes):
-        X = X.map_partitions(_exact, meta=X._meta)
-    X = X if all(kind == stored for kind in X.dtypes) else X.astype(stored)
+    if any(kind != stored for kind in X.dtypes):
+        X = X.map_partitions(_in_type, stored, meta=X._meta.astype(stored))
     return Table(X.to_dask_array(lengths=True), values_of(labels), tuple(names))
 
 
-def _exact(partition: Any) -> Any:
-    """A partition, whose integers stand beside numbers in float64. Raises BadInputError where that has not all of them."""
+def _in_type(partition: Any, dtype: np.dtype[Any]) -> Any:
+    """A partition in one type. Raises BadInputError for values that are missing, or that the type does not hold."""
+    columns = {}
     for name in partition.columns:
-        require_exact(partition[name].dropna().to_numpy(), f"X: column {name}")
-    return partition
+        if partition[name].isna().any():
+            raise missing(f"X: column {name}")
+        columns[name] = exact(partition[name].to_numpy(), dtype, f"X: column {name}")
+    return type(partition)(columns, index=partition.index)
 
 
 def _stored(kind: Any) -> np.dtype[Any]:
@@ -224,13 +244,6 @@ def require_aligned(X: Any, labels: Any, what: str) -> None:
         )
 
 
-def require_exact(values: NDArray[Any], where: str) -> None:
-    """Raise BadInputError for an integer that float64 has not."""
-    wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size > 0
-    if wide and (int(values.max()) > EXACT or int(values.min()) < -EXACT):
-        raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
-
-
 def _points(frame: nw.DataFrame[Any]) -> Any:
     """Columns side by side: without a copy where all are of one type that NumPy has, of pandas' sparse columns a CSR matrix."""
     import narwhals.stable.v2 as nw
@@ -268,12 +281,11 @@ def number(series: nw.Series[Any], where: str) -> NDArray[Any]:
     """A column of numbers in NumPy. Raises BadInputError for an integer that float64 has not."""
     import narwhals.stable.v2 as nw
 
-    values = held = plain(series)
-    if values is None:
-        values = (series.cast(nw.Float64) if series.dtype.is_decimal() else series).to_numpy()
-        values = values.astype(np.float64) if values.dtype == object else values
-    require_exact(values, f"{where}: column {series.name}")
-    return values if held is not None or values.dtype.kind == "f" else values.astype(np.float64)
+    where, held = f"{where}: column {series.name}", plain(series)
+    if held is not None and held.dtype.itemsize <= 8:
+        require_exact(held, where)
+        return held
+    return exact((series.cast(nw.Float64) if series.dtype.is_decimal() else series).to_numpy(), np.float64, where)
 
 
 def plain(series: nw.Series[Any]) -> NDArray[Any] | None:

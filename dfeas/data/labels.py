@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.storage.numbers import array_of, exact, is_missing
 from dfeas.data.storage.places import require_short
 from dfeas.errors import BadInputError, near
 
@@ -29,6 +30,13 @@ CODE = np.dtype(np.int16)
 def stored_type(classes: Sequence[str]) -> np.dtype[Any]:
     """Of the labels of these classes: signs of at most two, codes of more."""
     return CODE if len(classes) > 2 else np.dtype(np.int8)
+
+
+def points_of(label: NDArray[Any], classes: Sequence[str]) -> dict[str, Any]:
+    """What a header says of labels (n,) of these classes: points of the positive one, or of each of more than two."""
+    if len(classes) > 2:
+        return {"positive": 0, "counts": tuple(np.bincount(label, minlength=len(classes)).tolist())}
+    return {"positive": int((label > 0).sum()), "counts": ()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,12 @@ class LabelEncoder:
         return np.asarray(table[labels.codes])
 
     def _add(self, key: Any) -> None:
+        if isinstance(key, bytes):
+            try:
+                key.decode()
+            except UnicodeDecodeError:
+                text = "is no text in UTF-8; give text, as by numpy.char.decode(labels, 'latin-1')"
+                raise BadInputError(f"{self._where}: the label {key!r} {text}") from None
         if self._column:
             require_short(len(key) if isinstance(key, str) else 0, self._where)
         self._codes[key] = len(self._codes)
@@ -181,7 +195,8 @@ def encode_array(
         raise BadInputError(f"{where}: expected {n} labels, one a point, got an array of shape {shape}")
     encoder, codes = LabelEncoder(where, positive, known, column), np.empty(n, CODE)
     for first in range(0, n, RUN):
-        run = np.asarray(labels[first : first + RUN]).reshape(-1)
+        run = array_of(labels[first : first + RUN], where).reshape(-1)
+        run = exact(run, np.float64, where) if run.dtype.kind == "f" and run.dtype.itemsize > 8 else run
         require_usable(run, where, None if known else first, column)
         codes[first : first + RUN] = encoder.encode(Categories.of(run), first)
     classes, table = encoder.finish(n, many)
@@ -205,7 +220,7 @@ def require_usable(labels: NDArray[Any], where: str, first: int | None, column: 
     kinds = set(map(type, labels)) if labels.dtype.kind == "O" else set[type]()
     objects = not (all(issubclass(kind, str) for kind in kinds) or kinds <= {bool, np.bool_})
     if objects and not column:
-        _refuse(np.array([_is_missing(value) for value in labels]), "missing", where, first)
+        _refuse(np.array([is_missing(value) for value in labels]), "missing", where, first)
     if labels.dtype.kind == "f" and not column:
         _refuse(~np.isfinite(labels), "not a finite number", where, first)
     if labels.dtype.kind not in "biufUSTO" or objects:
@@ -214,10 +229,6 @@ def require_usable(labels: NDArray[Any], where: str, first: int | None, column: 
         require_short(labels.dtype.itemsize // (4 if labels.dtype.kind == "U" else 1), where)
     if labels.dtype.kind in "OT" and not kinds & {bool, np.bool_}:
         require_short(max(map(len, labels), default=0), where)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value))
 
 
 def _refuse(wrong: NDArray[np.bool_], what: str, where: str, first: int | None) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import assemble, cast, encode, stored_dtype
+from dfeas.data.arrays import assemble, encode, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.labels import stored_type
+from dfeas.data.labels import points_of, stored_type
 from dfeas.data.product import Product
 from dfeas.data.source import Source, is_file
 from dfeas.data.storage.files import DAMAGE
@@ -48,6 +48,7 @@ from dfeas.data.storage.zarr_arrays import (
 )
 from dfeas.data.views import masked, open_mask, picked, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
+from dfeas.linalg.blas import in_child
 from dfeas.passes.survey import checksums
 
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
@@ -270,7 +271,7 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
 def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
     """Those of all chunks (chunks, 3), which make the fingerprint."""
     expected = _read_list(path, array, "checksums", np.uint32)
-    mark = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
+    mark = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected, header.classes)
     if mark != header.fingerprint:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
     return expected
@@ -290,14 +291,14 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     classes, label = encode(labels, dataset.n, source, dataset.where)
     expected = dataset.expected.copy()
     expected[:, 1] = checksums(label, dataset.chunk_rows)
-    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected)
+    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected, classes)
     return replace(
         dataset,
         labels=array_reader("label", label, dataset.block_rows),
         classes=classes,
         intercept=source.intercepts(True),
         expected=expected,
-        header=replace(dataset.header, fingerprint=mark),
+        header=replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark),
         fingerprint=mark,
     )
 
@@ -311,13 +312,23 @@ def _open_foreign(path: Place, source: Source) -> Dataset:
     direct = None
     if source.direct and array.dtype == dtype:
         direct = direct_reader("X", path, array, block_rows, source.cache_dir, checks=True)
-    points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype, convert=cast), path, array)
+    points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype), path, array)
     return assemble(str(path), points, n, m, dtype, block_rows, labels, source)
 
 
 _OPEN_RUNS = 8
 _opened: dict[Source, Dataset] = {}
 _opening = Lock()
+
+
+def _renewed() -> None:
+    """A forked process opens its own: readers and caches have locks, too, and somebody may have been at work in any."""
+    global _opening
+    _opening = Lock()
+    _opened.clear()
+
+
+in_child(_renewed)
 
 
 def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) -> Dataset:

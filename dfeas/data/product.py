@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.frames import values_of
 from dfeas.data.storage.layout import (
     CODE,
     MOST_ORDER,
@@ -23,6 +24,7 @@ from dfeas.data.storage.layout import (
     rows_of,
     sparse_block_rows,
 )
+from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.sparse_readers import index_size
 from dfeas.errors import BadInputError
 
@@ -40,51 +42,51 @@ class Product:
     runs: tuple[Run, ...]
 
     @classmethod
-    def from_scs(cls, cone: Mapping[str, Any]) -> Product:
+    def from_scs(cls, cones: Mapping[str, Any]) -> Product:
         """From ``{'l': 3, 'q': [5, 5], 's': [6]}``. A second-order cone of one row, or a matrix of order 1, is one of ``l``.
 
         Raises BadInputError for other kinds, and for sizes that are no positive whole numbers.
         """
-        if not isinstance(cone, Mapping):
+        if not isinstance(cones, Mapping):
             raise BadInputError(
-                f"cone: expected a dictionary such as {{'l': 3, 'q': [5], 's': [6]}}, got {type(cone).__name__}"
+                f"cones: expected a dictionary such as {{'l': 3, 'q': [5], 's': [6]}}, got {type(cones).__name__}"
             )
-        other = [str(kind) for kind in cone if kind not in ("l", "q", "s")]
+        other = [str(kind) for kind in cones if kind not in ("l", "q", "s")]
         if other:
-            raise BadInputError(f"cone: kind {other[0]!r} is not known; expected 'l', 'q' and 's', as SCS has them")
+            raise BadInputError(f"cones: kind {other[0]!r} is not known; expected 'l', 'q' and 's', as SCS has them")
         runs: list[Run] = []
-        linear = _whole(cone.get("l", 0), "l", 0)
+        linear = whole(cones.get("l", 0), "l", 0)
         if linear:
             runs.append(("l", 1, linear))
         for kind in ("q", "s"):
-            sizes = cone.get(kind, ())
+            sizes = cones.get(kind, ())
             if not isinstance(sizes, Sequence | np.ndarray) or isinstance(sizes, str | bytes):
                 sizes = (sizes,)
             for size in sizes:
-                number = _whole(size, kind, 1)
+                number = whole(size, kind, 1)
                 each: Run = ("l", 1, 1) if number == 1 else (kind, number, 1)
                 if each[:2] == (runs[-1][:2] if runs else None):
                     runs[-1] = (*each[:2], runs[-1][2] + 1)
                 else:
                     runs.append(each)
         if not runs:
-            raise BadInputError("cone: no cones; expected a dictionary such as {'l': 3, 'q': [5, 5], 's': [6]}")
+            raise BadInputError("cones: no cones; expected a dictionary such as {'l': 3, 'q': [5, 5], 's': [6]}")
         return cls(tuple(runs))
 
     @classmethod
     def from_text(cls, text: str) -> Product:
         """From ``l:30,q:5x1000,s:6x200``: kind, size, and how many. Raises BadInputError for other text."""
-        cone: dict[str, Any] = {}
+        cones: dict[str, Any] = {}
         for part in text.split(","):
             kind, colon, rest = part.strip().partition(":")
             size, _, many = rest.partition("x")
             if not (colon and size.isdecimal() and (many or "1").isdecimal()):
                 raise BadInputError(f"cones {text}: expected kinds, sizes and counts such as l:30,q:5x1000,s:6x200")
             if kind == "l":
-                cone["l"] = cone.get("l", 0) + int(size) * int(many or 1)
+                cones["l"] = cones.get("l", 0) + int(size) * int(many or 1)
             else:
-                cone.setdefault(kind, []).extend([int(size)] * int(many or 1))
-        return cls.from_scs(cone)
+                cones.setdefault(kind, []).extend([int(size)] * int(many or 1))
+        return cls.from_scs(cones)
 
     @classmethod
     def from_codes(cls, codes: NDArray[Any]) -> Product:
@@ -113,12 +115,13 @@ class Product:
         return table.rows if usual == table.rows else max(table.largest, usual // of_most * of_most)
 
 
-def _whole(value: Any, kind: str, least: int) -> int:
+def whole(value: Any, kind: str, least: int) -> int:
+    """A size or a number of cones. Raises BadInputError for others than whole numbers from ``least`` on."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         empty = " (an empty cone)" if isinstance(value, int | np.integer) and value == 0 else ""
-        raise BadInputError(f"cone: {value!r}{empty} in {kind!r}; expected whole numbers of at least {max(1, least)}")
+        raise BadInputError(f"cones: {value!r}{empty} in {kind!r}; expected whole numbers of at least {max(1, least)}")
     if kind == "s" and value > MOST_ORDER:
-        raise BadInputError(f"cone: a semidefinite cone of order {value}; at most {MOST_ORDER} is supported")
+        raise BadInputError(f"cones: a semidefinite cone of order {value}; at most {MOST_ORDER} is supported")
     return int(value)
 
 
@@ -170,6 +173,14 @@ class Placing:
         return source
 
 
+def booleans(mask: Any) -> NDArray[Any]:
+    """A mask, of which 0 and 1 are truth values, too."""
+    values = array_of(values_of(mask, "mask"), "the mask")
+    whole = values.dtype.kind in "iu" and values.size > 0 and 0 <= values.min() <= values.max() <= 1
+    truths = values.dtype == object and all(isinstance(value, bool | np.bool_) for value in values.reshape(-1).tolist())
+    return values.astype(np.bool_) if whole or truths else values
+
+
 def cones_kept(mask: Any, label: NDArray[Any], where: str) -> tuple[Product, NDArray[np.int64]]:
     """The cones of the codes (n,) of some rows that a mask keeps, and their rows (r,), counted without padding.
 
@@ -179,7 +190,7 @@ def cones_kept(mask: Any, label: NDArray[Any], where: str) -> tuple[Product, NDA
     starts, row_number = codes_of(label), np.cumsum(label != PADDING) - 1
     codes, first = label[starts], row_number[starts]
     rows = int(row_number[-1]) + 1
-    values = np.asarray(mask)
+    values = booleans(mask)
     if values.dtype != np.bool_ or values.shape not in ((len(starts),), (rows,)):
         raise BadInputError(
             f"the mask has shape {values.shape} and type {values.dtype}, expected {len(starts)} booleans, one for each cone of "

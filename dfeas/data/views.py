@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
 from dfeas.data.picks import Picks
-from dfeas.data.product import Placing, cones_kept
+from dfeas.data.product import Placing, booleans, cones_kept
 from dfeas.data.source import Transform
 from dfeas.data.storage.features import difference
 from dfeas.data.storage.layout import PADDING, chunks_together
+from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.readers import AnyArray, Buffers, Cost, Looks, RowReader
 from dfeas.data.storage.sparse_readers import Entries, index_size
 from dfeas.data.storage.zarr_arrays import load_npy
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, dense, is_dense, stacked
 from dfeas.linalg.points import picked as picked_rows
@@ -84,7 +85,7 @@ class TranslatedReader(MappedReader):
 
 def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
     """The points x_j as differences x_j - p, all with label +1. Raises BadInputError when p has another number of features."""
-    p = np.asarray(point, np.float64)
+    p = exact(point, np.float64, "the point")
     if p.shape != (dataset.m,) or not np.isfinite(p).all():
         raise BadInputError(f"the point has {p.size} entries, expected {dataset.m} that are finite, as {dataset.where} has")
     return Dataset(
@@ -249,13 +250,14 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
                 )
         if (first.entries is None) != (part.entries is None):
             raise BadInputError(f"{part.where}: one of it and {first.where} is sparse, the other dense; ingest them alike")
+    mask = None if mask is None else booleans(mask)
     starts = np.cumsum([0, *(part.n for part in parts)])
     total = int(starts[-1])
     where = " and ".join(part.where for part in parts)
     rows = None if mask is None else _kept(mask, total, where)
     n = total if rows is None else len(rows)
     labels = first.signs(np.concatenate([label for part in parts for label in _all_of(part, part.labels)]))
-    labels = labels if rows is None else labels[np.asarray(mask)]
+    labels = labels if rows is None else labels[mask]
     chunk_rows = min(n, first.chunk_rows)
     together = chunks_together(chunk_rows, first.block_rows, n)
     block_rows = together * chunk_rows
@@ -284,6 +286,8 @@ def masked(dataset: Dataset, mask: Any = None) -> Dataset:
 
 def _cones_picked(dataset: Dataset, mask: Any) -> Dataset:
     """The cones that a mask keeps, placed in chunks of the same rows, which other rows of zeros may fill up."""
+    if dataset.program is not None:
+        raise UsageError("a mask is for rows of cones: of A, b and cones give those that are to count")
     assert dataset.stored_norms is not None, "norms of cones come with them"
     stored = np.concatenate(list(_all_of(dataset, dataset.labels)))
     product, kept = cones_kept(mask, stored, dataset.where)
@@ -337,8 +341,7 @@ def open_mask(path: Path) -> NDArray[Any]:
     return load_npy(path)
 
 
-def _kept(mask: Any, n: int, where: str) -> Picks:
-    values = np.asarray(mask)
+def _kept(values: NDArray[Any], n: int, where: str) -> Picks:
     if values.shape != (n,) or values.dtype != np.bool_:
         raise BadInputError(
             f"the mask has shape {values.shape} and type {values.dtype}, expected {n} booleans, one for each point of {where}"

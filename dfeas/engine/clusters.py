@@ -172,6 +172,8 @@ def connect(
             raise UsageError(f"no Dask scheduler answers at {where}: not a scheduler file: {line(error)}") from None
     if not isinstance(address, str) or not address:
         raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
+    if "@" in address:
+        raise UsageError("the address of a Dask scheduler has no user and no password: expected one such as tcp://host:8786")
     with _joined(address, str(where), seconds) as client:
         try:
             client.get_versions(check=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+import psutil
 
 from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
@@ -12,6 +14,7 @@ from dfeas.data.picks import Picks
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.views import MappedReader, SubsetReader
 from dfeas.errors import UsageError, enough, format_bytes
+from dfeas.linalg.blas import blas_threads
 from dfeas.passes.block import WIDE_TILE_BYTES
 from dfeas.passes.vectors import POINT_BYTES
 
@@ -52,9 +55,34 @@ def _inside(dataset: Dataset) -> Sequence[Dataset]:
     return (points.inner,) if isinstance(points, MappedReader) else ()
 
 
+LIBRARY_BYTES = 160 << 20
+"""Of addresses that libraries take when they are first used, heaps of threads included."""
+BLAS_THREAD_BYTES = 48 << 20
+"""The same of each thread of the BLAS that SciPy brings, but the first."""
+
+
+def require_addresses(need: float) -> None:
+    """Raise UsageError when this process may not have so many bytes more, and what its libraries take: OpenBLAS, where it gets
+    none, tries for ever, or ends the process, and lets no signal through.
+    """
+    if not hasattr(psutil, "RLIMIT_AS"):
+        return
+    process = psutil.Process()
+    limit = process.rlimit(psutil.RLIMIT_AS)[0]
+    if limit == psutil.RLIM_INFINITY:
+        return
+    need += process.memory_info().vms + LIBRARY_BYTES + (blas_threads() - 1) * BLAS_THREAD_BYTES
+    if limit < need:
+        raise UsageError(
+            f"this process may have {format_bytes(limit)} of addresses (ulimit -v {limit >> 10}), it needs {enough(need)}: "
+            f"set ulimit -v {math.ceil(need / 1024)} or more, or lower --memory, or OPENBLAS_NUM_THREADS"
+        )
+
+
 def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
     """Threads that the budget allows, at most ``wanted``; raises UsageError when not even one fits."""
     need = thread_bytes(dataset)
+    require_addresses(need)
     if memory < need:
         raise UsageError(
             f"--memory {enough(memory)} is too little for one block of {format_bytes(dataset.block_bytes)}: "

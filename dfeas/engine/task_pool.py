@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from dask.delayed import delayed
 from distributed import Client, Future
 
+from dfeas.data.collections import in_partitions
 from dfeas.data.ingest.collection import write_piece
 from dfeas.data.ingest.partitions import Done, Piece
 from dfeas.data.storage.files import FULL
@@ -66,7 +67,7 @@ class PartitionPool(TaskPool):
         first, stop = item.part.first, item.part.stop or int(self._X.shape[0])
         if not self._rows:  # the first one has no less than the others
             self._size = stop - first
-            self._rows = self._X.rechunk({0: self._size, 1: -1}).to_delayed().ravel().tolist()
+            self._rows = in_partitions(self._X, self._size).to_delayed().ravel().tolist()
         there = delayed(_on_worker, pure=False)(
             partial(_write, _Sealed(item)), self._rows[first // self._size], dask_key_name=key
         )

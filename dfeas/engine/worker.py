@@ -24,7 +24,7 @@ from dfeas.engine.memory import cache_bytes
 from dfeas.engine.scan import fold_blocks, merged, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, DfeasError, UsageError
-from dfeas.linalg.blas import controller
+from dfeas.linalg.blas import controller, in_child
 from dfeas.linalg.csr import is_csr, nbytes
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs
@@ -33,6 +33,16 @@ R = TypeVar("R")
 
 _tile_caches: dict[str, TileCache] = {}  # by run
 _tile_caches_lock = Lock()
+
+
+def _renewed() -> None:
+    """A forked process keeps no tiles of the one that it comes from."""
+    global _tile_caches_lock
+    _tile_caches_lock = Lock()
+    _tile_caches.clear()
+
+
+in_child(_renewed)
 
 CARRY_SHARE = 12
 """A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""

@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dfeas.api import solve
+from dfeas.data.storage.numbers import array_of, exact
 from dfeas.engine.client import joined
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
@@ -45,7 +46,7 @@ def below(first: Any, second: Any) -> Any:
 def rows_of(points: Any, rows: Any) -> Points:
     """Some points in float64, sparse if they are."""
     some = points[rows]
-    return csr_array(some, dtype=np.float64) if hasattr(some, "indptr") else np.ascontiguousarray(some, np.float64)
+    return csr_array(some, dtype=np.float64) if hasattr(some, "indptr") else np.ascontiguousarray(exact(some, np.float64, "X"))
 
 
 def is_frame(X: Any) -> bool:
@@ -56,6 +57,8 @@ def is_frame(X: Any) -> bool:
 def points_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as something that ``dfeas.solve`` takes; the number of features is checked, or remembered with ``reset``."""
     if not is_dask(X):
+        with value_errors():
+            _require_exact(X)
         return validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
     columns = list(X.columns) if is_frame(X) else None
     array = X.to_dask_array(lengths=True) if is_frame(X) else X
@@ -75,9 +78,21 @@ def points_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     return array.rechunk({1: -1})
 
 
+def _require_exact(X: Any) -> None:
+    """Raise BadInputError for what scikit-learn would make other numbers of, or take though it is masked."""
+    columns = [X[name] for name in X.columns] if hasattr(X, "columns") and hasattr(X, "dtypes") else None
+    if columns is None:
+        sparse: bool = issparse(X)
+        columns = [X.tocsr().data if sparse else array_of(X, "X")]
+    for column in columns:
+        kind, size = getattr(column.dtype, "kind", "O"), getattr(column.dtype, "itemsize", 0)
+        if kind in "iuf" and (size > 8 or (kind != "f" and size == 8)):
+            exact(np.asarray(column), np.float64, "X")
+
+
 def values_of(y: Any) -> NDArray[Any]:
     """An n-vector of anything, in memory."""
-    return np.asarray(y.compute() if is_dask(y) else y)
+    return array_of(y.compute() if is_frame(y) else y, "y")
 
 
 def applied(function: Callable[[NDArray[Any]], NDArray[Any]], X: Any, m: int, example: NDArray[Any]) -> Any:
@@ -91,7 +106,7 @@ def applied(function: Callable[[NDArray[Any]], NDArray[Any]], X: Any, m: int, ex
         return chunked.map_blocks(function, dtype=example.dtype, meta=example[:0], **more)
 
     def of_partition(part: Any) -> Any:
-        answer = function(np.asarray(part, np.float64).reshape(len(part), m)) if len(part) else example[:0]
+        answer = function(exact(part, np.float64, "X").reshape(len(part), m)) if len(part) else example[:0]
         kind = type(part.iloc[:, 0]) if example.ndim == 1 else type(part)
         return kind(answer, index=part.index)
 

@@ -129,7 +129,7 @@ class Separator(LinearClassifier):
     def _scores(self, points: Any) -> Floats:
         """As X coef_' + intercept_, with the true signs of proved separators."""
         scores, proved = super()._scores(points), [result.evidence for result in self.results_]
-        if proved and self.separable_:
+        if self.separable_ and len(proved) == len(self.coef_):
             X, Y = rows_of(points, slice(None)), np.vstack([self.coef_.T, self.intercept_])
             give_true_signs(X, [plane_of(each, X.shape[1]) for each in proved], scores, near_zero(X, Y, scores))
         return scores

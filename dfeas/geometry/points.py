@@ -240,7 +240,8 @@ class Hyperplanes:
 
     def scores(self, points: Rows) -> Floats:
         m = points.shape[1]
-        return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):  # who asks looks for scores that are not finite
+            return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))
 
 
 @dataclass(frozen=True)

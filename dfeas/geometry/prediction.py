@@ -162,7 +162,7 @@ class ConePrediction(Displayed):
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> cones = dfeas.from_scs(np.array([[1.0, 1.0], [0.0, 2.0]]), {"q": [2]})
+    >>> cones = dfeas.from_cone_rows(np.array([[1.0, 1.0], [0.0, 2.0]]), {"q": [2]})
     >>> dfeas.predict(dfeas.solve(cones), cones)
     <ConePrediction 1 of 1 cones have A*y in their interior>
     """

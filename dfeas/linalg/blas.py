@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import Lock
+from threading import RLock, get_ident
 from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
@@ -28,8 +28,15 @@ def controller(*, of_scipy: bool = False) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_lock = Lock()
-_inside: dict[str, tuple[int, int]] = {}  # of each library: how many are in ``one_thread``, and its threads before the first
+def in_child(renew: Callable[[], object]) -> None:
+    """Have it called in processes that fork from this one: what other threads have locked, or begun, has no end there."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=renew)
+
+
+_lock = RLock()
+_inside: dict[str, tuple[list[int], int]] = {}
+"""Of each library: the threads of Python that are in ``one_thread``, and how many of its own it had before the first."""
 
 
 @contextmanager
@@ -41,21 +48,41 @@ def one_thread(*, of_scipy: bool = False) -> Iterator[None]:
     # what ``limit`` does, without a look at all libraries each time: that takes as long as a small product
     libraries = [library for library in controller(of_scipy=of_scipy).lib_controllers if library.user_api == "blas"]
     entered: list[LibController] = []
+    thread = get_ident()
     try:
         with _lock:
             for library in libraries:
-                count, before = _inside.get(library.filepath, (0, 0))
-                _inside[library.filepath] = count + 1, before if count else library.num_threads
+                inside, _ = _inside.setdefault(library.filepath, ([], library.num_threads))
+                inside.append(thread)
                 entered.append(library)
                 _set_threads(library, 1)
         yield
     finally:
         with _lock:
             for library in entered:
-                count, before = _inside[library.filepath]
-                _inside[library.filepath] = count - 1, before
-                if count == 1:
+                inside, before = _inside[library.filepath]
+                inside.remove(thread)
+                if not inside:
+                    del _inside[library.filepath]
                     _set_threads(library, before)
+
+
+def blas_threads() -> int:
+    """Threads of the BLAS of NumPy where nobody is in ``one_thread``."""
+    libraries = [library for library in controller().lib_controllers if library.user_api == "blas"]
+    return max((_inside.get(each.filepath, ([], each.num_threads))[1] for each in libraries), default=1)
+
+
+def _renewed() -> None:
+    """A forked process has one thread, in which others are not inside. The lock is held: it was taken before the fork."""
+    _pool.cache_clear()
+    for path, (inside, before) in list(_inside.items()):
+        inside[:] = [each for each in inside if each == get_ident()]
+        if not inside:
+            del _inside[path]
+            for library in controller(of_scipy=True).select(filepath=path).lib_controllers:
+                _set_threads(library, before)
+    _lock.release()
 
 
 def _set_threads(library: LibController, count: int) -> None:
@@ -87,3 +114,8 @@ def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
     if threads <= 1:
         return [function(i) for i in range(count)]
     return list(_pool().map(function, range(count)))
+
+
+if hasattr(os, "register_at_fork"):  # threadpoolctl has a lock, too, which is asked for under this one only
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release)
+in_child(_renewed)

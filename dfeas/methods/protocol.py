@@ -76,6 +76,7 @@ class Sparse:
     index: Indices  # (s,) ascending
     weight: Floats  # (s,) on the simplex
     score: Floats | None = None  # (s,) a_j'y of the direction that most columns agree with, if the method knows one
+    y: Floats | None = None  # (dimension,) that direction
 
     @classmethod
     def of(cls, x: Floats) -> Sparse:

@@ -305,7 +305,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             score = matrix.scores_of(solution.rows, solution.y)
             index = columns.index[solution.rows]
             order = np.argsort(index)
-            best = Sparse(index[order], solution.weight[order], score[order])
+            best = Sparse(index[order], solution.weight[order], score[order], solution.y)
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
         if solution.outcome not in (SEPARATED, CONFLICT):
             state = replace(state, stalled="the columns in memory have a margin below the rounding of float64, if any")

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import crc32c
 import numpy as np
@@ -190,6 +190,17 @@ class MomentsAnswer:
     greatest: Floats  # (m,) -inf when there is no point
     mean: Floats  # (m,)
     squares: Floats  # (m,) sums of squared differences from the mean
+    digits: dict[int, Indices] = field(default_factory=dict)  # (m,) each: exact sums are those of digits[i] 2**(DIGIT i)
+
+    @property
+    def center(self) -> Floats:
+        """Means (m,), from exact sums rounded once, so that they depend on the points alone; of a pass that is exact."""
+        least = min(self.digits, default=0)
+        over, under = 1 << max(0, DIGIT * least), self.points << max(0, -DIGIT * least)
+        total = [0] * len(self.mean)
+        for place, digits in self.digits.items():
+            total = [one + (two << DIGIT * (place - least)) for one, two in zip(total, digits.tolist(), strict=True)]
+        return np.array([one * over / under for one in total], np.float64)
 
     @property
     def std(self) -> Floats:
@@ -201,13 +212,15 @@ class MomentsAnswer:
 class Moments(Plain[MomentsAnswer]):
     """Of the points as they are stored, whatever their labels."""
 
+    exact: bool = False  # whether sums are, too
+
     def scan(self, block: Block) -> MomentsAnswer:
         """Of one block, tile by tile."""
         m = block.points.shape[1]
         moments = MomentsAnswer(0, np.full(m, np.inf), np.full(m, -np.inf), np.zeros(m), np.zeros(m))
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # of entries that the survey refuses
             for rows in block.tiles():
-                moments = self.merge(moments, _of(block.tile(rows, False)))
+                moments = self.merge(moments, _of(block.tile(rows, False), self.exact))
         return moments
 
     def merge(self, first: MomentsAnswer, second: MomentsAnswer) -> MomentsAnswer:
@@ -216,23 +229,52 @@ class Moments(Plain[MomentsAnswer]):
             return first if first.points else second
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             apart, share = second.mean - first.mean, second.points / points
+            shared = {place: first.digits[place] + second.digits[place] for place in first.digits.keys() & second.digits}
             return MomentsAnswer(
                 points,
                 np.minimum(first.least, second.least),
                 np.maximum(first.greatest, second.greatest),
                 first.mean + apart * share,
                 first.squares + second.squares + apart * apart * (first.points * share),
+                first.digits | second.digits | shared,
             )
 
 
-def _of(points: Tile) -> MomentsAnswer:
+DIGIT = 28
+"""Bits of a digit of an exact sum: int64 holds those of 2**34 points, float64 those of a tile."""
+SUMMED = 2.0**900
+"""Magnitudes below this are summed exactly; the survey refuses greater ones."""
+
+
+def _digits(points: NDArray[Any], size: float) -> dict[int, Indices]:
+    """Exact sums (m,) of points (t, m) of entries up to a size, in digits: those of multiples of 2**(DIGIT i).
+
+    Next to 1.5 2**(52 + e), floats are the multiples of 2**e (Rump, Ogita and Oishi, Accurate floating-point summation, 2008).
+    """
+    digits = dict[int, Indices]()
+    if not 0 < size < SUMMED:
+        return digits
+    left = points.astype(np.float64)
+    for place in range(int(np.frexp(size)[1]) // DIGIT, -40, -1):
+        grid = np.ldexp(1.5, 52 + DIGIT * place)
+        part = left + grid
+        part -= grid
+        left -= part
+        digits[place] = np.ldexp(part.sum(axis=0), -DIGIT * place).astype(np.int64)
+        if not left.any():
+            break
+    return digits
+
+
+def _of(points: Tile, exact: bool) -> MomentsAnswer:
     """Of points (t, m) in float64, t > 0."""
     if not isinstance(points, np.ndarray):
         return _of_sparse(points)
     points = np.asarray(points, np.float64)
-    mean = points.mean(axis=0)
+    mean, least, greatest = points.mean(axis=0), points.min(axis=0), points.max(axis=0)
     apart = points - mean
-    return MomentsAnswer(len(points), points.min(axis=0), points.max(axis=0), mean, np.einsum("ij,ij->j", apart, apart))
+    digits = _digits(points, max(-float(least.min()), float(greatest.max()))) if exact else {}
+    return MomentsAnswer(len(points), least, greatest, mean, np.einsum("ij,ij->j", apart, apart), digits)
 
 
 def _of_sparse(points: Tile) -> MomentsAnswer:

@@ -9,7 +9,7 @@ from typing import Any
 from dfeas.data.storage.places import paths_of
 from dfeas.display import Displayed, Part
 from dfeas.errors import UsageError
-from dfeas.run.result_files import SOFT_MARGIN, find_runs, load_result, load_values, require_shape
+from dfeas.run.result_files import SOFT_MARGIN, certificate_of, find_runs, load_result, load_values, require_shape
 from dfeas.run.table import FINGERPRINT, SOFT_MARGINS, VERDICTS
 
 _SOFT_SHAPE = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MARGINS.numbers, int | float | None)}
@@ -56,9 +56,13 @@ def compare(*runs: str | Path | Sequence[str | Path]) -> Comparison:
     [('perceptron', 'feasible'), ('working-set', 'feasible')]
     """
     folders = find_runs([folder for each in runs for folder in paths_of(each, "runs")])
-    if all_soft(folders):
-        return Comparison(SOFT_MARGINS.row(name, folder, load_soft(folder)) for name, folder in folders.items())
-    return Comparison(VERDICTS.row(name, folder, load_values(folder)) for name, folder in folders.items())
+    soft = all_soft(folders)
+    table, rows = SOFT_MARGINS if soft else VERDICTS, Comparison()
+    for name, folder in folders.items():
+        values = load_soft(folder) if soft else load_values(folder)
+        certificate_of(folder, values)  # what a row says stands or falls with it
+        rows.append(table.row(name, folder, values))
+    return rows
 
 
 def all_soft(folders: Mapping[str, Path]) -> bool:

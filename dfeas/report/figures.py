@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from dfeas.errors import visible
 from dfeas.report.html import Html, inline
 from dfeas.report.numbers import power_of_ten
 from dfeas.run.termination import Record
@@ -154,7 +155,8 @@ def count_label(value: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text from data, cut where it is long."""
+    """Text from data, as it is shown in a terminal, cut where it is long."""
+    text = visible(text)
     return text if len(text) <= 40 else text[:39] + "…"
 
 

@@ -19,7 +19,7 @@ _REFERENCE = re.compile(r"(url\(#|^#)([\w.-]+)")
 _FONT = re.compile(r"font: (?:[a-z]+ )*([\d.]+px) [^;]+")
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-"""Names from data may have them, and XML may not."""
+"""What XML may not have."""
 
 ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
@@ -32,9 +32,11 @@ class Html(str):
 
 
 def element(name: str, /, *content: str, **attributes: str) -> Html:
-    """An element; texts and values of attributes are escaped. A trailing underscore of an attribute's name is left out."""
-    inside = "".join(part if isinstance(part, Html) else escape(_printed(part)) for part in content)
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
+    """An element; texts and values of attributes are escaped, as HTML and as in a terminal. A trailing underscore of an
+    attribute's name is left out.
+    """
+    inside = "".join(part if isinstance(part, Html) else escape(visible(part)) for part in content)
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(visible(value))}"' for key, value in attributes.items())
     return Html(f"<{name}{given}>") if name in _VOID else Html(f"<{name}{given}>{inside}</{name}>")
 
 
@@ -93,7 +95,7 @@ def inline(drawing: bytes, alt: str, colours: Mapping[str, str]) -> Html:
     ``colours`` are the names of those of the page: ``#0072b2`` becomes ``var(--blue)``. Names inside begin with a hash of the
     drawing, so that a page may hold several.
     """
-    root = ElementTree.fromstring(_printed(drawing.decode()))
+    root, alt = ElementTree.fromstring(_CONTROL.sub(lambda found: visible(found[0]), drawing.decode())), visible(alt)
     mark = blake2b(drawing + alt.encode(), digest_size=5).hexdigest()
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alt, "class": "plot"}
     _clean(root, colours)
@@ -108,10 +110,6 @@ def inline(drawing: bytes, alt: str, colours: Mapping[str, str]) -> Html:
     return Html(ElementTree.tostring(root, encoding="unicode"))
 
 
-def _printed(text: str) -> str:
-    return _CONTROL.sub(lambda found: visible(found[0]), text)
-
-
 def _clean(part: ElementTree.Element, colours: Mapping[str, str]) -> None:
     """Leave what draws, in the colours and letters of the page."""
     for child in list(part):
@@ -123,8 +121,7 @@ def _clean(part: ElementTree.Element, colours: Mapping[str, str]) -> None:
         if "style" in child.attrib:
             style = _FONT.sub(r"font-size: \1", child.attrib["style"])
             child.attrib["style"] = _COLOUR.sub(lambda found: _named(found[0], colours), style)
-    if part.text is not None and not part.text.strip():
-        part.text = None
+    part.text = visible(part.text) if part.text is not None and part.text.strip() else None
 
 
 def _named(colour: str, colours: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import source_of
-from dfeas.data.storage.layout import Header, fingerprint, seen_fingerprint
+from dfeas.data.storage.layout import Header, seen_fingerprint
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -21,6 +21,7 @@ from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Counts, Histogram, Moments, Survey
 from dfeas.run.result_files import Run
+from dfeas.run.transform import mark_of
 from dfeas.settings import parse_bytes
 
 
@@ -137,8 +138,7 @@ def _read(dataset: Dataset, runs: Sequence[Run], memory: str | int) -> dict[str,
         engine.close()
     mark = dataset.fingerprint
     if surveys:
-        mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, counted[-1].checksums)
-        mark = seen_fingerprint(mark, dataset.view)
+        mark = seen_fingerprint(mark_of(dataset, counted[-1].checksums), dataset.view)
     negative, positive = dataset.classes or ("-1", "+1")
     answers = {}
     for run, counts in zip(runs, counted, strict=False):

@@ -11,8 +11,9 @@ from dfeas.errors import format_bytes
 from dfeas.report.html import Html, element, facts, joined
 from dfeas.report.margins import Seen
 from dfeas.report.numbers import number, percent, points
-from dfeas.run.result_files import CHECKPOINT, SOFT_MARGIN
+from dfeas.run.result_files import CHECKPOINT, SOFT_MARGIN, TRACE
 from dfeas.run.termination import RESUMABLE, UNDECIDED
+from dfeas.run.trace import what_is_missing
 
 MOST_ENTRIES = 12
 """Entries of a point that are shown."""
@@ -34,6 +35,12 @@ def classes_of(values: Mapping[str, Any], seen: Seen) -> tuple[str, str]:
     if negative is not None and positive is not None:
         return str(negative), str(positive)
     return (seen.classes[0], seen.classes[1]) if len(seen.classes) == 2 else ("-1", "+1")
+
+
+def trace_warning(folder: Path, values: Mapping[str, Any]) -> list[Html]:
+    """Said where passes are missing on a page, or may be."""
+    missing = what_is_missing(folder / TRACE, values["passes"])
+    return [element("p", f"Beware: {missing}; the course below is not all of it.", class_="warning")] if missing else []
 
 
 def data_block(values: Mapping[str, Any], seen: Seen) -> list[Html]:
@@ -167,7 +174,7 @@ def command(values: Mapping[str, Any], out: str) -> list[str]:
         words += [f"--{name}", str(place[name])] if place.get(name) else []
     for other in place.get("also") or ():
         words += ["--also", str(other)]
-    words += ["--intercept"] if values["intercept"] else []
+    words += [] if values["intercept"] or kernel else ["--no-intercept"]
     transform = place.get("transform") or {}
     words += ["--scale", transform["scale"]] if transform.get("scale") else []
     words += ["--center"] if transform.get("center") else []

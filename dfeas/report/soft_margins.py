@@ -11,7 +11,7 @@ from dfeas.report.figures import drawing, style
 from dfeas.report.html import Html, document, element, facts, picture, pictures, soft, table
 from dfeas.report.margins import Seen
 from dfeas.report.numbers import number, percent, points
-from dfeas.report.provenance import data_block, making_block
+from dfeas.report.provenance import data_block, making_block, trace_warning
 from dfeas.report.verdicts import coefficients, comparison, distances, log
 from dfeas.run.result_files import RESULT, TRACE, Run
 from dfeas.run.table import SOFT_MARGINS
@@ -41,7 +41,12 @@ def _soft_margin(run: Run, seen: Seen) -> list[Html]:
     passes, notes = read_trace(folder / TRACE, _soft_pass)
     try:
         memory = [event["memory_bytes"] for event in passes if isinstance(event.get("memory_bytes"), int)]
-        parts = [_headline(run), element("h3", "Key figures"), facts(_key_figures(values, seen))]
+        parts = [
+            _headline(run),
+            *trace_warning(folder, values),
+            element("h3", "Key figures"),
+            facts(_key_figures(values, seen)),
+        ]
         if run.certificate is not None:
             parts += [*distances(run, seen, "hyperplane"), *coefficients(run, seen)]
         parts += [*data_block(values, seen), *_course(values, passes), *_fits(values)]

@@ -16,7 +16,7 @@ from dfeas.report.figures import FLOOR, drawing, style
 from dfeas.report.html import Html, document, element, facts, joined, picture, pictures, soft, table
 from dfeas.report.margins import Seen
 from dfeas.report.numbers import number, percent
-from dfeas.report.provenance import classes_of, data_block, kernel_parameters, making_block, names_of
+from dfeas.report.provenance import classes_of, data_block, kernel_parameters, making_block, names_of, trace_warning
 from dfeas.run.result_files import Run
 from dfeas.run.table import VERDICTS
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Record, Stop, Verdict
@@ -75,7 +75,12 @@ def _floor(runs: Iterable[Sequence[Record]], *proved: float) -> str:
 
 def _verdict(run: Run, seen: Seen, anchor: str) -> Html:
     values, conflict = run.values, Conflict.of(run.values["conflicts"])
-    parts = [_headline(run, conflict), element("h3", "Key figures"), facts(_key_figures(run))]
+    parts = [
+        _headline(run, conflict),
+        *trace_warning(run.folder, values),
+        element("h3", "Key figures"),
+        facts(_key_figures(run)),
+    ]
     parts += [*_evidence(run, seen, conflict), *data_block(values, seen), *_course(run)]
     parts += making_block(run.folder, values, run.notes, [record.memory_bytes for record in run.records])
     return element("section", *parts, *log(run.notes), id=anchor)
@@ -86,6 +91,7 @@ def _headline(run: Run, conflict: Conflict | None) -> Html:
     values = run.values
     why = Stop.explain(values["stopped"])
     said = Verdict.explain(values["verdict"]).replace("above eps", f"above {values['eps']:g}")
+    said = said.replace("no hyperplane", f"no hyperplane{_asked_about(values)}")
     suspects = "" if conflict is None else conflict.suspects
     parts = [element("p", run.name, class_="run-name"), element("h2", f"{said}; {suspects}" if suspects else said)]
     if conflict is not None:
@@ -95,6 +101,15 @@ def _headline(run: Run, conflict: Conflict | None) -> Html:
         parts.append(element("p", _sentence(values["message"])))
     parts.append(element("p", f"Proof: {Proof.explain(values['proof'])}."))
     return element("div", *parts, class_=f"verdict {values['verdict']}")
+
+
+def _asked_about(values: dict[str, Any]) -> str:
+    """Which hyperplanes; any, where there is an intercept."""
+    if values["intercept"]:
+        return ""
+    if values.get("kernel"):
+        return " of the kernel's space"
+    return " through the point" if (values["data"] or {}).get("point") is not None else " through the origin"
 
 
 def _sentence(text: str) -> str:
@@ -141,7 +156,8 @@ def _course(run: Run) -> list[Html]:
     """Bracket, violations and time of the passes."""
     title = element("h3", "Course of the run")
     if not run.records:
-        return [title, soft("No pass was made: the verdict, or the end of the run, came before the first one.")]
+        why = "No pass was made: the verdict, or the end of the run, came before the first one."
+        return [title, soft("No pass is in the trace." if run.values["passes"] else why)]
     values = run.values
     proved = None if values["proof"] == "none" else (values["margin_lower"], values["margin_upper"])
     infeasible = values["verdict"] == INFEASIBLE  # a lower bound is of no interest

@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from dfeas.engine.memory import require_addresses
 from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.linalg.blas import one_thread
 from dfeas.methods.protocol import Facts
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
-from dfeas.run.cost import Projection
+from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard
 from dfeas.run.results import Result
@@ -163,6 +164,7 @@ class _Execution:
             else:
                 report_start(own, dataset, name, whys[name], self.earlier)
         expected = self.target.projected()
+        require_addresses(expected.memory_bytes - PROCESS_BYTES)
         if board is not None:
             classes = f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n" if job.classes else ""
             board.say(f"{classes}{expected}")

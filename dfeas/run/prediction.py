@@ -40,7 +40,7 @@ from dfeas.problem import ALL_POSITIVE, View
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.run.signs import TrueSigns, plane_of
-from dfeas.settings import parse_bytes
+from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, direction, load
 
 
@@ -175,6 +175,7 @@ def predict(
         kind = type(run).__name__
         hint = f"; {kind} has one in .result" if isinstance(getattr(run, "result", None), Predictor) else ""
         raise UsageError(f"run: expected a result of solve or soft_margin, or its folder, got {kind}{hint}")
+    require_type("out", out, "str | Path | None")
     if out is not None:
         _require_place(Path(out))
         require_apart(out, X)
@@ -186,6 +187,25 @@ def predict(
     answer: Prediction | ClassPrediction | ConePrediction
     answer = rule.prediction(read_once(finished.see(dataset, geometry), rule, memory, out), dataset)
     return answer
+
+
+def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a result, with the names of the classes that its data has, where that is there.
+
+    A file would have to be read as a whole for that: there, as where the data is gone or another one, those of the run stand.
+    """
+    place_of, sides = values["data"], values.get("sides") or {}
+    if not isinstance(place_of, dict) or len(sides) != 2 or place_of.get("also") or is_file(place(place_of["path"])):
+        return values
+    try:
+        dataset = open_source(source_of(place_of))
+    except (BadInputError, CorruptDataError, UsageError):
+        return values
+    known, names = (dataset.stored or dataset).header is not None, [side["name"] for side in sides.values()]
+    if dataset.fingerprint != values["fingerprint"] if known else sorted(dataset.classes) != sorted(map(str, names)):
+        return values
+    renamed = {label: {**side, "name": name} for (label, side), name in zip(sides.items(), dataset.classes, strict=True)}
+    return {**values, "sides": renamed}
 
 
 def _require_place(out: Path) -> None:
@@ -239,9 +259,10 @@ class Finished:
     def load(cls, run: Path) -> Finished:
         """From the folder of a run. Raises BadInputError when there is no direction, or that of a hull."""
         folders = classes_of(run)
+        values = named_as_there(load_result(run, soft=True))
         files = tuple(folder / CERTIFICATE for folder in ([run] if folders is None else folders.values()))
         certificates = [load(file) if folders is None or file.exists() else None for file in files]
-        return cls.of(str(run), load_result(run, soft=True), certificates, files, None if folders is None else tuple(folders))
+        return cls.of(str(run), values, certificates, files, None if folders is None else tuple(folders))
 
     @classmethod
     def of(
@@ -254,6 +275,9 @@ class Finished:
     ) -> Finished:
         """Of one run, or of classes. Raises BadInputError when there is no direction, or that of a hull."""
         if classes is not None:
+            for one, each in zip(classes, certificates, strict=True):
+                if each is not None and seen_as(each.view)[0] not in (None, one):
+                    raise CorruptDataError(f"{name}: the run of class {one} has the certificate of {seen_as(each.view)[0]}")
             separators = [each for each in certificates if each is not None and each.kind != "gordan"]
             without = [c for c, each in zip(classes, certificates, strict=True) if each is None or each.kind == "gordan"]
             if without:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dfeas.errors import UsageError
-from dfeas.problem import require_numbers
-from dfeas.settings import DEFAULT_MEMORY, option, parse_bytes
+from dfeas.settings import DEFAULT_MEMORY, option, parse_bytes, require_types
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,7 +53,7 @@ class Limits:
     time_limit: float | None = option(None, "Stop after a pass beyond this time.", metavar="SECONDS")
 
     def __post_init__(self) -> None:
-        require_numbers(self)
+        require_types(self)
         if self.max_passes is not None and self.max_passes < 1:
             raise UsageError(f"--max-passes {self.max_passes}: expected at least 1")
         if self.time_limit is not None and not self.time_limit > 0:
@@ -71,7 +70,7 @@ class Resources:
 
     Parameters
     ----------
-    memory : int or str
+    memory : int or str, optional
         Budget in bytes, per process, for blocks, answers and columns in memory; text such as ``"2GB"`` or ``"512MiB"``.
     cache_dir : path, optional
         Folder of each machine that keeps what was read of object stores, for later runs, too; nothing is ever removed.
@@ -93,7 +92,7 @@ class Resources:
 
     HEADING: ClassVar[str] = "Where"
 
-    memory: str | int = option(
+    memory: str | int | None = option(
         DEFAULT_MEMORY, "Budget of a process for blocks and answers.", "memory", metavar="SIZE", shown=True, heading="Limits"
     )
     cache_dir: str | Path | None = option(
@@ -111,6 +110,9 @@ class Resources:
         EVERY, "Between checkpoints.", "checkpoint_every", metavar="SECONDS", shown=True, heading="Output"
     )
     client: Client | Cluster | str | bool | None = option(None)
+
+    def __post_init__(self) -> None:
+        require_types(self)
 
     @property
     def memory_bytes(self) -> int:
@@ -147,3 +149,6 @@ class Output:
     progress: bool = option(False, "", "progress")
     callback: Callable[[Any], object] | None = option(None)
     stop: Callable[[], bool] = option(never)
+
+    def __post_init__(self) -> None:
+        require_types(self)

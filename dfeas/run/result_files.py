@@ -116,6 +116,7 @@ _SHAPE = {
     "kernel?": dict | None,
     "sides?": dict | None,
     "features?": list | None,
+    "x?": list,
 }
 """What every result says."""
 _VERDICT = {"verdict": str, "eps": Number(0, 1), "margin_tolerance?": Number(0, 1, none=True)}
@@ -146,6 +147,7 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
             conform(values["data"].get("point") or [], [Number()], "data.point")
         conform(values.get("sides") or {}, {str: {"name": _TEXT_OR_NONE, "points": COUNT}}, "sides")
         conform(values.get("features") or [], [str], "features")
+        conform(values.get("x", []), [Number(-math.inf, math.inf)], "x")
         if values.get("kind") != SOFT_MARGIN:
             conform(values, _VERDICT)
             values.setdefault("margin_tolerance", None)

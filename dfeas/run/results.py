@@ -136,6 +136,8 @@ class Result(Displayed, Saved, Predictor):
         Points in memory: a kernel needs some to predict.
     function : Function, optional
         The function of Python that is the kernel.
+    x : array (m,) of float64, optional
+        Of a feasible problem of ``dfeas.from_scs``, in the variables of A: what y says, rounded.
 
     Examples
     --------
@@ -183,6 +185,7 @@ class Result(Displayed, Saved, Predictor):
     weighed: Sparse | None = field(default=None, repr=False, compare=False)
     points: Dataset | None = field(default=None, repr=False, compare=False)
     function: Function | None = field(default=None, repr=False, compare=False)
+    x: Floats | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:
@@ -194,7 +197,13 @@ class Result(Displayed, Saved, Predictor):
             "proof": Proof(known["proof"]),
         }
         words["sides"] = sides_from(known.get("sides"))
+        words["x"] = None if known.get("x") is None else np.array(known["x"], np.float64)
         return cls(**{**known, **words})
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of the file; ``x`` only where there is one."""
+        values = super().to_json()
+        return values if self.x is not None else {name: value for name, value in values.items() if name != "x"}
 
     @property
     def success(self) -> bool:

@@ -124,9 +124,9 @@ def open_data(
 
     A small file of points is read, into a part of ``memory``. Labels are what a Problem has: ``ALL_POSITIVE`` for none; of
     ``known`` classes not all need be there, but in a dataset, and of so many ``features`` not the last ones in svmlight. Where
-    the caller knows what to do with them, data may be ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory. Labels
-    of many classes stay codes where each is set against the rest; otherwise more than two are refused unless the view chooses
-    one. Blocks of object stores are kept in ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
+    the caller knows what to do with them, data may be ``cones``: a dataset, or one in memory. Labels of many classes stay codes
+    where each is set against the rest; otherwise more than two are refused unless the view chooses one. Blocks of object stores
+    are kept in ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
     """
     positive, point, many, mask = view.positive, view.point, view.one_vs_rest, view.mask
     intercept = False if view.intercept is None and point is not None else view.intercept

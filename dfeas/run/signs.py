@@ -49,7 +49,8 @@ def near_zero(points: Points, Y: Floats, scores: Floats) -> NDArray[np.bool_]:
     entries = points if is_dense(points) else points.data
     most = float(max(entries.max(initial=0), -float(entries.min(initial=0))))
     size = most * np.abs(Y[:m]).sum(axis=0) + np.abs(Y[m:]).sum(axis=0)
-    return np.asarray(np.abs(scores) <= gamma(terms(points) + 8) * UP_LOOSE * size + 4 * (m + 1) * TINY)
+    small = np.abs(scores) <= gamma(terms(points) + 8) * UP_LOOSE * size + 4 * (m + 1) * TINY
+    return np.asarray(np.isfinite(scores) & small)
 
 
 @dataclass(frozen=True)

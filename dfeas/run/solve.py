@@ -83,10 +83,10 @@ def decide(
 
 def _names(methods: str | Sequence[str]) -> tuple[str, ...]:
     """Of methods, from a list or from text with commas between them. Raises UsageError for what are no names."""
-    several = methods.split(",") if isinstance(methods, str) else methods
+    several = [name for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
     if not isinstance(several, Sequence) or not all(isinstance(name, str) for name in several):
         raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them")
-    return tuple(name.strip() for name in several if name.strip())
+    return tuple(name.strip() for name in several)
 
 
 def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> None:

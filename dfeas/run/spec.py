@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.frames import values_of
 from dfeas.data.source import Transform
+from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, UsageError, enough, format_bytes
 from dfeas.geometry.protocol import facts_of
@@ -152,10 +154,9 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
         if not Path(name).is_file():
             raise BadInputError(f"{name}: no such file of weights")
         weights = load_npy(Path(name))
-    array = np.asarray(weights)
-    if array.shape != (n,) or array.dtype.kind not in "biuf":
-        raise BadInputError(f"{name}: expected {n} numbers, one for each point, got {array.dtype} of shape {array.shape}")
-    array = array.astype(np.float64)
+    array = exact(values_of(weights, name), np.float64, name)
+    if array.shape != (n,):
+        raise BadInputError(f"{name}: expected {n} numbers, one for each point, got an array of shape {array.shape}")
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
         point = int(bad.argmax())
@@ -166,12 +167,10 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
 def _start_of(start: Any, shape: tuple[int, ...]) -> Floats | None:
     if start is None:
         return None
-    array = np.asarray(start)
-    if array.shape != shape or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-        raise UsageError(
-            f"start: expected {' x '.join(map(str, shape))} finite numbers, got {array.dtype} of shape {array.shape}"
-        )
-    return array.astype(np.float64)
+    array = exact(values_of(start, "start"), np.float64, "start")
+    if array.shape != shape or not np.isfinite(array).all():
+        raise UsageError(f"start: expected {' x '.join(map(str, shape))} finite numbers, got an array of shape {array.shape}")
+    return array
 
 
 def margin_method(

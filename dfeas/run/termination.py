@@ -34,7 +34,7 @@ class Verdict(Word):
     """What is proved of the data."""
 
     FEASIBLE = "feasible", "Feasible: a hyperplane separates the points"
-    INFEASIBLE = "infeasible", "Infeasible: no hyperplane of those that were asked about separates the points"
+    INFEASIBLE = "infeasible", "Infeasible: no hyperplane separates the points"
     EPS_INFEASIBLE = "eps-infeasible", "eps-infeasible: no hyperplane has a margin above eps"
     UNDECIDED = "undecided", "Undecided: neither a separator nor a proof that there is none"
 

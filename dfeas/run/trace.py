@@ -124,6 +124,23 @@ def read_trace(path: Path, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tu
     return tuple(records), tuple(notes)
 
 
+def what_is_missing(path: Path, passes: float) -> str:
+    """Said of the trace of a run that ended after so many passes where its end is cut off; empty where it is there."""
+    if not path.is_file():
+        return f"{path}: missing"
+    *whole, torn = path.read_bytes().split(b"\n")
+    last = _event(whole[-1]) if whole else ""
+    ended = last == "stopped" or (last and not passes)  # without a pass the first lines are all
+    return "" if ended and not torn else f"{path}: incomplete, its last lines are cut off"
+
+
+def _event(line: bytes) -> str:
+    try:
+        return str(parsed(line, {"event": str})["event"])
+    except ValueError:
+        return ""
+
+
 def last_pass(path: Path) -> dict[str, Any]:
     """The last pass in a trace that may be written at this moment; empty where there is none.
 

@@ -50,7 +50,8 @@ def with_transform(data: Data, transform: Transform, memory: int, client: Client
     reads, known = 0, transform.points > 0
     summary: Summary | None = None
     if (transform.features or not known) if dataset.header is None else (transform.features and not known):
-        summary, moments = _look(data, memory, client, progress, moments=transform.features and not known)
+        wanted = Moments(exact=transform.center) if transform.features and not known else None
+        summary, moments = _look(data, memory, client, progress, wanted)
         reads += 1
         if moments is not None:
             transform = _numbers(transform, moments)
@@ -63,7 +64,7 @@ def with_transform(data: Data, transform: Transform, memory: int, client: Client
     surveyed = (summary, reads) if summary is not None and not transform.features else None
     if transform.features:
         unit = _seen((source, dataset), replace(transform, length=None, normalize=True))
-        summary, reads = _look(unit, memory, client, progress, moments=False)[0], reads + 1
+        summary, reads = _look(unit, memory, client, progress, None)[0], reads + 1
         assert summary is not None, "a survey was asked for"
         surveyed = (summary, reads)
     if not transform.normalize:
@@ -98,7 +99,7 @@ def _seen(data: Data, transform: Transform) -> Data:
 
 
 def _look(
-    data: Data, memory: int, client: Client | None, progress: bool, *, moments: bool
+    data: Data, memory: int, client: Client | None, progress: bool, moments: Moments | None
 ) -> tuple[Summary | None, MomentsAnswer | None]:
     """One read: a survey of what was not surveyed by an ingest, and moments if they are asked for.
 
@@ -107,13 +108,14 @@ def _look(
     dataset = data[1]
     summary: Summary | None = None
     moments_answer: MomentsAnswer | None = None
-    what = "means and spreads of features" if moments else "lengths of points"
+    what = "means and spreads of features" if moments is not None else "lengths of points"
     print_status(progress, f"{dataset.where}: one read for {what}")
     with closing(_engine(data, memory, client)) as engine:
         if dataset.header is not None:
-            moments_answer = engine.run(Moments())
-        elif moments:
-            summary, moments_answer = engine.run(Together((Survey(), Moments())))
+            assert moments is not None, "a dataset is surveyed"
+            moments_answer = engine.run(moments)
+        elif moments is not None:
+            summary, moments_answer = engine.run(Together((Survey(), moments)))
         else:
             summary = engine.run(Survey())
         cost = engine.cost
@@ -150,7 +152,7 @@ def engine_there(client: Client, source: Source | None, dataset: Dataset, scratc
 def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:
     least, greatest = moments.least, moments.greatest
     same = least == greatest
-    shift = np.where(same, least, np.clip(moments.mean, least, greatest)) if transform.center else np.empty(0)
+    shift = moments.center if transform.center else np.empty(0)
     factor = np.empty(0)
     if transform.scale is not None:
         middle = shift if transform.center else 0.0
@@ -163,4 +165,4 @@ def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:
 
 def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:
     """The fingerprint of points and labels as they are stored."""
-    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, checksums)
+    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, checksums, dataset.named)

@@ -134,14 +134,21 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     if certificate is not None and dataset.features:
         certificate = replace(certificate, features=dataset.features)
     lower, upper = bracket(record, proved)
-    named = []
+    detail = ending(outcome.decision, record) if proved is None else proved.message + _advice(dataset, job, proved)
+    x = None
+    if dataset.program is not None and proved is not None:
+        detail = dataset.program.explain(proved.verdict, detail)
+        if proved.verdict == FEASIBLE and certificate is not None:
+            x = dataset.program.x(certificate.y)
+    named: list[dict[str, Any]] = []
     if (
         proved is not None
         and proved.verdict == INFEASIBLE
         and session.geometry(job.kernel).names_points
         and outcome.certificate is not None
     ):
-        named = conflicts(dataset, outcome.certificate, outcome.evidence)
+        named, y = conflicts(dataset, outcome.certificate, outcome.evidence)
+        certificate = certificate if certificate is None or y is None else replace(certificate, y=y)
     return Result(
         verdict=UNDECIDED if proved is None else Verdict(proved.verdict),
         stopped=Stop(outcome.decision.stopped),
@@ -165,7 +172,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         versions=versions(),
         data=session.place,
         conflicts=named,
-        detail=ending(outcome.decision, record) if proved is None else proved.message + _advice(dataset, job, proved),
+        detail=detail,
         kernel=json.loads(job.kernel) if job.kernel else None,
         sides=sides_of(session, job, positive),
         features=list(dataset.features) or None,
@@ -173,6 +180,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
         points=session.dataset.uncached() if job.kernel and session.source is None else None,
         function=session.checking.function,
+        x=x,
     )
 
 

@@ -110,6 +110,12 @@ class Wide:
         """Sums (r,) of numbers in the places of what a CSR matrix stores."""
         return np.asarray(self._like(data) @ np.ones(self.points.shape[1]))
 
+    def largest(self) -> Floats:
+        """The greatest magnitudes (r,) of entries."""
+        if self.dense:
+            return np.asarray(np.maximum(self.points.max(axis=1), -self.points.min(axis=1)))
+        return np.asarray(abs(self.points).max(axis=1).toarray()).reshape(-1)
+
     def squares(self) -> Floats:
         """Squares (r,) of Euclidean norms, rounded."""
         return np.einsum("ij,ij->i", self.points, self.points) if self.dense else self.row_sums(self.points.data**2)

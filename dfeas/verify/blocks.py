@@ -28,12 +28,8 @@ from dfeas.verify.view import Numbers
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-AHEAD = 8
-"""Blocks that the kernel is asked to read ahead."""
-WRONG = 5
-"""So many points on the wrong side are enough."""
-SHOWN = 120
-"""Characters of a view in a message."""
+AHEAD, WRONG, SHOWN = 8, 5, 120
+"""Blocks that the kernel is asked to read ahead, points on the wrong side that are enough, characters of a view in messages."""
 
 
 class Data(Protocol):
@@ -58,6 +54,10 @@ class Data(Protocol):
     @property
     def chunk_rows(self) -> int:
         """Of what is stored, with a checksum of its own: a block is one chunk, or some that follow each other."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The classes as labels are stored, where ``classes`` are one of them and the rest."""
 
     @property
     def kind(self) -> str:
@@ -104,7 +104,7 @@ class Block:
 
 
 def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = None) -> Block:
-    """A block; it may lie in buffers. ``points`` are those of the data, unless others are given."""
+    """A block, as its ingest wrote it; it may lie in buffers. ``points`` are those of the data, unless others are given."""
     if is_translated(data.points):
         plain: Any = data.points.stored(index, buffers)
         stored: Any = buffers.take("differences", plain.size * 8).view(np.float64).reshape(plain.shape)
@@ -112,7 +112,23 @@ def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = 
     else:
         plain = stored = (points or data.points).read(index, buffers)
     label = data.labels.read(index, buffers)
-    return Block(index, index * data.block_rows, plain, stored, label, checksums_of(stored, label, data.chunk_rows))
+    found = checksums_of(stored, label, data.chunk_rows)
+    if stored is plain:
+        _require_chunks(data, found, index * (data.block_rows // data.chunk_rows))
+    return Block(index, index * data.block_rows, plain, stored, label, found)
+
+
+def _require_chunks(data: Data, checksums: bytes, first: int) -> None:
+    """Raise CorruptDataError when chunks from number ``first`` on are not what their ingest wrote, where that is known."""
+    base = data.stored or data
+    if base.header is None or base.expected is None:
+        return
+    pairs = np.frombuffer(checksums, "<u4").reshape(-1, 2)
+    known = base.expected[first : first + len(pairs), :2]
+    for index, place in np.argwhere(pairs != known)[:1].tolist():
+        sums = f"crc32c {pairs[index, place]:08x}, expected {known[index, place]:08x}"
+        chunk = f"chunk {first + index} of {('X', 'label')[place]}"
+        raise CorruptDataError(f"{data.where}: {chunk} is damaged ({sums}); restore or ingest again")
 
 
 def blocks(
@@ -240,7 +256,7 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
         every[read_ones] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
         checksums = every.tobytes()
     dtype = (data.stored or data).dtype.name
-    head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.chunk_rows}
+    head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.chunk_rows, "classes": list(data.named)}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     digest.update(checksums)
     mark = digest.hexdigest()
@@ -248,12 +264,7 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
         mark = hashlib.sha256(f"{mark} {view}".encode()).hexdigest()
     if mark == fingerprint:
         return
-    if data.header is not None and data.expected is not None:
-        pairs = np.frombuffer(checksums, "<u4").reshape(-1, 2)
-        for index, place in np.argwhere(pairs != data.expected[:, :2])[:1].tolist():
-            sums = f"crc32c {pairs[index, place]:08x}, expected {data.expected[index, place]:08x}"
-            name = ("X", "label")[place]
-            raise CorruptDataError(f"{data.where}: chunk {index} of {name} is damaged ({sums}); restore or ingest again")
+    _require_chunks(data, checksums, 0)
     raise CorruptDataError(
         f"{data.where}: the data is not what the certificate was made for "
         f"(fingerprint {mark[:12]}, certificate {fingerprint[:12]})"

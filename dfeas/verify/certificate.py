@@ -1,9 +1,10 @@
 """Certificates: evidence that stands alone, its file, and what is proved by it.
 
 ``certificate.npz`` holds ``kind`` (``separator`` or ``gordan``), ``y`` (m,) or (m+1,) with the intercept last, ``support``
-int64 indices of points, ``weights`` float64 on the simplex of signed unit columns, and ``fingerprint`` of the data. What a
-kind does not use is empty. LP people call a Gordan certificate a Farkas certificate or dual ray. Nothing is compressed: where
-there are many, support and weights are mapped from the file, and neither written nor read at once.
+int64 indices of points, ``weights`` float64 on the simplex of signed unit columns, and ``fingerprint`` of the data. A
+conflict that is scored has the direction of its scores as ``y``; what a kind does not use is empty. LP people call a Gordan
+certificate a Farkas certificate or dual ray. Nothing is compressed: where there are many, support and weights are mapped from
+the file, and neither written nor read at once.
 
 With a kernel there is one array more, ``kernel``: its name and parameters as JSON. Columns are then the signed unit vectors of
 the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum. Where the data is not
@@ -62,7 +63,7 @@ class Certificate(Displayed):
     fingerprint : str
         Of the data that it is about.
     y : array (m,) or (m+1,) of float64
-        The separator, with the intercept last; empty of other kinds.
+        The separator, with the intercept last; of a conflict the direction that scores its points, if there is one.
     support : array (s,) of int64
         Indices of points, ascending.
     weights : array (s,) of float64
@@ -82,8 +83,8 @@ class Certificate(Displayed):
     --------
     >>> import dfeas
     >>> dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1]).evidence
-    <Certificate separator, 2 entries>
-    >>> dfeas.solve([[1.0], [2.0]], [1, -1]).evidence
+    <Certificate separator, 3 entries>
+    >>> dfeas.solve([[1.0], [2.0]], [1, -1], intercept=False).evidence
     <Certificate gordan, weights of 2 points>
     """
 
@@ -214,6 +215,14 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         return mapped(file, dtype, shape[0], info.header_offset + 30 + sum(words) + header)
 
 
+@dataclass(frozen=True)
+class Kind:
+    """How the points are separated, and how surely that is proved."""
+
+    kind: str  # "complete" | "quasi-complete" | "overlap"
+    proof: str  # "exact" | "rigorous"
+
+
 @dataclass(frozen=True, repr=False)
 class Check(Displayed):
     """What a certificate proves of the data that it is about.
@@ -236,6 +245,10 @@ class Check(Displayed):
         What was proved, in words.
     rounding : float
         What margin_upper allows for rounding errors, which other orders of summation share.
+    separation : Kind, optional
+        How the points are separated, where the run says it.
+    not_checked : tuple of str
+        What the run says beside, and nothing proves: keys of its result, or of another file, and files.
     points_read : int
         Points that were read: all, or of a quick check those of the blocks that a conflict is in; all other blocks are taken to
         be what their stored checksums say.
@@ -260,6 +273,8 @@ class Check(Displayed):
     message: str
     rounding: float = 0.0
     points_read: int = 0
+    separation: Kind | None = None
+    not_checked: tuple[str, ...] = ()
 
     def _brief(self) -> str:
         return f"{self.verdict} ({self.proof}), margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
@@ -273,6 +288,10 @@ class Check(Displayed):
             yield Row(
                 "read", f"{self.points_read} of {self.points} points, in the blocks of the conflict; of others the checksums"
             )
+        if self.separation is not None:
+            yield Row("separation", f"{self.separation.kind} ({self.separation.proof})")
+        if self.not_checked:
+            yield Row("not checked", ", ".join(self.not_checked))
 
 
 T = TypeVar("T")

@@ -256,7 +256,7 @@ def _weigh(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     trace = x @ e
     trace = np.maximum(0.0, trace - gamma(d) * (np.abs(x) @ e) * UP)
     below, above = cones.norms(np.arange(len(row)))
-    empty = above == 0
+    empty = cones.most() == 0
     if (empty & (trace > 0)).any() and tally.zero is None:
         tally.zero = Critical(0.0, int(row[empty & (trace > 0)][0]), kind, size)
     norm = np.where(empty, 1.0, above)

@@ -18,6 +18,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
+from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import TINY, UP_LOOSE, U, gamma
 from dfeas.verify.arithmetic import UP_SUMS as UP
 
@@ -83,6 +84,52 @@ class Dyadic:
     def sign(self) -> NDArray[np.int8]:
         """-1, 0 or 1 of each."""
         return np.array([(d > 0) - (d < 0) for d in self.digits.ravel().tolist()], np.int8).reshape(self.digits.shape)
+
+
+STEP = 28
+"""Bits of a digit of an exact sum: in int64 digits of 2**34 points add up, in float64 those of 2**24."""
+LARGEST = 2.0**900
+"""Magnitudes below this are added up exactly."""
+
+
+@dataclass
+class Sums:
+    """Sums (m,) of the features of points, exactly: those of digits[i] 2**(STEP i), of either sign."""
+
+    digits: dict[int, NDArray[np.int64]]  # (m,) each
+
+    @classmethod
+    def of(cls, points: Floats) -> Sums:
+        """Of points (r, m), r <= 2**24. Raises CheckFailedError when an entry is not below ``LARGEST``.
+
+        Adding and taking away 3 2**(51 + STEP i) rounds what is smaller to multiples of 2**(STEP i), and what is left of it is
+        exact, too.
+        """
+        rest, whole, ones = points.copy(), np.empty_like(points), np.ones(len(points))
+        digits = dict[int, NDArray[np.int64]]()
+        greatest = max(rest.max(initial=0.0), -rest.min(initial=0.0))
+        if not greatest < LARGEST:
+            raise CheckFailedError("an entry is not finite, or too large for exact sums of its feature; nothing can be proved")
+        place = int(np.frexp(greatest)[1]) // STEP
+        while rest.any():
+            anchor = np.ldexp(3.0, 51 + STEP * place)
+            np.subtract(np.add(rest, anchor, out=whole), anchor, out=whole)
+            np.subtract(rest, whole, out=rest)
+            digits[place] = np.ldexp(ones @ whole, -STEP * place).astype(np.int64)
+            place -= 1
+        return cls(digits)
+
+    def add(self, other: Sums) -> None:
+        for place, more in other.digits.items():
+            self.digits[place] = self.digits[place] + more if place in self.digits else more
+
+    def exact(self, m: int) -> Dyadic:
+        """The sums (m,) as integers times a power of two."""
+        least = min(self.digits, default=0)
+        total = np.zeros(m, object)
+        for place, digits in self.digits.items():
+            total = total + (digits.astype(object) << (STEP * (place - least)))
+        return Dyadic(total, STEP * least)
 
 
 def common(values: Floats) -> tuple[Integers, NDArray[np.int64]]:

@@ -11,8 +11,9 @@ t exp(-t) <= 1 / e. Dense points are seen from the middle of some, c, for they m
 u |x - c|, and the square of a distance by 3 u (|x - c| + |z - c|)^2 for it. Sparse points have products, or |x| + |z| less what
 that is too much, where they cannot be filled up; k is then the entries of the longest row.
 
-A polynomial is a power of a quotient, (g x'z + c) / sqrt((g |x|^2 + c) (g |z|^2 + c)), in which a power of two that divides g
-and c makes no difference, nor does g without c: no power of a length is taken.
+A polynomial is a power of a quotient, (g x'z + c) / sqrt((g |x|^2 + c) (g |z|^2 + c)), the product of two unit vectors of
+sqrt(g) x and sqrt(c). These are divided by a power of two of their own first, which makes no difference to the quotient: then
+every number of float64 will do for g, c and x, and no power of a length is taken. Without c neither does g make one.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, CheckFailedError, UsageError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.verify.arithmetic import ELEMENTARY, U, Wide, gamma, without_zeros
 from dfeas.verify.arithmetic import UP_SUMS as UP
 from dfeas.verify.blocks import Floats, Rows
@@ -39,8 +41,8 @@ PRODUCTS = ("polynomial", "linear", "cosine")
 MOST_DEGREE = 1_000_000
 DIAGONAL_ROWS = 64
 """Points at a time whose K(x, x) is asked of a function."""
-SIZES = (1e-130, 1e130)
-"""Lengths of points for which squares neither underflow nor overflow to any effect."""
+FAR = 1000
+"""Points are scaled by at most this power of two: then the largest entry is such that its square is a number of float64."""
 TINY = 2.0**-1000
 """More than underflow takes from a value."""
 GONE = 700.0
@@ -128,15 +130,17 @@ def called(function: Function, points: Any, others: Any) -> Floats:
             raise BadInputError("the kernel function returned numbers that are not finite")
         return tile
 
-    def lengths(some: Any) -> Floats:
+    def squares(some: Any) -> Floats:
         pieces = (some[first : first + DIAGONAL_ROWS] for first in range(0, some.shape[0], DIAGONAL_ROWS))
-        squares = np.concatenate([np.diagonal(values(piece, piece)) for piece in pieces])
-        if not (squares >= 0).all():
-            raise BadInputError(f"the kernel function is not positive: K(x, x) = {squares.min():g} for some point x")
-        return np.asarray(np.sqrt(squares))
+        found = np.concatenate([np.diagonal(values(piece, piece)) for piece in pieces])
+        if not (found >= 0).all():
+            raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
+        return found
 
-    scale = np.outer(lengths(points), lengths(others))
-    return np.asarray(np.divide(values(points, others), scale, out=np.zeros_like(scale), where=scale > 0))
+    ours, theirs = squares(points)[:, None], squares(others)
+    none = (ours == 0) | (theirs == 0)  # of what the function said: a product of lengths may be zero without that
+    sizes = [np.sqrt(np.where(square == 0, 1.0, square)) for square in (ours, theirs)]
+    return np.asarray(np.where(none, 0.0, values(points, others) / sizes[0] / sizes[1]))
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,6 @@ def bounded(kernel: Kernel, points: Any, others: Any, same: Same | None = None) 
     """Normalised kernel (b, s) of points (b, m) and others (s, m), and how far each value is off at most.
 
     ``same`` says where both are one point. For a function of Python nothing bounds its own errors; zeros are returned for them.
-    Raises CheckFailedError for points whose squares are lost.
     """
     filled = _filled(points, others) if kernel.of_distance else None
     if filled is not None:
@@ -212,15 +215,14 @@ def _of_differences(kernel: Kernel, points: Floats, others: Floats) -> tuple[Flo
     share = gamma(points.shape[1] + 6)
     with np.errstate(over="ignore", invalid="ignore"):
         distance, lost = _apart(kernel.name, points, others)
-        exponent = np.multiply(distance, kernel.gamma, out=distance)
-        return _exponentials(exponent, exponent * share + kernel.gamma * lost * UP)
+        return _exponentials(kernel.gamma, distance, distance * share + lost)
 
 
-def _exponentials(exponent: Floats, off: Floats) -> tuple[Floats, Floats]:
-    """exp(-t) of exponents that are off by so much at most, and how far it is off itself."""
-    value = np.asarray(np.exp(-exponent))
-    error = value * (np.expm1(off) + ELEMENTARY + 2 * U) * UP + TINY
-    gone = exponent - off > GONE  # an exponent above 700 is one, rounding or not
+def _exponentials(rate: float, distance: Floats, off: Floats) -> tuple[Floats, Floats]:
+    """exp(-t) of a rate times distances that are off by so much at most, the product included, and how far it is off itself."""
+    value = np.asarray(np.exp(-rate * distance))
+    error = value * (np.expm1(rate * off * UP) + ELEMENTARY + 2 * U) * UP + TINY
+    gone = rate * (distance - off) > GONE  # an exponent above 700 is one, rounding or not, also beyond float64
     return value, np.where(gone, TINY, np.fmin(error, 1.0))
 
 
@@ -242,9 +244,8 @@ def _apart(name: str, points: Floats, others: Floats) -> tuple[Floats, Floats | 
 def _of_magnitudes(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, Floats]:
     """The laplacian of sparse points, whose distances lose digits where they are small beside |x| + |z|."""
     with np.errstate(over="ignore", invalid="ignore"):
-        exponent = kernel.gamma * _cityblock(points, others)
         sizes = _magnitudes(points)[:, None] + _magnitudes(others)
-        return _exponentials(exponent, 3 * kernel.gamma * gamma(_terms(points, others) + 8) * sizes * UP)
+        return _exponentials(kernel.gamma, _cityblock(points, others), 3 * gamma(_terms(points, others) + 8) * sizes)
 
 
 def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) -> Bounded:
@@ -282,26 +283,34 @@ def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) ->
 
 
 def _of_product(kernel: Kernel, points: Any, others: Any) -> Bounded:
-    polynomial = kernel.name == "polynomial"
-    scale, shift = (kernel.gamma, kernel.coef0) if polynomial and kernel.coef0 else (1.0, 0.0)
-    power = int(np.frexp(max(scale, shift))[1])
-    scale, shift = float(np.ldexp(scale, -power)), float(np.ldexp(shift, -power))
-    with np.errstate(over="ignore"):
-        sizes = [np.sqrt(scale * Wide(some).squares() + shift) for some in (points, others)]
-    for some, size in zip((points, others), sizes, strict=True):
-        if ((size < SIZES[0]) & (Wide(some).nonzero() | (shift > 0)) | ~(size < SIZES[1])).any():
-            raise CheckFailedError(f"a point has a length in the kernel's space outside {SIZES[0]:g} .. {SIZES[1]:g}")
-    length = np.outer(*sizes)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        cosine = np.where(length > 0, (scale * _products(points, others) + shift) / length, 0.0)
-    error = 3 * gamma(_terms(points, others) + 10) * UP  # of a product of lengths at most ``length``, of both lengths, and of
-    # the quotient
+    with np.errstate(over="ignore", invalid="ignore"):
+        (ours, mine), (theirs, yours) = _units(kernel, points), _units(kernel, others)
+        cosine = _products(ours, theirs)
+        if not kernel.zero_at_zero:
+            cosine += np.outer(mine, yours)
     nothing = np.zeros((points.shape[0], 1))
-    if not polynomial:
+    error = 3 * gamma(_terms(points, others) + 10) * UP  # of two unit vectors, half that of a square each, and of the product
+    if kernel.name != "polynomial":
         return Bounded(cosine, nothing, nothing + error)
     degree = kernel.degree
     error = (degree * error * (1 + error) ** (degree + 1) + ELEMENTARY * (1 + error) ** degree) * UP
     return Bounded(cosine**degree, nothing, nothing + error)
+
+
+def _units(kernel: Kernel, points: Any) -> tuple[Any, Floats]:
+    """Unit vectors whose products are the kernel, but for its power: entries of points (b, m), and the last one (b,)."""
+    root, shift = (1.0, 0.0) if kernel.zero_at_zero else (np.sqrt(kernel.gamma), np.sqrt(kernel.coef0))
+    largest, own = Wide(points).largest(), int(np.frexp(root)[1])
+    power = np.maximum(_exponents(largest) + own, _exponents(shift)).clip(own - FAR, own + FAR)
+    scaled, last = Wide(Wide(points).scaled(np.ldexp(root, -power))), np.ldexp(shift, -power)
+    length = np.sqrt(scaled.squares() + last**2)
+    length[(largest == 0) & (kernel.zero_at_zero or kernel.coef0 == 0)] = 1  # of the exact numbers: those above are rounded
+    return scaled.scaled(1 / length), last / length
+
+
+def _exponents(sizes: Any) -> NDArray[np.int64]:
+    """Of powers of two above some numbers that are not negative; of zero one below all."""
+    return np.where(np.asarray(sizes) == 0, -4 * FAR, np.frexp(sizes)[1])
 
 
 def _products(points: Any, others: Any) -> Floats:

@@ -50,7 +50,7 @@ from dfeas.verify.blocks import (
 from dfeas.verify.certificate import HYPERPLANE, Answer, Certificate, Check, attempt
 from dfeas.verify.dyadic import expanded
 from dfeas.verify.dyadic import signs as exact_signs
-from dfeas.verify.view import Numbers, SignedBlock, Transform, transform_of
+from dfeas.verify.view import Numbers, Scaling, SignedBlock, Transform, transform_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -115,21 +115,30 @@ class Sight:
         shown = attempt(self.look, block, [math.inf] * len(self.certificates))
         return None if isinstance(shown, CheckFailedError) else shown
 
+    @property
+    def _seen(self) -> tuple[Scaling | None, float | None]:
+        """What is applied to points, and the length that all are divided by."""
+        return (None, None) if self.transform is None else (self.transform.scaling, self.transform.length)
+
+    def signed(self, block: Block, code: int | None) -> SignedBlock:
+        """A block with the labels of a certificate."""
+        origin = None if self.point is None else (block.plain, self.point)
+        sign = signs_of(block.label, code)
+        return SignedBlock(self.where, block.start, block.points, sign, self.intercept, origin, *self._seen)
+
     def look(self, block: Block, known: list[float]) -> Tallies:
         """What a block shows; ``known`` are the least margins that others have shown, and gets this one's."""
         transform, intercept = self.transform, self.intercept
-        scaling, length = (None, None) if transform is None else (transform.scaling, transform.length)
+        scaling, length = self._seen
         separators = [each.y for each in self.certificates if each.kind == "separator" and not each.integers]
         shown = Tallies(block.checksums, [])
         if transform is not None and block.start < transform.points:
             shown.numbers = Numbers.of(block.points[: transform.points - block.start], scaling, intercept)
         fast = iter(Fast.of(block.points, separators if length is None else [], intercept, scaling))
-        origin = None if self.point is None else (block.plain, self.point)
         for place, (certificate, code) in enumerate(zip(self.certificates, self.codes, strict=True)):
-            tally, sign = PointTally(points=block.points.shape[0]), signs_of(block.label, code)
+            tally, stored = PointTally(points=block.points.shape[0]), self.signed(block, code)
             shown.tallies.append(tally)
-            shown.signs = shown.signs and bool(sign.all())
-            stored = SignedBlock(self.where, block.start, block.points, sign, intercept, origin, scaling, length)
+            shown.signs = shown.signs and bool(stored.label.all())
             if certificate.kind == "separator":
                 quick = None if certificate.integers else next(fast, None)
                 look_at_scores(tally, stored, parts_of(certificate), quick, known[place])
@@ -148,8 +157,11 @@ class Points:
             raise CheckFailedError("it is the hyperplane of a soft margin, which proves nothing")
         y, weights, dimension = certificate.y, certificate.weights, data.m + int(data.intercept)
         if certificate.kind == "separator":
+            if len(certificate.support) or len(weights):
+                raise CheckFailedError("a separator of points has no weights")
             if y.shape != (dimension,):
-                raise CheckFailedError(f"the separator has {y.size} entries, the data {dimension} features")
+                asked = _asked_otherwise(y, data)
+                raise CheckFailedError(f"the separator has {y.size} entries, the data {dimension} features{asked}")
             if not np.isfinite(y).all() or not y.any():
                 raise CheckFailedError("the separator is zero or not finite")
             if certificate.integers and transform_of(data.view, data.m) is not None:
@@ -159,6 +171,10 @@ class Points:
             if not 1e-100 < np.abs(y).max() < 1e100:
                 raise CheckFailedError("the entries of the separator are outside 1e-100 .. 1e100; scale it to length 1")
         else:
+            if y.size and not (y.shape == (dimension,) and np.isfinite(y).all() and np.abs(y).max() < 1e100):
+                raise CheckFailedError(
+                    f"the direction of a conflict has not {dimension} finite entries{_asked_otherwise(y, data)}"
+                )
             require_support(certificate.support, data.n)
             if not all(((piece >= 0) & (piece <= 2)).all() for (piece,) in pieces(weights)):
                 raise CheckFailedError("the weights are not on the simplex: negative, not finite, or above 1")
@@ -195,6 +211,12 @@ class Points:
             attempt(separator, tally, each) if each.kind == "separator" else attempt(gordan, tally, each, data)
             for tally, each in pairs
         ]
+
+
+def _asked_otherwise(y: Floats, data: Data) -> str:
+    """Which option a direction (m,) or (m+1,) was found with, where that is not the one of the data."""
+    word = {data.m: "--no-intercept (intercept=False)", data.m + 1: "--intercept"}.get(y.size)
+    return "" if word is None or y.size == data.m + int(data.intercept) else f": it was found with {word}"
 
 
 def parts_of(certificate: Certificate) -> Floats:

@@ -52,6 +52,11 @@ SEPARATION = "separation.json"
 SEPARATED = "separation"
 """What a solve is for, as its checkpoints say."""
 
+LONG = 1000
+"""Bits of the longest integers that are numbers; longer ones are strings of hexadecimal digits."""
+CLAIMED = ("kind", "proof", "fingerprint", "on", "rank", "y", "support", "weights", "flat")
+"""Keys that are proved, all of them."""
+
 _SHAPE = {
     "kind": str,
     "proof": str,
@@ -64,14 +69,6 @@ _SHAPE = {
     "flat?": [list],
 }
 """What the file says; integers are looked at as they are read."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How the points are separated, and how surely that is proved."""
-
-    kind: str  # "complete" | "quasi-complete" | "overlap"
-    proof: str  # "exact" | "rigorous"
 
 
 @dataclass(frozen=True)
@@ -209,8 +206,10 @@ def load_claim(where: Path) -> Claim:
         values = {"weights": None, "flat": [], **read_json(where, _SHAPE, newest=files.SEPARATION)}
         if values["support"] is not None and values["weights"] is None:
             raise CheckFailedError(f"{where}: it has no weights of its support, as the first versions wrote it: solve again")
+        if [] in (values["y"], values["support"], values["weights"], *values["flat"]):
+            raise CheckFailedError(f"{where}: an empty list, where what is not there is null")
         y = None if values["y"] is None else _integers(values["y"])
-        support = np.array([] if values["support"] is None else values["support"], np.int64)
+        support = np.array([_integer(v) for v in values["support"] or []], np.int64)
         weights = _integers([] if values["weights"] is None else values["weights"])
         flat = [_integers(vector) for vector in values["flat"]]
         columns = np.array(flat, object).T if flat else np.zeros((0, 0), object)
@@ -225,7 +224,19 @@ def load_claim(where: Path) -> Claim:
 
 def _integers(values: Any) -> Integers:
     """Integers of any length; long ones are strings of hexadecimal digits."""
-    return np.array([int(v, 16) if isinstance(v, str) else int(v) for v in values], object)
+    return np.array([_integer(v) for v in values], object)
+
+
+def _integer(value: Any) -> int:
+    """Raises TypeError for another number, and ValueError for a string that is no long integer."""
+    if type(value) is int:
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no integer")
+    number = int(value, 16)
+    if hex(number) != value or number.bit_length() <= LONG:
+        raise ValueError(f"{value[:40]!r} is no integer of more than {LONG} bits")
+    return number
 
 
 def prove(engine: Maps, data: Data, claim: Claim, proved: Check | None = None) -> str:
@@ -256,6 +267,15 @@ def prove(engine: Maps, data: Data, claim: Claim, proved: Check | None = None) -
     if claim.kind == COMPLETE and sides.on:
         raise CheckFailedError(f"it says {claim.kind}, {sides.on} points are on the hyperplane")
     return "exact"
+
+
+def require_idle(claim: Claim, d: int) -> None:
+    """Raise CheckFailedError when it says more than its kind needs."""
+    needs = {COMPLETE: (), QUASI: ("support", "on"), OVERLAP: ("support", "flat")}[claim.kind]
+    weighs, flat = bool(len(claim.support) or len(claim.weights) or claim.rank is not None), claim.flat.size > 0
+    more = (claim.kind == OVERLAP and claim.y is not None) or (weighs and "support" not in needs)
+    if more or (flat and ("flat" not in needs or claim.rank == d)) or (claim.on > 0 and "on" not in needs):
+        raise CheckFailedError(f"it says more than {claim.kind} needs: y, support, weights, rank, flat or on")
 
 
 def _require_conflict(data: Data, claim: Claim) -> int:

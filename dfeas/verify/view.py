@@ -5,11 +5,13 @@ z = (x - c) s has two roundings more than x: |fl(z) - z| <= gamma_2 |z|, and TIN
 exactly is decided from x, c and s themselves. The score is [x, x, c, c]'[p, q, -p, -q] with p + q = s y, exactly (Dekker 1971).
 And sum w_j (x_j - c) s = 0 is sum w_j (x_j - c) = 0, whatever the positive s.
 
-Means and spreads of the points are computed again, and may differ in the last bits: sums run in another order.
+Means are sums in integers, divided and rounded once: the numbers that points are centred at are these to the last bit, and so
+are least and greatest values. Spreads are sums in float64, which run in another order than those of the run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,13 +22,13 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import Number, parsed
 from dfeas.errors import CheckFailedError
-from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Rows, Wide
-from dfeas.verify.dyadic import products
+from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Rows, U, Wide, gamma
+from dfeas.verify.dyadic import Sums, products
 from dfeas.verify.dyadic import signs as signs_of
 
-SAME = 1e-9
-"""Relative difference of a mean, from the greatest magnitude, or of a length that is rounding."""
-SPREAD = (1e-6, 1e-12)
+SAME = 8 * U
+"""Relative difference of a factor or of a length that is rounding: of a difference, a quotient, a root."""
+SPREAD = (1e-9, 64 * U)
 """The same of a standard deviation: as a share of itself, and of the greatest magnitude."""
 LEAST_WIDTH = 16
 """Features as which fewer of a point count."""
@@ -133,29 +135,40 @@ class Numbers:
     points: int
     least: Floats  # (m,)
     greatest: Floats  # (m,)
-    mean: Floats  # (m,)
+    sums: Sums  # exact ones of features, where they are centred
+    mean: Floats  # (m,) rounded
     squares: Floats  # (m,) sums of squared differences from the mean
     longest: float  # of the transformed points, with the intercept
 
     @classmethod
     def of(cls, points: Any, scaling: Scaling | None, intercept: bool) -> Numbers:
-        """Of some points (r, m) as they are stored, r > 0."""
-        count = points.shape[0]
+        """Of some points (r, m) as they are stored, r > 0. Raises CheckFailedError when sums of theirs cannot be exact."""
+        dense = isinstance(points, np.ndarray)
+        if scaling is not None and scaling.shift is not None and not dense:
+            raise CheckFailedError("sparse points are not centred")
+        pieces = _pieces(points) if dense else [points]
+        numbers = [cls._of_piece(piece.astype(np.float64, copy=False), scaling, intercept) for piece in pieces]
+        for other in numbers[1:]:
+            numbers[0].add(other)
+        return numbers[0]
+
+    @classmethod
+    def _of_piece(cls, wide: Any, scaling: Scaling | None, intercept: bool) -> Numbers:
+        count, sums = wide.shape[0], Sums.of(wide) if scaling is not None and scaling.shift is not None else Sums({})
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            z = points.astype(np.float64) if scaling is None else scaling(points)
-            if isinstance(points, np.ndarray):
-                wide = points.astype(np.float64)
+            z = wide if scaling is None else scaling(wide)
+            if isinstance(wide, np.ndarray):
                 mean, squares = wide.mean(axis=0), wide.var(axis=0) * count
                 longest = float(np.sqrt(np.einsum("ij,ij->i", z, z).max()))
-                return cls(count, wide.min(axis=0), wide.max(axis=0), mean, squares, float(np.hypot(longest, intercept)))
-            wide = points.astype(np.float64)
-            mean = np.asarray(wide.sum(axis=0)).reshape(-1) / count
-            rest = count - np.bincount(wide.indices, minlength=wide.shape[1])
-            apart = (wide.data - mean[wide.indices]) ** 2
-            squares = np.bincount(wide.indices, apart, minlength=wide.shape[1]) + rest * mean**2
-            least, greatest = (np.asarray(end(axis=0).toarray()).reshape(-1) for end in (wide.min, wide.max))
-            longest = float(np.sqrt(np.asarray(z.multiply(z).sum(axis=1)).max()))
-        return cls(count, least, greatest, mean, squares, float(np.hypot(longest, intercept)))
+                least, greatest = wide.min(axis=0), wide.max(axis=0)
+            else:
+                mean = np.asarray(wide.sum(axis=0)).reshape(-1) / count
+                rest = count - np.bincount(wide.indices, minlength=wide.shape[1])
+                apart = (wide.data - mean[wide.indices]) ** 2
+                squares = np.bincount(wide.indices, apart, minlength=wide.shape[1]) + rest * mean**2
+                least, greatest = (np.asarray(end(axis=0).toarray()).reshape(-1) for end in (wide.min, wide.max))
+                longest = float(np.sqrt(np.asarray(z.multiply(z).sum(axis=1)).max()))
+        return cls(count, least, greatest, sums, mean, squares, float(np.hypot(longest, intercept)))
 
     def add(self, other: Numbers) -> None:
         points = self.points + other.points
@@ -163,38 +176,52 @@ class Numbers:
             apart = other.mean - self.mean
             self.squares = self.squares + other.squares + apart**2 * (self.points * (other.points / points))
             self.mean = self.mean + apart * (other.points / points)
+        self.sums.add(other.sums)
         self.least, self.greatest = np.minimum(self.least, other.least), np.maximum(self.greatest, other.greatest)
         self.points, self.longest = points, max(self.longest, other.longest)
 
     def refuse(self, said: Transform, where: str) -> None:
         """Raise CheckFailedError when a transform is not made of these numbers."""
         whole = np.maximum(np.abs(self.least), np.abs(self.greatest))
-        same = self.least == self.greatest
         center, factor = (None, None) if said.scaling is None else (said.scaling.shift, said.scaling.factor)
         shift = np.zeros(len(whole)) if center is None else center
         if center is not None:
-            off = np.abs(shift - np.where(same, self.least, self.mean)) > SAME * whole
-            self._refuse(where, off, "centred at", shift, self.mean)
+            mean = self._means()
+            self._refuse(where, shift != mean, "centred at", shift, mean)
         if factor is not None:
             std = said.scale == "std"
             around = np.maximum(self.greatest - shift, shift - self.least)
             spread = np.sqrt(self.squares / self.points) if std else around
-            plain = same if std or said.center else spread == 0
-            slack = SPREAD[0] * spread + SPREAD[1] * whole
+            plain = self.least == self.greatest if std or said.center else spread == 0
+            slack = SPREAD[0] * spread + SPREAD[1] * whole if std else np.zeros(len(whole))
             with np.errstate(divide="ignore", over="ignore"):
                 low = np.clip(1 / (spread + slack), *LIMITS) * (1 - SAME)
                 high = np.clip(1 / np.maximum(spread - slack, 0.0), *LIMITS) * (1 + SAME)
             off = np.where(plain, factor != 1.0, (factor < low) | (factor > high))
             self._refuse(where, off, f"scaled by 1 / {said.scale} =", factor, np.where(plain, 1.0, low))
         longest = self.longest or 1.0
-        if said.length is not None and not abs(said.length - longest) <= SAME * longest:
+        if said.length is not None and not abs(said.length - longest) <= (2 * gamma(len(whole) + 8) + SAME) * longest:
             raise CheckFailedError(f"{where}: the longest point is said to be {said.length:g} long, it is {longest:g}")
+
+    def _means(self) -> Floats:
+        """Exact means (m,), each rounded once: Python divides integers so."""
+        total = self.sums.exact(len(self.least))
+        over, under = max(total.exponent, 0), self.points << max(-total.exponent, 0)
+        return np.array([(digits << over) / under for digits in total.digits.tolist()], np.float64)
 
     @staticmethod
     def _refuse(where: str, off: NDArray[np.bool_], what: str, said: Floats, true: Floats) -> None:
         if off.any():
             i = int(off.argmax())
-            raise CheckFailedError(f"{where}: feature {i} is said to be {what} {said[i]:g}, the points say {true[i]:g}")
+            raise CheckFailedError(
+                f"{where}: feature {i} is said to be {what} {float(said[i])!r}, the points say {float(true[i])!r}"
+            )
+
+
+def _pieces(points: Any) -> Iterator[Any]:
+    """Of dense points (r, m), so many that they stay in cache."""
+    size = max(1, PIECE_BYTES // (16 * max(points.shape[1], LEAST_WIDTH)))
+    return (points[first : first + size] for first in range(0, len(points), size))
 
 
 @dataclass(frozen=True)

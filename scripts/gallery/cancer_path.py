@@ -11,7 +11,7 @@ import dfeas
 
 X, y = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
-path = dfeas.soft_margin(X, y, C=list(np.logspace(-4, 0.5, 10)), folds=5, intercept=True)
+path = dfeas.soft_margin(X, y, C=list(np.logspace(-4, 0.5, 10)), folds=5)
 C = [each.C for each in path.validation]
 left, right = axes(2)
 left.errorbar(C, [100 * v.error for v in path.validation], [100 * v.deviation for v in path.validation], fmt="o-", color=BLUE)

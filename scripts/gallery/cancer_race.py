@@ -19,7 +19,7 @@ found = dfeas.race(
     X[:, :20],
     y,
     methods=METHODS,
-    view=dfeas.View(scale="std", center=True, intercept=True),
+    view=dfeas.View(scale="std", center=True),
     to_the_end=True,
     max_passes=200,
     callback=lambda record: records[record.method].append(record) and False,

@@ -1,4 +1,4 @@
-"""Handwritten digits: which of them can be told from all others by a hyperplane through the origin?
+"""Handwritten digits: which of them can be told from all others by a hyperplane?
 
 python scripts/gallery/digits_classes.py [PICTURE]
 """

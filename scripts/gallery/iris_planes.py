@@ -14,7 +14,7 @@ X = np.ascontiguousarray(iris.data[:, 2:])  # length and width of petals
 panels = axes(2, sharey=True)
 for panel, (name, chosen) in zip(panels, {"setosa": X[:, 0] > 0, "versicolor": iris.target > 0}.items(), strict=True):
     points, label = X[chosen], iris.target_names[iris.target[chosen]] == name
-    result = dfeas.solve(points, label, intercept=True)
+    result = dfeas.solve(points, label)
     for side, colour in ((True, BLUE), (False, ORANGE)):
         panel.scatter(*points[label == side].T, s=14, color=colour, label=name if side else "others")
     if result.verdict == "feasible" and result.coef is not None:

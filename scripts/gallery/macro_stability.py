@@ -23,7 +23,7 @@ for k, (i, j) in enumerate(pairs):
 def lyapunov(A: np.ndarray) -> dfeas.Result:
     """Whether some P has P and P - A'PA positive definite."""
     rows = np.vstack([dfeas.svec(basis).T, dfeas.svec(basis - A.T @ basis @ A).T])
-    return dfeas.solve(dfeas.from_scs(rows, {"s": [3, 3]}))
+    return dfeas.solve(dfeas.from_cone_rows(rows, {"s": [3, 3]}))
 
 
 left, right = axes(2)

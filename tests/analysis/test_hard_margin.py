@@ -18,7 +18,7 @@ def test_the_hyperplane_is_canonical_and_the_weights_make_the_upper_end(
 ) -> None:
     X, y = arrays("planted", 6, 2000, margin=0.05, dtype="float64")
     X = X * np.random.default_rng(0).uniform(0.5, 20, (2000, 1))
-    found = dfeas.hard_margin(X, y, tolerance=1e-4)
+    found = dfeas.hard_margin(X, y, intercept=False, margin_tolerance=1e-4)
     assert found.result.margin_upper == pytest.approx(0.05, rel=1e-3)
     assert found.result.margin_lower >= (1 - 1e-4) * found.result.margin_upper
     assert found.w is not None
@@ -36,6 +36,19 @@ def test_the_hyperplane_is_canonical_and_the_weights_make_the_upper_end(
     assert found.dimension == 7
 
 
+def test_its_share_has_one_name_and_any_way_to_give_it_counts() -> None:
+    X, y = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.5]], [1, 1, -1]
+    with pytest.raises(
+        TypeError, match=r"hard_margin\(\) got an unexpected keyword argument 'tolerance'; did you mean margin_tolerance"
+    ):
+        dfeas.hard_margin(X, y, intercept=False, tolerance=0.5)
+    for given in ({"margin_tolerance": 0.25}, {"goal": dfeas.Goal(margin_tolerance=0.25)}):
+        found = dfeas.hard_margin(X, y, intercept=False, **given)
+        assert found.margin_tolerance == found.result.margin_tolerance == 0.25
+        assert found.result.margin_lower >= 0.75 * found.result.margin_upper
+    assert dfeas.hard_margin(X, y, intercept=False).margin_tolerance == 1e-3
+
+
 def test_the_command_writes_the_figures(dataset: Callable[..., Any], tmp_path: Path) -> None:
     data, _ = dataset("planted", 5, 500, margin=0.1)
     runner, out = CliRunner(), tmp_path / "run"
@@ -51,3 +64,22 @@ def test_the_command_writes_the_figures(dataset: Callable[..., Any], tmp_path: P
     assert json.loads(other.stdout)["hard_margin"]["w"] is None
     both = runner.invoke(commands, ["solve", str(data), "--hard-margin", "--separation", "--out", str(tmp_path / "both")])
     assert both.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("X", "labels"),
+    [
+        ([[1.0], [np.nextafter(1, 2)], [-1e8], [1e8]], [0, 1, 0, 1]),
+        ([[1.0, 1e-300], [2.0, -1e-300], [1.0, -1e-300]], [1, 0, 0]),
+    ],
+    ids=["no plane of float64 has the points on their sides", "one over the square of the margin is beyond float64"],
+)
+def test_a_margin_below_what_float64_tells_has_no_plane_and_is_verified(
+    X: list[list[float]], labels: list[int], tmp_path: Path
+) -> None:
+    dfeas.ingest(np.array(X), tmp_path / "data", labels=labels)
+    found = dfeas.hard_margin(tmp_path / "data", out=tmp_path / "run")
+    assert found.result.verdict == "feasible"
+    assert found.margin is None or np.isfinite([*found.w, found.bias, found.margin]).all()
+    assert found.margin is not None or "evidence.integers" in str(found)
+    assert dfeas.verify_run(tmp_path / "run").verdict == "feasible"

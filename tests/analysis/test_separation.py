@@ -91,7 +91,7 @@ def test_a_group_with_one_outcome_is_quasi_complete(tmp_path: Path) -> None:
 
 def test_data_in_general_position_overlaps_or_is_complete(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 8, 4000)
-    found = dfeas.separation(path)
+    found = dfeas.separation(path, intercept=False)
     assert (found.kind, found.proof, found.rank) == ("overlap", "exact", 8)
 
 
@@ -109,7 +109,7 @@ def test_features_that_depend_on_each_other_are_said() -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(-3, 4, (500, 3)).astype(float)
     X = np.hstack([X, X[:, :1] + X[:, 1:2]])
-    found = dfeas.separation(X, rng.integers(0, 2, 500))
+    found = dfeas.separation(X, rng.integers(0, 2, 500), intercept=False)
     assert (found.kind, found.proof, found.rank) == ("overlap", "exact", 3)
     (relation,) = found.flat
     assert relation in ([1, 1, 0, -1], [-1, -1, 0, 1])

@@ -212,7 +212,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "below 0": ([1, 1, -2, 0], "the weight of row 2 is -2, expected a number >= 0"),
     "missing": ([1, np.nan, 1, 0], "the weight of row 1 is missing"),
     "null": (polars.Series([1, 0, 1, None]), "the weight of row 3 is missing"),
-    "masked": (np.ma.masked_array([1, 1, 1, 1], mask=[0, 0, 1, 0]), "the weight of row 2 is missing"),
+    "masked": (np.ma.masked_array([1, 1, 1, 1], mask=[0, 0, 1, 0]), "a masked array"),
     "infinite": ([np.inf, 1, 1, 1], "the weight of row 0 is inf"),
     "text": (list("1111"), "expected weights that are numbers"),
     "too few": ([1, 1], r"expected one number for each of 4 rows, got shape \(2,\)"),

@@ -52,14 +52,14 @@ def points(points: Any, labels: Any = Y) -> Callable[[], Made]:
 
 
 def foreign(points: np.ndarray, labels: Any = Y) -> Callable[[], Made]:
-    """A solve of a zarr array as it is."""
+    """A solve of a zarr array as it is, about hyperplanes through the origin, of which points of length zero say something."""
 
     def make() -> Made:
         zarr.create_array("x", data=points, chunks=(10, *points.shape[1:]), config={"write_empty_chunks": True})
         if labels is None:
             return "solve", "x", "--unlabelled", "--out", "run"
         np.save("y.npy", labels)
-        return "solve", "x", "--labels", "y.npy", "--out", "run"
+        return "solve", "x", "--labels", "y.npy", "--no-intercept", "--out", "run"
 
     return make
 

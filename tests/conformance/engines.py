@@ -59,7 +59,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     """5,000 points of 12 features in 17 blocks."""
     path = tmp_path_factory.mktemp("engines") / "data"
     generate(Instance("halfspace", M, N, block_rows=BLOCK_ROWS), path)
-    return Source(str(path))
+    return Source(str(path), intercept=False)
 
 
 def walked(question: Any, source: Source) -> Any:
@@ -199,7 +199,7 @@ class EngineTests(ABC):
 
     def test_a_damaged_chunk_is_corrupt_data(self, start: Callable[..., Any], tmp_path: Path) -> None:
         generate(Instance("gaussian", 10, 5000, block_rows=300), tmp_path / "data")
-        engine = start(Source(str(tmp_path / "data")))
+        engine = start(Source(str(tmp_path / "data"), intercept=False))
         chunk = tmp_path / "data" / "X" / "c.3.0"
         content = chunk.read_bytes()
         chunk.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])

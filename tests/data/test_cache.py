@@ -37,7 +37,7 @@ WHOLE = 300 * (5 * 4 + SIDES_WIDTH) + 5 * HELD_BYTES
 def opened(dataset: Callable[..., Any], budget: int, **options: Any) -> Dataset:
     """Five blocks, the last one short, with a cache."""
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    found = open_source(Source(str(path), **options))
+    found = open_source(Source(str(path), intercept=False, **options))
     found.kept.cache = BlockCache(budget)
     return found
 
@@ -213,8 +213,8 @@ def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_ow
     X, labels = np.ones((300, 5)), np.arange(300) % 2
     stored = zarr.create_array(tmp_path / "x", data=X, chunks=(64, 5))
     with ExitStack() as stack:
-        memory = assemble_session(stack, (None, from_arrays(X, labels)), 10**9, None, None)
-        lazy = assemble_session(stack, (None, from_arrays(stored, labels)), 10**9, None, None)
+        memory = assemble_session(stack, (None, from_arrays(X, labels, intercept=False)), 10**9, None, None)
+        lazy = assemble_session(stack, (None, from_arrays(stored, labels, intercept=False)), 10**9, None, None)
         for setting, kept in ((memory, 0), (lazy, X.nbytes)):
             setting.engine.run(QUESTION)
             setting.engine.run(QUESTION)

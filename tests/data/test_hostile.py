@@ -345,7 +345,7 @@ def test_what_nobody_foresaw_is_one_line(dfeas: Callable[..., Any], monkeypatch:
     assert "not foreseen, ZeroDivisionError: one \\x1btwo; is a file damaged?" in err
     code, _, err = dfeas("info", "y")
     assert code == 5
-    assert "no memory left: ; lower --memory" in err
+    assert "no memory left; lower --memory" in err
     monkeypatch.setenv("DFEAS_TRACEBACK", "1")
     monkeypatch.setattr(sys, "argv", ["dfeas", "info", "x"])
     with pytest.raises(ZeroDivisionError):

@@ -53,7 +53,7 @@ def test_no_product_wraps_around_or_overflows(dtype: str, extreme: int) -> None:
     X = np.full((40, 500), extreme, dtype)
     X[np.arange(40), np.arange(40)] = 0
     labels = np.resize([0, 1], 40)
-    found = dfeas.solve(X, labels)
+    found = dfeas.solve(X, labels, intercept=False)
     assert (found.verdict, found.proof) == ("feasible", "rigorous")
     A = X.astype(float) * np.where(labels, 1, -1)[:, None]
     A /= np.linalg.norm(A, axis=1)[:, None]

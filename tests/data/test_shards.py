@@ -618,13 +618,13 @@ def cones(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     """Whether rows are sparse, and bytes of a shard of three blocks; DATA are theirs, in shards."""
     monkeypatch.setattr("dfeas.data.product.default_block_rows", lambda *_: 24)
     shard = 3 * ((8 << 20) + 4) if request.param else 3 * (20 * 40 * 8 + 4)
-    dfeas.ingest_scs(cone_rows(request.param), CONES, tmp_path / "data", shard=shard)
+    dfeas.ingest_cone_rows(cone_rows(request.param), CONES, tmp_path / "data", shard=shard)
     return request.param, shard
 
 
 def test_cones_in_shards_are_those_of_plain_chunks(tmp_path: Path, cones: tuple[bool, int]) -> None:
     X, m = cone_rows(cones[0]), 40
-    header = dfeas.ingest_scs(X, CONES, tmp_path / "plain")
+    header = dfeas.ingest_cone_rows(X, CONES, tmp_path / "plain")
     plain, sharded = (open_source(Source(str(tmp_path / name), cones=True)) for name in ("plain", "data"))
     assert plain.blocks > 20
     assert sharded.header == header
@@ -648,7 +648,7 @@ def test_cones_are_appended_to_shards(tmp_path: Path, cones: tuple[bool, int]) -
     sparse, shard = cones
     X, table = cone_rows(sparse), {**CONES, "s": [3] * 17}
     whole = open_source(Source(str(tmp_path / "data"), cones=True))
-    dfeas.ingest_scs(X[: 307 + 17 * 6], table, tmp_path / "grown", shard=shard)
+    dfeas.ingest_cone_rows(X[: 307 + 17 * 6], table, tmp_path / "grown", shard=shard)
     if sparse:
         save_npz(tmp_path / "more.npz", X[307 + 17 * 6 :].tocsr())
     else:

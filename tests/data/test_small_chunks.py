@@ -61,7 +61,7 @@ def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def separator(data: Path) -> Certificate:
-    return Certificate("separator", open_source(Source(str(data))).fingerprint, y=np.full(M, M**-0.5))
+    return Certificate("separator", open_source(Source(str(data), intercept=False)).fingerprint, y=np.full(M, M**-0.5))
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**7), st.integers(1, 10**9))
@@ -100,15 +100,15 @@ def test_damage_is_told_by_the_number_of_the_chunk_also_by_the_checker(tmp_path:
     content = bytearray(file.read_bytes())
     content[5] ^= 1
     file.write_bytes(content)
-    dataset = open_source(Source(str(tmp_path / "data")))
+    dataset = open_source(Source(str(tmp_path / "data"), intercept=False))
     with pytest.raises(CorruptDataError, match=r"chunk 101 of X is damaged"):
         LocalEngine(dataset, 2).run(Survey())
     with pytest.raises(CorruptDataError, match=r"chunk 101 of X is damaged"):
-        check(LocalEngine(open_source(Source(str(tmp_path / "data"))), 2), dataset, certificate)
+        check(LocalEngine(open_source(Source(str(tmp_path / "data"), intercept=False)), 2), dataset, certificate)
 
 
 def test_a_change_between_two_passes_is_noticed(data: Path) -> None:
-    dataset = open_source(Source(str(data)))
+    dataset = open_source(Source(str(data), intercept=False))
     engine, question = LocalEngine(dataset, 2), Softmin(np.ones((M, 1)), np.ones(1))
     engine.run(question)
     file = sorted((data / "X").glob("c.*"))[3]
@@ -125,7 +125,7 @@ def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path:
     for name, shard in (("files", 0), ("shards", PER * (ROWS * M * 4 + 4))):
         dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard)
         for threads in (1, 3):
-            engine = LocalEngine(open_source(Source(str(tmp_path / name))), threads)
+            engine = LocalEngine(open_source(Source(str(tmp_path / name), intercept=False)), threads)
             answer = engine.run(Softmin(np.eye(M)[:, :2] + 0.1, np.full(2, 0.3)))
             answers.add(b"".join(part.tobytes() for part in (answer.low, answer.arg, answer.lse, answer.mean)))
     assert len(answers) == 1
@@ -302,7 +302,7 @@ def test_sparse_chunks_give_the_same_bits_wherever_they_lie(tmp_path: Path) -> N
     for name, shard in (("files", 0), ("shards", 1000)):
         marks.add(dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard).fingerprint)
         for threads in (1, 3):
-            engine = LocalEngine(open_source(Source(str(tmp_path / name))), threads)
+            engine = LocalEngine(open_source(Source(str(tmp_path / name), intercept=False)), threads)
             answer = engine.run(Softmin(np.eye(50)[:, :2] + 0.1, np.full(2, 0.3)))
             answers.add(b"".join(part.tobytes() for part in (answer.low, answer.arg, answer.lse, answer.mean)))
     assert len(answers) == len(marks) == 1
@@ -317,10 +317,10 @@ def test_damage_of_sparse_points_is_told_by_the_chunk_also_by_the_checker(tmp_pa
     content = bytearray(file.read_bytes())
     content[4 * int(X.indptr[chunk * ROWS + 1]) if what == "X" else 0] ^= 3
     file.write_bytes(content)
-    dataset = open_source(Source(str(tmp_path / "data")))
+    dataset = open_source(Source(str(tmp_path / "data"), intercept=False))
     for look in (
         lambda: LocalEngine(dataset, 2).run(Survey()),
-        lambda: check(LocalEngine(open_source(Source(str(tmp_path / "data"))), 2), dataset, certificate),
+        lambda: check(LocalEngine(open_source(Source(str(tmp_path / "data"), intercept=False)), 2), dataset, certificate),
     ):
         with pytest.raises(CorruptDataError, match=rf"chunk {chunk} of {what} is damaged"):
             look()

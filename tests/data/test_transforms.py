@@ -115,11 +115,11 @@ def test_widest_margin_of_points_that_are_not_normalised_is_a_distance() -> None
     X = np.column_stack([side * (3 + rng.random(200)), 9 * rng.standard_normal((200, 2))])
     X[:6, :] = [[3, 9, 0], [3, -9, 0], [3, 0, 9], [3, 0, -9], [-3, 0, 0], [-3, 0, 9]]
     side[:6] = [1, 1, 1, 1, -1, -1]
-    found = dfeas.hard_margin(X, side, normalize=False)
+    found = dfeas.hard_margin(X, side, intercept=False, normalize=False)
     assert found.margin == pytest.approx(3, rel=2e-3)
     assert found.result.margin_lower * np.linalg.norm(X, axis=1).max() == pytest.approx(found.margin)
     both, sides = np.vstack([X, -X]) + 1000, np.concatenate([side, -side])
-    shifted = dfeas.hard_margin(both, sides, normalize=False, center=True, scale="std")
+    shifted = dfeas.hard_margin(both, sides, intercept=False, normalize=False, center=True, scale="std")
     assert shifted.w is not None
     assert shifted.bias is not None
     assert (sides * (both @ shifted.w + shifted.bias)).min() == pytest.approx(1)
@@ -127,13 +127,13 @@ def test_widest_margin_of_points_that_are_not_normalised_is_a_distance() -> None
 
 def test_a_zero_point_after_centring_and_equal_features() -> None:
     X = np.array([[1.0, 5, 7], [3, 1, 7], [2, 3, 7], [0, 0, 7], [4, 6, 7]])
-    found = dfeas.solve(X, [1, 1, 1, -1, 1], center=True, scale="std")
+    found = dfeas.solve(X, [1, 1, 1, -1, 1], intercept=False, center=True, scale="std")
     assert (found.verdict, found.proof, found.support.tolist()) == ("infeasible", "exact", [2])  # it is the mean of all
     transform = seen_as(found.evidence.view)[1]
     assert transform is not None
     assert (transform.shift[2], transform.factor[2]) == (7.0, 1.0)
-    assert dfeas.solve(X, [1, 1, 1, -1, 1], scale="std").verdict == "feasible"
-    same = dfeas.solve(np.full((4, 2), 0.1), [1, -1, 1, -1], scale="maxabs", center=True)
+    assert dfeas.solve(X, [1, 1, 1, -1, 1], intercept=False, scale="std").verdict == "feasible"
+    same = dfeas.solve(np.full((4, 2), 0.1), [1, -1, 1, -1], intercept=False, scale="maxabs", center=True)
     assert (same.verdict, same.proof) == ("infeasible", "exact")
 
 

@@ -45,7 +45,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "solve": dfeas.solve,
     "race": lambda data, **options: dfeas.race(data, methods=["perceptron", "mirror-prox"], **options),
     "soft_margin": lambda data, **options: dfeas.soft_margin(data, C=0.1, gap=0.1, **options),
-    "hard_margin": lambda data, **options: dfeas.hard_margin(data, tolerance=0.5, **options),
+    "hard_margin": lambda data, **options: dfeas.hard_margin(data, margin_tolerance=0.5, **options),
     "separation": dfeas.separation,
     "in_hull": lambda data, **options: dfeas.in_hull(np.zeros(6), data, **options),
 }

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import click
 
+from tests.fuzzing.arrays import Arrays
 from tests.fuzzing.case import FAILED, Case, Kind
+from tests.fuzzing.edited import Edited
 from tests.fuzzing.forged import Forged
 from tests.fuzzing.hostile import Hostile
 from tests.fuzzing.hull import HullKind
 from tests.fuzzing.kernel import KernelKind
+from tests.fuzzing.kernel_proofs import KernelProof
 from tests.fuzzing.kills import Kills
 from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import Tally, fuzz, judged, table
@@ -28,10 +31,13 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "weightless": Weightless,
     "hull": HullKind,
     "kernel": KernelKind,
+    "kernel-proof": KernelProof,
     "forged": Forged,
+    "edited": Edited,
     "hostile": Hostile,
     "soft": Soft,
     "kills": Kills,
+    "arrays": Arrays,
 }
 """What makes a kind, by its name: each process makes its own."""
 

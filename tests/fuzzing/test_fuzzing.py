@@ -22,6 +22,7 @@ from tests.fuzzing.forged import Forged
 from tests.fuzzing.hostile import of_ending
 from tests.fuzzing.hull import HullKind
 from tests.fuzzing.kernel import KernelKind
+from tests.fuzzing.kernel_proofs import KernelProof
 from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import HungError, fuzz, judged
 from tests.fuzzing.mutation import mutated
@@ -57,6 +58,8 @@ LIES: dict[str, Callable[[], Kind]] = {
         lambda *words, weights, **options: dfeas.check_separation(*words, **options)),
     "a point that is inside": lambda: HullKind(lying(dfeas.in_hull, inside=False)),
     "a margin in a kernel's space": lambda: KernelKind(lying(dfeas.solve, margin_upper=1e-7, eps=1e-3)),
+    "a proof of a kernel": lambda: KernelProof(lambda *words, **fields: SimpleNamespace(
+        verdict="eps-infeasible", proof="rigorous", margin_lower=-1.0, margin_upper=1e-9)),
     "an objective": lambda: Soft(lying(dfeas.soft_margin, objective=1e-3)),
     "a bound of the minimum": lambda: Soft(lying(dfeas.soft_margin, lower=1e9)),
     "a checker that believes": lambda: Forged(lambda *words, **options: SimpleNamespace(

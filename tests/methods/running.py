@@ -54,7 +54,7 @@ def problem(kind: str, m: int, n: int, **options: Any) -> tuple[Counting, np.nda
     X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
     wide = X.astype(np.float64) * labels[:, None]
     A = (wide / np.linalg.norm(wide, axis=1)[:, None]).T
-    dataset = from_arrays(X, labels)
+    dataset = from_arrays(X, labels, intercept=False)
     radius = float(np.linalg.norm(X.astype(np.float64), axis=1).max())
     return engine_of(dataset), A, Facts(m, n, blocks=dataset.blocks, itemsize=X.itemsize, radius=radius)
 

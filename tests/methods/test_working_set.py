@@ -30,7 +30,7 @@ from tests.exact import conflicts, small_instance
 def problem(
     X: np.ndarray, labels: np.ndarray | None, memory: int = 1 << 30, block_rows: int = 0, **more: Any
 ) -> tuple[LocalEngine, Facts]:
-    dataset = from_arrays(X, labels)
+    dataset = from_arrays(X, labels, intercept=False)
     if block_rows:
         dataset.block_rows = block_rows
         dataset.points = replace(dataset.points, block_rows=block_rows)
@@ -65,10 +65,10 @@ def test_a_sample_and_two_passes_separate_a_thin_margin(arrays: Callable[..., An
 
 def test_what_fits_is_read_once_and_confirmed(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("halfspace", 5, 900)
-    result = dfeas.solve(X, labels)
+    result = dfeas.solve(X, labels, intercept=False)
     assert (result.verdict, result.passes) == ("feasible", 2)
     X, labels = arrays("gaussian", 5, 900)
-    result = dfeas.solve(X, labels)
+    result = dfeas.solve(X, labels, intercept=False)
     assert (result.verdict, result.passes) == ("infeasible", 1)
 
 
@@ -151,7 +151,7 @@ def test_conflicts_are_reported_with_the_users_own_classes(arrays: Callable[...,
 @pytest.mark.parametrize("tolerance", [0.3, 1e-2, 1e-3])
 def test_the_maximum_margin_of_data_on_disk(tolerance: float, dataset: Callable[..., Any]) -> None:
     path, _ = dataset("planted", 12, 30_000, margin=0.01, block_rows=1000)
-    result = dfeas.solve(path, margin_tolerance=tolerance)
+    result = dfeas.solve(path, intercept=False, margin_tolerance=tolerance)
     assert (result.verdict, result.stopped) == ("feasible", "verdict")
     assert result.margin_lower >= (1 - tolerance) * result.margin_upper
     assert result.margin_lower <= 0.01 * (1 + 1e-5)
@@ -162,7 +162,7 @@ def test_the_maximum_margin_of_data_on_disk(tolerance: float, dataset: Callable[
 def test_the_maximum_margin_is_that_of_an_independent_quadratic_program(arrays: Callable[..., Any]) -> None:
     """Least distance programming by NNLS (Lawson and Hanson 1974, chapter 23) on 100 x 20,000."""
     X, labels = arrays("halfspace", 100, 20_000)
-    result = dfeas.solve(X, labels, margin_tolerance=1e-3)
+    result = dfeas.solve(X, labels, intercept=False, margin_tolerance=1e-3)
     A = X.astype(np.float64) * labels[:, None]
     A /= np.linalg.norm(A, axis=1)[:, None]
     target = np.append(np.zeros(100), 1.0)
@@ -240,7 +240,7 @@ def test_a_capped_working_set_stalls_where_rounding_ends_its_progress() -> None:
 
 def test_a_limit_before_the_maximum_margin_leaves_a_checked_separator(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 12, 3000, margin=0.1)
-    result = dfeas.solve(X, labels, method="smooth-perceptron", margin_tolerance=1e-6, max_passes=60)
+    result = dfeas.solve(X, labels, intercept=False, method="smooth-perceptron", margin_tolerance=1e-6, max_passes=60)
     assert (result.verdict, result.stopped, result.proof) == ("feasible", "pass_limit", "rigorous")
     assert not result.success  # what was asked for is the margin
     assert result.status == 1
@@ -353,7 +353,7 @@ def test_a_leader_separates_wide_points_or_hands_over(
         state = copied(method.tell(state, engine.run(method.ask(state))))
     assert method.leads(state) != wrong
     assert repr(method.evidence(state).bracket) == repr(leader.evidence(state.leader).bracket)
-    result = dfeas.solve(X, labels, method="working-set")
+    result = dfeas.solve(X, labels, intercept=False, method="working-set")
     assert result.verdict == ("infeasible" if wrong else "feasible")
     if wrong:
         assert isinstance(method.ask(state), Partial)

@@ -62,7 +62,7 @@ def test_nobody_else_holds_columns_when_they_are_put_together(
     dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, _ = dataset("gaussian", 1000, 12_000)
-    points = open_source(Source(str(path)))
+    points = open_source(Source(str(path), intercept=False))
     holders: list[list[int]] = []
 
     def counted(parts: list[Any]) -> Any:

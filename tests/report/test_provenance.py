@@ -170,6 +170,7 @@ RUNS = {
     "kernel": {"positive": "cat", "kernel": "polynomial", "degree": 2},
     "rbf": {"positive": "cat", "kernel": "rbf"},
     "plain": {"positive": "cat", "method": "perceptron", "max_passes": 9},
+    "papers": {"positive": "cat", "intercept": False, "max_passes": 9},
 }
 
 

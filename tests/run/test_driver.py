@@ -98,15 +98,15 @@ def test_a_separator_in_sight_and_a_maximum_margin_make_a_run_go_on(
 
 def test_auto_takes_the_working_set_where_it_fits_and_says_why(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 2000, 3000, margin=0.1)
-    rich = dfeas.solve(X, labels)
+    rich = dfeas.solve(X, labels, intercept=False)
     assert (rich.method, rich.verdict) == ("working-set", "feasible")
     assert "fit in memory" in rich.why
-    poor = dfeas.solve(X, labels, memory="60MB", max_passes=2)
+    poor = dfeas.solve(X, labels, intercept=False, memory="60MB", max_passes=2)
     assert poor.method == "mirror-prox-one-pass"
     # 3000 columns of 2000 float32 and 100 bytes, four times, and twenty matrices 2000 x 2000
     assert "would need 703.05MiB of memory" in poor.why
     with pytest.raises(UsageError, match=r"working-set needs 703\.05MiB of memory for this data, or use mirror-prox-one-pass"):
-        dfeas.solve(X, labels, method="working-set", memory="60MB")
+        dfeas.solve(X, labels, intercept=False, method="working-set", memory="60MB")
 
 
 def test_a_plan_says_what_a_run_will_cost(arrays: Callable[..., Any]) -> None:
@@ -240,7 +240,7 @@ def test_a_solve_reads_exactly_what_it_says(arrays: Callable[..., Any], name: st
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_method_on_every_family_from_python(arrays: Callable[..., Any], name: str, kind: str, seed: int) -> None:
     X, labels = arrays(kind, 6, 500, seed=seed, margin=0.05)
-    result = dfeas.solve(X, labels, method=name, eps=0.01, max_passes=3000)
+    result = dfeas.solve(X, labels, intercept=False, method=name, eps=0.01, max_passes=3000)
     if kind == "halfspace":  # the best margin may be below eps: both answers are right then
         assert result.verdict in ("feasible", "eps-infeasible")
     else:
@@ -266,28 +266,28 @@ def test_every_method_on_every_family_from_python(arrays: Callable[..., Any], na
 
 def test_a_margin_perceptron_goes_on_to_a_quarter_of_the_best_margin(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 20, 2000, margin=0.02)
-    plain = dfeas.solve(X, labels, method="perceptron")
-    wide = dfeas.solve(X, labels, method="margin-perceptron-unit")
+    plain = dfeas.solve(X, labels, intercept=False, method="perceptron")
+    wide = dfeas.solve(X, labels, intercept=False, method="margin-perceptron-unit")
     assert (wide.verdict, wide.stopped) == ("feasible", "verdict")
     assert wide.margin_lower > 0.02 / 4 > plain.margin_lower
     assert wide.margin_upper < 4 * wide.margin_lower
-    cut = dfeas.solve(X, labels, method="margin-perceptron-unit", max_passes=wide.passes - 1)
+    cut = dfeas.solve(X, labels, intercept=False, method="margin-perceptron-unit", max_passes=wide.passes - 1)
     assert cut.passes == wide.passes - 1  # a separator of an earlier pass is a verdict when a limit ends the run
     assert (cut.verdict, cut.stopped) == ("feasible", "verdict")
 
 
 def test_limits_end_a_run_with_the_best_evidence(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("halfspace", 20, 2000)
-    result = dfeas.solve(X, labels, method="mirror-prox", max_passes=7)
+    result = dfeas.solve(X, labels, intercept=False, method="mirror-prox", max_passes=7)
     assert (result.verdict, result.stopped, result.proof, result.passes) == ("undecided", "pass_limit", "none", 7)
     assert result.margin_lower < 0 < result.margin_upper < 1
     assert result.y is not None
     assert result.message == "the limit of passes was reached"
-    assert dfeas.solve(X, labels, time_limit=1e-9).stopped == "time_limit"
+    assert dfeas.solve(X, labels, intercept=False, time_limit=1e-9).stopped == "time_limit"
 
 
 def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable[..., Any]) -> None:
-    dataset = from_arrays(*arrays("planted", 5, 400, margin=0.1))
+    dataset = from_arrays(*arrays("planted", 5, 400, margin=0.1), intercept=False)
     margins: list[float] = []
 
     def grudging(certificate: Certificate) -> Check:
@@ -331,7 +331,7 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
 
 @pytest.mark.parametrize("reason", [KeyboardInterrupt(), ClusterLostError("gone")], ids=["ctrl-c", "cluster lost"])
 def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., Any], reason: BaseException) -> None:
-    dataset = from_arrays(*arrays("halfspace", 20, 2000))
+    dataset = from_arrays(*arrays("halfspace", 20, 2000), intercept=False)
 
     class Impatient(LocalEngine):
         count = 0
@@ -353,7 +353,7 @@ def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., 
 def test_a_zero_point_is_an_exact_no_without_a_pass(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 4, 100, margin=0.1)
     X[37] = 0
-    result = dfeas.solve(X, labels)
+    result = dfeas.solve(X, labels, intercept=False)
     assert (result.verdict, result.proof, result.passes, result.margin_upper) == ("infeasible", "exact", 0, 0.0)
     assert result.support is not None
     assert result.support.tolist() == [37]
@@ -368,7 +368,7 @@ def test_two_equal_points_with_opposite_labels_are_an_exact_no() -> None:
 def test_the_intercept_separates_what_the_origin_cannot() -> None:
     X, labels = np.array([[1.0], [2.0], [4.0], [5.0]]), ["a", "a", "b", "b"]
     for method in METHODS:
-        without = dfeas.solve(X, labels, method=method, eps=0.01)
+        without = dfeas.solve(X, labels, intercept=False, method=method, eps=0.01)
         assert without.verdict in ("infeasible", "eps-infeasible")
         result = dfeas.solve(X, labels, method=method, intercept=True, eps=1e-4)
         assert result.verdict == "feasible", method
@@ -380,7 +380,7 @@ def test_margins_near_rounding_are_decided_by_the_checker() -> None:
     for margin, n in ((1e-7, 60), (1e-9, 40)):
         instance = Instance("planted", 3, n, margin, dtype="float64")
         X, labels = instance.block(0)
-        result = dfeas.solve(X, labels, eps=1e-12, max_passes=800)
+        result = dfeas.solve(X, labels, intercept=False, eps=1e-12, max_passes=800)
         assert result.verdict in ("feasible", "undecided")
         assert result.margin_lower <= margin * (1 + 1e-6) <= result.margin_upper * (1 + 1e-5)
 

@@ -51,7 +51,7 @@ def separable(tmp_path: Path) -> Callable[..., tuple[Path, Floats]]:
 
 def inspected(path: Path, y: Floats, **seen: Any) -> tuple[Any, Certificate, Any]:
     """What is seen on the read of a selection, of which certificate, and the data."""
-    dataset = open_source(Source(str(path), **seen))
+    dataset = open_source(Source(str(path), intercept=False, **seen))
     certificate = Certificate("separator", dataset.fingerprint, y, view=dataset.view)
     look = sight(dataset, certificate)
     assert look is not None
@@ -104,7 +104,7 @@ def test_any_cut_of_the_blocks_shows_the_same(separable: Callable[..., tuple[Pat
 def test_bytes_that_are_not_those_of_the_fingerprint_prove_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:
     """The checker computes checksums of what it is shown: a reader that gave other points would be found out."""
     path, y = separable()
-    dataset = open_source(Source(str(path)))
+    dataset = open_source(Source(str(path), intercept=False))
     certificate = Certificate("separator", dataset.fingerprint, y)
     look = sight(dataset, certificate)
     assert look is not None
@@ -123,7 +123,7 @@ def test_bytes_that_are_not_those_of_the_fingerprint_prove_nothing(separable: Ca
 
 def test_what_cannot_be_looked_at_shows_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:
     path, y = separable()
-    dataset = open_source(Source(str(path)))
+    dataset = open_source(Source(str(path), intercept=False))
     look = sight(dataset, Certificate("separator", dataset.fingerprint, y))
     assert look is not None
     assert look(0, np.full((3, 6), np.inf), np.ones(3, np.int8)) is None

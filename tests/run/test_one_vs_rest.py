@@ -231,7 +231,7 @@ def test_what_cannot_be_asked_is_said(data: Path, tmp_path: Path) -> None:
         dfeas.solve(np.eye(5), "all-positive", one_vs_rest=True)
     zero = clusters(100)
     zero[0][3] = 0
-    assert [r.proof for r in dfeas.solve(*zero, one_vs_rest=True).results.values()] == ["exact"] * 4
+    assert [r.proof for r in dfeas.solve(*zero, intercept=False, one_vs_rest=True).results.values()] == ["exact"] * 4
 
 
 def test_the_command_line(data: Path, tmp_path: Path) -> None:

@@ -221,11 +221,13 @@ def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: 
     path, _ = dataset("halfspace", 5, 100)
     more: dict[str, Any] = {"eps": 1e-9, "max_passes": 10**9, "out": tmp_path / "run"}
     with pytest.raises(UsageError, match="von-neumann keeps 16 bytes"):
-        dfeas.solve(path, method="von-neumann", **more)
+        dfeas.solve(path, intercept=False, method="von-neumann", **more)
     with pytest.raises(UsageError, match="mirror-prox keeps 160 bytes"):
-        dfeas.race(path, methods=("mirror-prox", "perceptron"), **more)
+        dfeas.race(path, intercept=False, methods=("mirror-prox", "perceptron"), **more)
     assert not (tmp_path / "run").exists()
-    result = dfeas.solve(path, method="mirror-prox", eps=1e-12, memory=60_000_000, stop=lambda: True, out=tmp_path / "run")
+    result = dfeas.solve(
+        path, intercept=False, method="mirror-prox", eps=1e-12, memory=60_000_000, stop=lambda: True, out=tmp_path / "run"
+    )
     assert result.why == "asked for; at most 187500 passes, 160 bytes of each are kept"
     events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
     (said,) = (event for event in events if event["event"] == "projection")
@@ -250,7 +252,7 @@ def test_blocks_of_short_rows_are_small_and_their_scores_are_projected(tmp_path:
     """A byte a point: labels, norms, scores and bounds of a block take many times what it does."""
     path = tmp_path / "bytes"
     dfeas.generate(dfeas.Instance("gaussian", m=1, n=700_000, dtype="uint8"), path)
-    dataset = open_source(Source(str(path)))
+    dataset = open_source(Source(str(path), intercept=False))
     assert dataset.blocks > 1
     tracemalloc.start()
     buffers, question = Buffers(), Select(np.ones(1), 0.5, 10, 10)

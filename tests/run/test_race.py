@@ -70,7 +70,7 @@ class Counting(LocalEngine):
 
 def test_what_several_ask_is_read_once(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("halfspace", 20, 2000)
-    engine = Counting(from_arrays(X, labels), 1)
+    engine = Counting(from_arrays(X, labels, intercept=False), 1)
     names = ["mirror-prox", "smooth-perceptron", "perceptron", "online-perceptron"]
     course = Course(Limits(max_passes=5), to_the_end=True)
     outcomes, reads = run(engine, lanes(names, 20, 2000), Each(lambda c: None), course)
@@ -108,7 +108,7 @@ def test_the_first_verdict_ends_a_race_and_the_others_say_so(arrays: Callable[..
 
 def test_a_separator_that_is_not_as_wide_as_asked_wins_no_race(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 10, 5000, margin=0.05)
-    race = dfeas.race(X, labels, methods=["perceptron", "mirror-prox-one-pass"], margin_tolerance=0.05)
+    race = dfeas.race(X, labels, intercept=False, methods=["perceptron", "mirror-prox-one-pass"], margin_tolerance=0.05)
     assert race.first is not None
     assert race.first.method == "mirror-prox-one-pass"
     assert race.first.margin_lower >= 0.95 * race.first.margin_upper
@@ -126,7 +126,7 @@ def test_evidence_that_is_refused_does_not_end_a_race(arrays: Callable[..., Any]
             raise CheckFailedError("not yet")
         return Check("feasible", "rigorous", 0.01, 1.0, 400, 0, "fine")
 
-    engine = LocalEngine(from_arrays(X, labels), 1)
+    engine = LocalEngine(from_arrays(X, labels, intercept=False), 1)
     course = Course(Limits(max_passes=300))
     outcomes, _ = run(engine, lanes(["mirror-prox", "perceptron"], 5, 400), Each(grudging), course)
     assert refusals == ["separator", "separator"]
@@ -142,7 +142,7 @@ def test_an_interrupt_ends_all_with_their_best(arrays: Callable[..., Any], reaso
             return super().run(question)
 
     X, labels = arrays("halfspace", 20, 2000)
-    engine = Impatient(from_arrays(X, labels), 1)
+    engine = Impatient(from_arrays(X, labels, intercept=False), 1)
     both = lanes(["mirror-prox", "smooth-perceptron"], 20, 2000)
     outcomes, reads = run(engine, both, Each(lambda c: None), Course(Limits()))
     assert [outcome.decision.stopped for outcome in outcomes] == ["interrupted"] * 2
@@ -167,7 +167,7 @@ def test_methods_that_make_no_race_are_refused(methods: list[str], said: str) ->
 def test_a_zero_point_ends_a_race_before_it_begins(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 4, 100, margin=0.1)
     X[37] = 0
-    race = dfeas.race(X, labels, methods=["perceptron", "working-set"])
+    race = dfeas.race(X, labels, intercept=False, methods=["perceptron", "working-set"])
     assert [(r.verdict, r.proof, r.passes) for r in race.results.values()] == [("infeasible", "exact", 0)] * 2
 
 

@@ -79,11 +79,11 @@ def test_every_method_goes_on_with_the_same_bits_wherever_it_was_stopped(
 ) -> None:
     X, labels = arrays(kind, 6, 300, seed=3)
     limits = {"eps": 0.02, "max_passes": 40}
-    whole = dfeas.solve(X, labels, method=name, out=tmp_path / "whole", **limits)
+    whole = dfeas.solve(X, labels, intercept=False, method=name, out=tmp_path / "whole", **limits)
     most = int(whole.passes)
     for passes in sorted({0, 1, 3, most - 1} & set(range(most))):
         run = tmp_path / f"after{passes}"
-        begun = dfeas.solve(X, labels, method=name, out=run, stop=after(passes), **limits)
+        begun = dfeas.solve(X, labels, intercept=False, method=name, out=run, stop=after(passes), **limits)
         assert begun.stopped == "interrupted"
         resumed = dfeas.resume(run, X, labels)
         assert isinstance(resumed, Result)
@@ -115,8 +115,8 @@ def test_a_race_goes_on_and_what_has_ended_stays(arrays: Callable[..., Any], tmp
     X, labels = arrays("planted", 10, 800, margin=0.02)
     names = ["smooth-perceptron", "working-set", "mirror-prox", "ispvn"]
     options: dict[str, Any] = {"methods": names, "to_the_end": True, "max_passes": 80}
-    whole = dfeas.race(X, labels, out=tmp_path / "whole", **options)
-    begun = dfeas.race(X, labels, out=tmp_path / "run", stop=after(7), **options)
+    whole = dfeas.race(X, labels, intercept=False, out=tmp_path / "whole", **options)
+    begun = dfeas.race(X, labels, intercept=False, out=tmp_path / "run", stop=after(7), **options)
     assert begun.results["working-set"].stopped == "verdict"
     assert begun.results["smooth-perceptron"].stopped == "interrupted"
     resumed = dfeas.resume(tmp_path / "run", X, labels)
@@ -139,10 +139,10 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
     arrays: Callable[..., Any], tmp_path: Path
 ) -> None:
     X, labels = arrays("planted", 10, 800, margin=0.02)
-    dfeas.solve(X, labels, out=tmp_path / "whole")
+    dfeas.solve(X, labels, intercept=False, out=tmp_path / "whole")
     request = Request.begun(Goal(), Limits(), Resources())
     job = RunSpec(request, ("working-set",), ("it fits",), False, False, None, None, None, intercept=False)
-    opened = open_session(Problem(X, labels), Resources(), tmp_path / "run")
+    opened = open_session(Problem(X, labels, dfeas.View(intercept=False)), Resources(), tmp_path / "run")
     with opened as session, run_folder(tmp_path / "run") as folder:
         checking = Interrupted(session.checking.engine, session.checking.dataset)
         with pytest.raises(KeyboardInterrupt, match="goes on"):

@@ -53,7 +53,7 @@ NUMBERS = [
     {"margin_upper": None},
     {"eps": float("nan")},
     {"eps": 0.0},
-    {"intercept": True},
+    {"intercept": False},
     {"m": 5},
     {"n": 299},
     {"fingerprint": "0" * 64},
@@ -101,7 +101,7 @@ def test_a_bound_at_rounding_level_is_that_of_the_larger_data(tmp_path: Path, se
     np.savez(tmp_path / "a.npz", X=np.vstack([X, 3 * X]), y=np.repeat([1, -1], 6))
     np.savez(tmp_path / "b.npz", X=rng.standard_normal((40, 2)), y=np.resize([1, -1], 40))
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=4)
-    assert dfeas.solve(tmp_path / "data", out=tmp_path / "run").margin_upper < 1e-12
+    assert dfeas.solve(tmp_path / "data", intercept=False, out=tmp_path / "run").margin_upper < 1e-12
     dfeas.append(tmp_path / "data", tmp_path / "b.npz")
     assert dfeas.recheck(tmp_path / "run", tmp_path / "data", out=tmp_path / "again").holds
     assert dfeas.verify_run(tmp_path / "again").points == 52

@@ -149,7 +149,7 @@ class TestCones(CertificateTests):
 
     def claim(self, name: str) -> Claim:
         X = problem(np.random.default_rng(5), self.cone, 4, 0.5 if name == "a separator" else None)
-        dataset = dfeas.from_scs(X, self.cone)
+        dataset = dfeas.from_cone_rows(X, self.cone)
         # extreme points are on the boundary of the cones, and an x of them is no more than a bound
         method = "von-neumann-away" if name == "a bound" else "working-set"
         return Claim(dataset, dfeas.solve(dataset, method=method, eps=1e-2).evidence, scaled(X, self.cone))

@@ -15,25 +15,25 @@ from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, for_checker
-from dfeas.data.storage.layout import fingerprint
 from dfeas.data.storage.readers import SliceReader
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.passes.survey import Survey
+from dfeas.run.transform import mark_of
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check
 
 
-def marked(X: np.ndarray, labels: np.ndarray | None = None, **options: Any) -> Dataset:
+def marked(X: np.ndarray, labels: np.ndarray | None = None, *, intercept: bool = False, **options: Any) -> Dataset:
     """A dataset in memory with its fingerprint."""
-    return mark(from_arrays(X, labels, **options))
+    return mark(from_arrays(X, labels, intercept=intercept, **options))
 
 
 def mark(dataset: Dataset) -> Dataset:
     """With the fingerprint of what it holds."""
     found = LocalEngine(dataset, 1).run(Survey())
-    dataset.fingerprint = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, found.checksums)
+    dataset.fingerprint = mark_of(dataset, found.checksums)
     return dataset
 
 
@@ -192,9 +192,9 @@ def test_scales_that_are_accepted_are_decided(scale: float, arrays: Callable[...
 
     for kind, verdict in (("planted", "feasible"), ("gaussian", "infeasible")):
         X, labels = arrays(kind, 3, 300, margin=0.1, dtype="float64")
-        assert dfeas.solve(X * scale, labels, eps=0.05, max_passes=500).verdict == verdict
+        assert dfeas.solve(X * scale, labels, intercept=False, eps=0.05, max_passes=500).verdict == verdict
     with pytest.raises(BadInputError, match="norms outside"):
-        dfeas.solve(X * scale * scale, labels)
+        dfeas.solve(X * scale * scale, labels, intercept=False)
 
 
 @pytest.mark.parametrize("y", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], [1.0], [1.0, 1.0, 1.0]])
@@ -208,14 +208,14 @@ def test_other_data_is_told_from_a_failed_check(dataset: Callable[..., Any], tmp
     other, _ = dataset("planted", 4, 200, name="other", seed=1, block_rows=50)
     Certificate("separator", header.fingerprint, y=np.ones(4)).save(tmp_path / "c.npz")
     with pytest.raises(CheckFailedError, match="not on the positive side"):
-        verify_certificate(path, tmp_path / "c.npz")
+        verify_certificate(path, tmp_path / "c.npz", intercept=False)
     with pytest.raises(CorruptDataError, match="not what the certificate was made for"):
-        verify_certificate(other, tmp_path / "c.npz")
+        verify_certificate(other, tmp_path / "c.npz", intercept=False)
 
 
 @pytest.mark.parametrize("kernel", ["", "linear"])
 def test_labels_that_are_no_signs_prove_nothing(kernel: str) -> None:
-    dataset = from_arrays(np.array([[1.0, 0], [0, 1], [-1, -1]]), np.array([1, 1, -1]))
+    dataset = from_arrays(np.array([[1.0, 0], [0, 1], [-1, -1]]), np.array([1, 1, -1]), intercept=False)
     dataset.labels = SliceReader("label", np.array([1, 0, 0], np.int8), 3, dataset.block_rows, np.dtype(np.int8))
     mark(dataset)
     text = kernel_of(kernel)[0].to_text() if kernel else ""
@@ -234,7 +234,7 @@ def test_any_changed_byte_of_the_data_is_seen(dataset: Callable[..., Any], tmp_p
     instance = Instance("planted", 4, 200, margin=0.2, block_rows=50)
     path, header = dataset("planted", 4, 200, margin=0.2, block_rows=50)
     Certificate("separator", header.fingerprint, y=instance.plane()).save(tmp_path / "c.npz")
-    assert verify_certificate(path, tmp_path / "c.npz").margin_lower == pytest.approx(0.2, rel=1e-5)
+    assert verify_certificate(path, tmp_path / "c.npz", intercept=False).margin_lower == pytest.approx(0.2, rel=1e-5)
     rng = np.random.default_rng(0)
     files = [p for p in path.rglob("*") if p.is_file()]
     for _ in range(150):
@@ -243,7 +243,7 @@ def test_any_changed_byte_of_the_data_is_seen(dataset: Callable[..., Any], tmp_p
         at = rng.integers(len(intact))
         file.write_bytes(intact[:at] + bytes([intact[at] ^ (1 << int(rng.integers(8)))]) + intact[at + 1 :])
         try:
-            proved = verify_certificate(path, tmp_path / "c.npz")
+            proved = verify_certificate(path, tmp_path / "c.npz", intercept=False)
             assert proved.margin_lower == pytest.approx(0.2, rel=1e-5), file  # a byte that says nothing of the data
         except (CorruptDataError, BadInputError, CheckFailedError):
             pass

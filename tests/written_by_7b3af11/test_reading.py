@@ -20,6 +20,11 @@ from dfeas.errors import CheckFailedError
 from dfeas.run.result_files import load_run
 
 ARCHIVE = Path(__file__).with_name("written.tar.xz")
+REFUSED = {
+    **dict.fromkeys(("quasi-complete", "overlap"), r"separation\.json: it has no weights of its support, .*: solve again"),
+    "hard-margin": r"margin\.json: not readable",  # its share has another name
+}
+"""Runs that say what was not proved then."""
 WRITTEN_AT = b"/tmp/written_by_7b3af11"
 
 
@@ -64,6 +69,11 @@ def test_a_dataset_is_read_whole(room: Path, name: str) -> None:
 def test_a_verdict_is_proved_again(room: Path, name: str) -> None:
     run = room / "finished" / name
     values = said(run)
+    refused = REFUSED.get(name)
+    if refused is not None:
+        with pytest.raises(CheckFailedError, match=refused):
+            dfeas.verify_run(run)
+        return
     proved = dfeas.verify_run(run)
     stronger = ("infeasible", "exact") if name == "cones-infeasible" else None  # nobody proved that of cones then
     assert (proved.verdict, proved.proof) == (stronger or (values["verdict"], values["proof"]))
@@ -73,15 +83,11 @@ def test_a_verdict_is_proved_again(room: Path, name: str) -> None:
     assert run_status(run).state == "finished"
 
 
-def test_a_separation_is_proved_again_or_refused_where_its_proof_was_not_written(room: Path) -> None:
+def test_a_separation_is_proved_again(room: Path) -> None:
     complete = room / "finished" / "complete"
     found = verify_separation(complete, dfeas.verify_run(complete))
     assert found is not None
     assert found.kind == "complete"
-    for kind in ("quasi-complete", "overlap"):
-        run = room / "finished" / kind
-        with pytest.raises(CheckFailedError, match=r"separation\.json: it has no weights of its support, .*: solve again"):
-            verify_separation(run, dfeas.verify_run(run))
 
 
 def test_classes_and_methods_of_a_race_are_proved_again(room: Path) -> None:

@@ -17,6 +17,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.data.frames import number, plain
+from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError
 
 SHOWN = 5
@@ -138,7 +139,7 @@ class Survey:
             elif seen.is_factor:
                 self._levels(inside(series, counted), seen)
             else:
-                values = number(series, self.where).astype(np.float64)
+                values = exact(number(series, self.where), np.float64, self.where)
                 if not np.isfinite(values).all():
                     row = self.called(self.n + int((~np.isfinite(values)).argmax()))
                     raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
@@ -209,7 +210,7 @@ def points_of(columns: Columns, n: int, design: Design, where: str) -> Matrix:
     for term in design.terms:
         series, places = columns[term], np.array(design.places(term))
         if term not in design.factors:
-            pieces.append((np.arange(n), np.full(n, places[0]), number(series, where).astype(np.float64)))
+            pieces.append((np.arange(n), np.full(n, places[0]), exact(number(series, where), np.float64, where)))
             continue
         turn = dict.fromkeys(design.factors[term].levels, -1)
         turn |= {design.columns[place].level or "": int(place) for place in places}

@@ -16,6 +16,7 @@ from dfeas.analysis.regression.design import Design, Labels, Matrix, Places, Sur
 from dfeas.analysis.regression.likelihood import Regression
 from dfeas.analysis.regression.models import finite, of_columns
 from dfeas.analysis.regression.outcome import Values, flat
+from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, install
 
 INTERCEPT = "Intercept"
@@ -59,7 +60,7 @@ class Formula:
         values.add(y, n)
         about = values.outcome(*asked)
         right = self._matrix(self._parsed.rhs, used.to_pandas())
-        points = finite(np.asarray(right, np.float64), list(right.columns), numbers)
+        points = finite(exact(right, np.float64, "the table"), list(right.columns), numbers)
         design, kept = of_columns(points, list(right.columns), right.model_spec)
         labels = numbers if rows is None else inside(rows, counted)
         return Regression(design, points[:, kept], about.codes(y), about, labels)
@@ -100,7 +101,7 @@ class Formula:
                 )
         names = list(right.columns)
         ones = [names.index(INTERCEPT)] if INTERCEPT in names else []
-        design, kept = of_columns(np.asarray(right, np.float64), names, spec, ones)
+        design, kept = of_columns(exact(right, np.float64, "the table"), names, spec, ones)
         return Parts(self, spec, levels, design, kept)
 
     def _require_rowwise(self, spec: Any) -> None:
@@ -131,7 +132,7 @@ class Parts:
     def points(self, frame: nw.DataFrame[Any], rows: Labels) -> Matrix:
         """Rows of the design (b, m), called as in ``rows``."""
         used = _categorical(frame.select(*self.formula.regressors(frame.columns)), self.levels)
-        whole = np.asarray(self.spec.get_model_matrix(used, na_action="ignore"), np.float64)
+        whole = exact(self.spec.get_model_matrix(used, na_action="ignore"), np.float64, "the table")
         some = finite(whole, list(self.spec.column_names), rows)[:, self.kept]
         return scipy.sparse.csr_array(some) if self.design.sparse else some
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dfeas.analysis.regression.design import Column, Design, Factor, Labels, Matrix, Places, inside
 from dfeas.analysis.regression.likelihood import Regression
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, Values, counted, flat, weightless
+from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError
 
 KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson"}
@@ -42,9 +43,9 @@ def of_model(given: Any, outcome: str | None) -> Regression:
     kind, names = _kind_of(model), list(model.exog_names)
     if outcome not in (None, kind):
         raise UsageError(f"outcome {outcome!r}: the model is {type(model).__name__}, whose outcome is {kind}")
-    endog = np.asarray(model.endog)
+    endog = array_of(model.endog, "the outcome")
     rows, n, kept = _rows(model, len(endog)), len(endog), None
-    points = finite(np.asarray(model.exog, np.float64), names, rows)
+    points = finite(exact(model.exog, np.float64, "the regressors"), names, rows)
     if _is_glm(model):
         kept = _in_likelihood(model, rows)
         endog = np.where(np.broadcast_to(model.n_trials, n) == 0, 0.0, endog)  # the share of no trials is not a number

@@ -22,8 +22,10 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Floats, Labels, Matrix, Places
+from dfeas.data.arrays import opened
 from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
+from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError
 
 OUTCOMES = ("binary", "multinomial", "poisson")
@@ -200,14 +202,13 @@ def _numbers(weights: Any, where: str) -> Floats:
     if isinstance(series, nw.Series):
         kind: Any = series.dtype
         numeric = kind.is_numeric() or kind == nw.Boolean
-        values = series.cast(nw.Float64).to_numpy() if numeric else np.empty(0)
-    else:
-        held = np.ma.asarray(weights)
-        kind, numeric = held.dtype, held.dtype.kind in "biuf"
-        values = np.ma.filled(held.astype(np.float64), np.nan) if numeric else np.empty(0)
-    if not numeric:
-        raise BadInputError(f"{where}: expected weights that are numbers, got {kind}")
-    return np.asarray(values, np.float64)
+        return series.cast(nw.Float64).to_numpy() if numeric else _no_numbers(where, kind)
+    held = array_of(weights, where)
+    return exact(held, np.float64, where) if held.dtype.kind in "biuf" else _no_numbers(where, held.dtype)
+
+
+def _no_numbers(where: str, kind: Any) -> Floats:
+    raise BadInputError(f"{where}: expected weights that are numbers, got {kind}")
 
 
 def require_other(outcome: Any, weights: Any) -> None:
@@ -227,7 +228,8 @@ def weightless(rows: int, counted: int) -> tuple[str, ...]:
 
 def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
-    values = np.asarray(values_of(y))
+    values = array_of(opened(values_of(y, where), where), where)
+    values = exact(values, np.float64, where) if values.dtype.kind == "f" and values.dtype.itemsize > 8 else values
     if is_categorical(y):
         values = np.array(
             [plain(value) for value in values.tolist()], np.str_

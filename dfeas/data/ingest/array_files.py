@@ -17,7 +17,8 @@ import numpy as np
 import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import cast, stored_dtype
+from dfeas.data.arrays import opened, stored_dtype
+from dfeas.data.frames import values_of
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.names import names_in
 from dfeas.data.ingest.partitions import PointSource
@@ -26,6 +27,7 @@ from dfeas.data.labels import Categories
 from dfeas.data.storage.features import kept
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
+from dfeas.data.storage.numbers import array_of, exact, require_unpacked
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers, fill
 from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2, read_header
@@ -97,15 +99,17 @@ class _StoredRows:
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         try:
             if h5py.check_string_dtype(self.dtype):
-                return np.asarray(self._dataset.asstr()[rows])
-            return np.asarray(self._dataset[rows])
+                return array_of(self._dataset.asstr()[rows], self._where)
+            return array_of(self._dataset[rows], self._where)
+        except DfeasError:
+            raise
         except DAMAGE as error:
             raise CorruptDataError(f"{self._where}: damaged from row {rows.start}: {error}") from None
 
 
 def is_array(source: Any) -> bool:
     """Whether a source is an array of Python, not a path or a data frame."""
-    return hasattr(source, "shape") and hasattr(source, "dtype") and not hasattr(source, "__arrow_c_stream__")
+    return hasattr(source, "shape") and hasattr(source, "dtype")  # frames have a type for each column
 
 
 @contextmanager
@@ -115,13 +119,13 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
     ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
-        yield SparseRows.of(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
+        yield SparseRows.of(path) if hasattr(path, "tocsr") else _StoredRows(opened(path, "X"), "the array")
         return
     if not path.exists():
         raise BadInputError(absent(path))
     with ExitStack() as stack:
         if path.is_dir():
-            array = open_zarr2(path) if is_zarr2(path) else open_array(path, name)
+            array = open_zarr2(path, name) if is_zarr2(path) else open_array(path, name)
             yield _StoredRows(array, str(path))
         elif path.suffix == ".npy":
             file = stack.enter_context(path.open("rb"))
@@ -132,8 +136,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
             of_scipy = {"format", "shape"} <= set(members) and name not in members
             yield _npz_sparse(stack, path) if of_scipy else stack.enter_context(_npz_member(path, name))
         elif path.suffix in hdf5.SUFFIXES:
-            node = _hdf5_node(stack, path, name)
-            where = f"{path}:{name}"
+            node, where = _hdf5_node(stack, path, name), f"{path}:{name}"
             yield node if isinstance(node, SparseRows | CscRows) else _StoredRows(node, where)
         else:
             raise BadInputError(
@@ -226,6 +229,7 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     if not isinstance(node, h5py.Dataset):
         names = ", ".join(hdf5.datasets(file, where)[:8])
         raise BadInputError(f"{path}: no dataset {name}; it has {names} (choose with --points, --labels)")
+    require_unpacked(node, f"{where}:{name}", f"h5py.File({where!r})[{name!r}][:]", call="the array {}")
     return node
 
 
@@ -237,7 +241,7 @@ def array_labels(path: Any, given: Any, column: str | None) -> Any:
     if column is not None:
         return hdf5.obs_labels(path, column)
     if given is not None and not isinstance(given, str | Path):
-        return np.asarray(given)
+        return opened(values_of(given), "labels")
     if is_array(path) and given is None:
         raise UsageError("an array has no labels beside its points; give labels, an array or a path")
     if given is not None and (is_array(path) or place(given).exists() or path.suffix == ".npy" or path.is_dir()):
@@ -264,7 +268,8 @@ class FileRows:
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
         with open_rows(place(self.path), self.name) as array:
-            yield from stored_blocks(array, first, array.shape[0] if stop is None else stop, rows, self.sparse)
+            dtype = stored_dtype(array.dtype, self.where)
+            yield from stored_blocks(array, first, array.shape[0] if stop is None else stop, rows, dtype, self.sparse)
 
 
 class ArraySource(PointSource):
@@ -311,19 +316,21 @@ class ArraySource(PointSource):
         return FileRows(absolute(self._path), self._name, self.sparse, self.where)
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
-        return stored_blocks(self._rows, first, self.n if stop is None else stop, rows, self.sparse)
+        return stored_blocks(self._rows, first, self.n if stop is None else stop, rows, self.dtype, self.sparse)
 
 
-def stored_blocks(array: Any, first: int, stop: int, size: int, sparse: bool) -> Iterator[tuple[Points, list[Categories]]]:
+def stored_blocks(
+    array: Any, first: int, stop: int, size: int, dtype: np.dtype[Any], sparse: bool
+) -> Iterator[tuple[Points, list[Categories]]]:
     """Rows first .. stop-1 in blocks of ``size``, without labels."""
     for begin in range(first, stop, size):
-        yield stored_points(array[begin : min(stop, begin + size)], sparse), []
+        yield _stored(array[begin : min(stop, begin + size)], dtype, sparse, f"points from {begin} on"), []
 
 
-def stored_points(rows: Any, sparse: bool) -> Points:
+def _stored(rows: Any, dtype: np.dtype[Any], sparse: bool, where: str) -> Points:
     """A block as it is stored: an array, or a CSR matrix without zeros and with ascending indices, each once."""
     if isinstance(rows, np.ndarray):
-        stored = cast(np.ascontiguousarray(rows))
+        stored = np.ascontiguousarray(exact(rows, dtype, where))
         return tidied(scipy.sparse.csr_array(stored)) if sparse else stored
-    matrix = with_data(rows, cast(rows.data))
+    matrix = with_data(rows, exact(rows.data, dtype, where))
     return tidied(matrix) if sparse else np.asarray(matrix.toarray())

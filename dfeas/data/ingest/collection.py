@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import stored_dtype
-from dfeas.data.collections import WHERE, table_of
+from dfeas.data.collections import LABELS, WHERE, table_of
 from dfeas.data.ingest.array_files import stored_blocks
 from dfeas.data.ingest.ingest import format_of
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Done, Piece, PointSource
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import kept
+from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import place, require_width
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.errors import BadInputError, UsageError, near
@@ -40,7 +41,7 @@ class CollectionSource(PointSource):
         self.features, unkept = kept(table.features, self.m) if table.features else ((), "")
         cast = [] if table.X.dtype == self.dtype else [f"{table.X.dtype} cast to {self.dtype}"]
         self.notes = (*cast, *([unkept] if unkept else []))
-        self.labels: Any = np.asarray(table.labels)
+        self.labels: Any = array_of(table.labels, LABELS)
         self._first = 0
         self._array: NDArray[Any] | None = None
 
@@ -53,13 +54,13 @@ class CollectionSource(PointSource):
     def holding(self, array: Any) -> CollectionSource:
         """The same part with its points (b, m)."""
         part = copy(self)
-        part._array = np.asarray(array)
+        part._array = array_of(array, WHERE)
         return part
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
         assert self._array is not None, "a part that holds its points"
         stop = self._first + len(self._array) if stop is None else stop
-        return stored_blocks(self._array, first - self._first, stop - self._first, rows, sparse=False)
+        return stored_blocks(self._array, first - self._first, stop - self._first, rows, self.dtype, sparse=False)
 
 
 def _labels(collection: Any, options: IngestOptions) -> Any:

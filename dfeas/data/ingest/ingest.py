@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.frames import is_lazy, require_aligned
+from dfeas.data.arrays import opened
+from dfeas.data.frames import is_lazy, require_aligned, values_of
 from dfeas.data.ingest.array_files import ArraySource, array_labels, is_array, open_rows
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
+from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import LabelEncoder, encode_array
 from dfeas.data.storage.features import difference
 from dfeas.data.storage.layout import MARKER, Header
+from dfeas.data.storage.numbers import require_array
 from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
@@ -52,15 +56,16 @@ START_SECONDS = 4
 
 
 def format_of(src: Any, named: str | None = None) -> str:
-    """One of ``FORMATS``, ``frame`` for a data frame, ``arrays`` for all that has an array of points.
+    """One of ``FORMATS``, ``frame`` for a data frame, ``cones`` for an SDPA file, ``arrays`` for what has an array of points.
 
     Raises UsageError for what is no source, BadInputError when there is nothing at the path.
     """
     if not isinstance(src, str | Path):
+        require_array(src, "X")
+        if is_array(src):  # that of xarray speaks Arrow, too
+            return "arrays"
         if hasattr(src, "__arrow_c_stream__") or is_lazy(src):
             return "frame"
-        if is_array(src):
-            return "arrays"
         raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
     path = place(src)
     if not path.exists():
@@ -71,6 +76,8 @@ def format_of(src: Any, named: str | None = None) -> str:
         return "parquet" if tables else "arrays"
     if not path.is_file():
         raise BadInputError(f"{path}: a pipe or a device, and data is read more than once; write it to a file first")
+    if path.name.endswith(SDPA):
+        return "cones"
     name = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
     return named or _SUFFIXES.get(name.suffix, "arrays")
 
@@ -107,6 +114,10 @@ def ingest(
         options.require_for(kind)
         if pool is not None:
             require_split(src, out, options)
+    if kind == "cones":
+        from dfeas.data.ingest.cones import ingest_cones  # with the reader of SDPA
+
+        return ingest_cones(src, out, progress=progress, shard=options.shard)
     path = place(out) if pool is None else folder_of(out)
     with output_place(path), ExitStack() as stack:
         source = src if isinstance(src, PointSource) else open_points(stack, src, kind, options, pool)
@@ -143,7 +154,10 @@ def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
         return array_labels(src if is_array(src) else place(src), options.labels, options.label_column)
     given = options.labels
     require_aligned(src, given, "labels")
-    return given if given is None else np.atleast_1d(open_labels(place(given))[:] if isinstance(given, str | Path) else given)
+    if given is None:
+        return None
+    found = open_labels(place(given))[:] if isinstance(given, str | Path) else opened(values_of(given), "labels")
+    return found if found.shape else found.reshape(1)
 
 
 def encoded_beside(
@@ -169,6 +183,8 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, p
     if kind == "arrays":
         where = src if is_array(src) else place(src)
         return ArraySource(where, options.points, stack.enter_context(open_rows(where, options.points)), options.sparse)
+    if kind == "cones":
+        raise UsageError(f"{src}: cones of SDPA; dfeas ingest {quote(str(src))} cones.data, and then ask about cones.data")
     if kind == "svmlight":
         from dfeas.data.ingest.svmlight import Svmlight
 
@@ -203,6 +219,8 @@ def require_split(src: Any, out: Any, options: IngestOptions) -> None:
     """Raise UsageError for what workers cannot read or write: to be asked before they are started."""
     require_free(folder_of(out), MARKER)
     kind = format_of(src, options.format)
+    if kind == "cones":
+        raise UsageError(f"{src}: a cluster is for points, not for cones; leave it out")
     if not isinstance(src, str | Path):
         raise _unsplit("the data frame" if kind == "frame" else "the array", "in the memory of this process")
     path = place(src)

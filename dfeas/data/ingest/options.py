@@ -11,7 +11,7 @@ from inspect import Parameter, getdoc, signature
 from typing import Any, ClassVar, TypedDict, TypeVar
 
 from dfeas.errors import UsageError, none_of
-from dfeas.settings import entries, parse_bytes, with_parameters
+from dfeas.settings import entries, parse_bytes, require_types, with_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,6 +139,7 @@ class IngestOptions:
     shard: str | int | None = field(default=None, metadata=SHARD)
 
     def __post_init__(self) -> None:
+        require_types(self, {"header", "features", "zero_based", "sparse", "block_rows"})
         if self.format not in (None, *FORMATS):
             raise UsageError(f"--format {none_of(self.format, FORMATS)}")
         if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:
@@ -161,6 +162,8 @@ class IngestOptions:
         """Raise UsageError for an option that says nothing about this kind of source."""
         for each in fields(self):
             value, kinds = getattr(self, each.name), each.metadata.get("kinds", ())
+            if kind == "cones" and each.name not in ("points", "shard") and value != each.default:
+                raise UsageError(f"--{each.name.replace('_', '-')} is for points, not for cones; leave it out")
             if kinds and kind not in kinds and value != each.default:
                 name = each.metadata["off"] if value is False else each.name.replace("_", "-")
                 raise UsageError(f"--{name} is for {' and '.join(kinds)}; this is {kind}")

@@ -99,7 +99,7 @@ class Layout:
         return np.where(size < 0, first + low, first + low * size - low * (low - 1) // 2 + high - low)
 
     def product(self, entries: Entries) -> tuple[Any, dict[str, Any]]:
-        """Rows (N, m) as a sparse matrix and the cones, for ``ingest_scs``, of entries that are each given once."""
+        """Rows (N, m) as a sparse matrix and the cones, for ``ingest_cone_rows``, of entries that are each given once."""
         linear, n, m = self.linear, self.total, self.m
         of_first = entries.matrix == 0
         value = np.where(entries.i == entries.j, entries.value, entries.value * np.sqrt(2.0))
@@ -115,7 +115,7 @@ class Layout:
 
 
 def read_sdpa(path: Path) -> tuple[Any, dict[str, Any]]:
-    """Rows (N, m) as a sparse matrix and the cones, for ``ingest_scs``; .gz is read, too.
+    """Rows (N, m) as a sparse matrix and the cones, for ``ingest_cone_rows``; .gz is read, too.
 
     Raises BadInputError with the line for what is no such file, is not symmetric, or does not fit its block.
     """

@@ -11,13 +11,14 @@ import pyarrow
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import cast, joint_dtype, stored_dtype
+from dfeas.data.arrays import joint_dtype, stored_dtype
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import kept
 from dfeas.data.storage.files import parsed
+from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, near
 from dfeas.linalg.points import Points
@@ -77,7 +78,8 @@ def points_of(batch: Any, columns: Sequence[int], dtype: np.dtype[Any], first: i
             )
         packed = pyarrow.types.is_boolean(column.type)
         values = column.to_numpy(zero_copy_only=False) if packed else values_of(column)
-        taken.append(cast(values, f"{where}: column {name}"))
+        kind = stored_dtype(values.dtype, f"{where}: column {name}")
+        taken.append(exact(values, kind if np.can_cast(kind, dtype) else dtype, f"{where}: column {name}"))
     return rows_of(taken, dtype)
 
 

@@ -40,7 +40,7 @@ DATASET = 3
 CERTIFICATE = 2
 RESULT = 1
 RACE = 1
-HARD_MARGIN = 1
+HARD_MARGIN = 2
 SEPARATION = 1
 TRACE = 1
 CHECKPOINT = 1
@@ -71,6 +71,7 @@ DAMAGE = (
     struct.error,
     tokenize.TokenError,
     ArithmeticError,
+    ExceptionGroup,  # of tasks of zarr
     AttributeError,
     EOFError,
     LookupError,

@@ -366,10 +366,12 @@ class Header(Displayed):
         return header
 
 
-def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[np.uint32]) -> str:
-    """sha256 over the shape and the checksums (chunks, 2) of points and labels, in order; the same in all formats."""
-    head = json.dumps({"format": 1, "n": n, "m": m, "dtype": dtype, "block_rows": block_rows}, sort_keys=True)
-    digest = hashlib.sha256(head.encode())
+def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[np.uint32], classes: Sequence[str]) -> str:
+    """sha256 over the shape, the names of the classes in the order of their labels, and the checksums (chunks, 2) of points and
+    labels, in order; the same in all formats.
+    """
+    head = {"format": 1, "n": n, "m": m, "dtype": dtype, "block_rows": block_rows, "classes": list(classes)}
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     digest.update(np.ascontiguousarray(checksums[:, :2], "<u4").tobytes())
     return digest.hexdigest()
 

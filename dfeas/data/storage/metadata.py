@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import crc32c
@@ -40,13 +41,29 @@ def read_node(path: Place) -> dict[str, Any]:
     if not path.is_dir() or not any((path / name).exists() for name in (FILE, ".zarray", ".zgroup")):
         raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
     if not (path / FILE).exists():
-        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+        raise format2(path) if (path / ".zarray").exists() else no_array(path)
     if isinstance(path, Path):
         refuse_links(path)
     node: dict[str, Any] = read_json(path / FILE, _SHAPE)
     if node["zarr_format"] != 3 or node["node_type"] not in (ARRAY, GROUP):
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: neither an array nor a group of format 3")
     return node
+
+
+def format2(path: Place | str) -> BadInputError:
+    """The error for an array of format 2 where it is to be read in place."""
+    out = "X.data" if isinstance(path, str) else f"{path.name}.data"
+    command = f"dfeas ingest {quote(str(path))} {quote(out)} --labels 'FILE'"
+    command = f"dfeas.ingest({path}, {out!r}, labels=y)" if isinstance(path, str) else command
+    return BadInputError(f"{path}: zarr format 2, and format 3 is read in place: {command}, and then ask about {out}")
+
+
+def no_array(path: Place) -> BadInputError:
+    """The error for a group of zarr where an array is expected."""
+    inside = path.iterdir() if isinstance(path, Path) else ()
+    held = sorted(each.name for each in inside if (each / ".zarray").exists() or (each / FILE).exists())
+    which = f", which holds {', '.join(held[:8])}: give the path of an array, as {path}/{held[0]}" if held else ""
+    return BadInputError(f"{path}: a zarr group{which or ', and it holds no array'}")
 
 
 def array_at(path: Place, node: Mapping[str, Any], name: str = "") -> Any:

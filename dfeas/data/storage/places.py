@@ -106,6 +106,8 @@ def is_url(text: object) -> bool:
 def place(where: str | Path | ObjectPath) -> Place:
     """The place that a text names. Raises UsageError for a URL of another kind, and when obstore is not installed."""
     if not is_url(where):
+        if not isinstance(where, str) and not hasattr(where, "absolute"):
+            raise UsageError(f"{type(where).__name__}: expected a path")
         return where if not isinstance(where, str) else Path(where)
     try:
         from dfeas.data.storage.object_path import ObjectPath

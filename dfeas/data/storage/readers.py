@@ -16,6 +16,7 @@ import psutil
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import BINARY, DAMAGE
+from dfeas.data.storage.numbers import exact
 from dfeas.errors import CorruptDataError, DfeasError
 
 if TYPE_CHECKING:
@@ -356,7 +357,6 @@ class SliceReader:
     n: int
     block_rows: int
     dtype: np.dtype[Any]
-    convert: Callable[[AnyArray], AnyArray] | None = None
     overlaps: bool = False  # True for arrays in memory
     files: Callable[[int], Sequence[str]] | None = None  # block index -> paths of what it is read from, where there are any
     look: Callable[[str], int] = stamp_of  # path -> number that changes with what it names
@@ -366,17 +366,14 @@ class SliceReader:
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Slice, cast exactly; raises CorruptDataError when the array cannot be decoded."""
         first = index * self.block_rows
+        where = f"{self.name}: block {index} (from point {first})"
         try:
-            rows = np.asarray(self.array[first : min(first + self.block_rows, self.n)])
+            rows = exact(self.array[first : min(first + self.block_rows, self.n)], self.dtype, where)
         except DfeasError:
             raise
         except DAMAGE as error:
-            raise CorruptDataError(
-                f"{self.name}: block {index} (from point {first}) cannot be read: {type(error).__name__}: {error}"
-            ) from None
-        if self.convert is not None:
-            rows = self.convert(rows)
-        return np.ascontiguousarray(rows, self.dtype)
+            raise CorruptDataError(f"{where} cannot be read: {type(error).__name__}: {error}") from None
+        return np.ascontiguousarray(rows)
 
     def advise(self, index: int) -> None:
         """Nothing to do: a thread reads ahead."""

@@ -27,6 +27,9 @@ from dfeas.errors import BadInputError, CorruptDataError
 
 ABSENT = np.uint64(2**64 - 1)
 ENTRY = np.dtype("<u8")
+WRITE_EMPTY = "zarr.create_array('X', data=X, config={'write_empty_chunks': True})"
+"""What writes chunks that zarr leaves out, where all of their entries are the fill value."""
+
 CRC = 4
 """Bytes of a crc32c."""
 
@@ -144,7 +147,7 @@ def read_index(folder: Folder, name: str, form: Form, place: Sequence[int], what
     if absent.any():
         raise CorruptDataError(
             f"{where}: {absent.sum()} of the {wanted.sum()} chunks of the shard are absent, the first is number "
-            f"{absent.argmax()}; {again} (or, if they are meant to be empty, write with write_empty_chunks=True)"
+            f"{absent.argmax()}; {again} (or, if they are meant to be empty, write them: {WRITE_EMPTY})"
         )
     outside = (offsets < low) | (lengths > high) | (offsets > high - np.minimum(lengths, np.uint64(high)))
     for wrong, why in (

@@ -18,6 +18,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
+from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.readers import Buffers, Chunks, Looks, RowReader, advise_chunk, chunks_of, read_chunk, stamp_of
 from dfeas.data.storage.shards import ShardReader
 from dfeas.errors import CorruptDataError
@@ -227,7 +228,6 @@ class CsrRows:
     matrix: csr_array  # (n, m)
     block_rows: int
     dtype: np.dtype[Any]  # of the entries as blocks have them
-    convert: Callable[[NDArray[Any]], NDArray[Any]]
     files: Callable[[int], Sequence[str]] | None = None  # as of a ``SliceReader``
 
     overlaps = True
@@ -239,7 +239,7 @@ class CsrRows:
         starts = self.matrix.indptr[index * self.block_rows : min(n, (index + 1) * self.block_rows) + 1]
         low, high = int(starts[0]), int(starts[-1])
         indptr = starts.astype(np.int64) - low
-        return block_of(self.convert(self.matrix.data[low:high]), self.matrix.indices[low:high], indptr, features)
+        return block_of(exact(self.matrix.data[low:high], self.dtype, "X"), self.matrix.indices[low:high], indptr, features)
 
     def advise(self, index: int) -> None:
         """Nothing to do: it is there."""

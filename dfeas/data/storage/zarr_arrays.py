@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, DAMAGE, Number, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.metadata import FILE, array_at, read_node
+from dfeas.data.storage.metadata import FILE, array_at, format2, no_array, read_node
+from dfeas.data.storage.numbers import array_of, require_unpacked
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import Chunks, DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
-from dfeas.data.storage.shards import CRC, Form, ShardReader, codecs_of, require_chunks_in
+from dfeas.data.storage.shards import CRC, WRITE_EMPTY, Form, ShardReader, codecs_of, require_chunks_in
 from dfeas.data.storage.stored_array import ARRAY
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
@@ -31,11 +32,29 @@ def open_array(path: Place, name: str) -> Any:
     """The zarr array at a path; ``name`` says in errors what it should be."""
     node = read_node(path)
     if node["node_type"] != ARRAY:
-        raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
+        raise no_array(path)
     array = array_at(path, node)
     check_codecs(array, path)
     require_whole(array, path)
+    _require_unpacked(array, path, name)
     return array
+
+
+def _require_unpacked(array: Any, path: Place, name: str) -> None:
+    """Raise BadInputError for numbers that stand for others; ``name`` is that of labels or points."""
+    call = "dfeas.solve(X, {})" if name == LABELS else "dfeas.solve({}, ...)"
+    require_unpacked(array, str(path), f"zarr.open_array({str(path)!r})[:]", decoded_by_xarray(array, path), call)
+
+
+def decoded_by_xarray(array: Any, path: Place | None = None) -> str:
+    """An expression of Python for an array of a group that xarray reads; empty for others."""
+    if path is None:
+        path = Path(array.store.root) / array.path if _in_files(array) else None
+    named = "_ARRAY_DIMENSIONS" in array.attrs or getattr(array.metadata, "dimension_names", None)
+    group = getattr(path, "parent", None)  # none is asked for in an object store
+    if not named or group is None or not any((group / file).exists() for file in (FILE, ".zgroup")):
+        return ""
+    return f"xarray.open_zarr({str(group)!r})[{path.name!r}]" if path is not None else ""
 
 
 def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -94,7 +113,7 @@ def open_labels(path: Place) -> Any:
         raise BadInputError(f"{absent(path)} (labels)")
     if path.suffix == ".npy":
         return load_npy(path)
-    return open_zarr2(path) if is_zarr2(path) else open_array(path, "label")
+    return open_zarr2(path, LABELS) if is_zarr2(path) else open_array(path, LABELS)
 
 
 def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
@@ -109,6 +128,9 @@ def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
     return n, m
 
 
+LABELS = "label"
+"""What an array is called that has labels."""
+
 PLACE = 10**15
 """Stands for an index in a chunk's key."""
 
@@ -122,12 +144,17 @@ _CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
 
 def check_codecs(array: Any, path: Place | str) -> None:
     """Raise BadInputError for an array in a way of storing that is not read, CorruptDataError when chunks are missing."""
+    require_format(array, path)
+    require_chunks_of(array, path)
+
+
+def require_format(array: Any, path: Place | str) -> None:
+    """Raise BadInputError for an array in a way of storing that is not read in place."""
     if array.metadata.zarr_format != 3:
-        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+        raise format2(path)
     codecs = {codec["name"] for codec in _codecs(array, Form.of(array, path))}
     if not codecs <= _CODECS:
         raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
-    require_chunks_of(array, path)
 
 
 def _codecs(array: Any, form: Form | None) -> Sequence[Any]:
@@ -140,6 +167,8 @@ def require_whole(array: Any, path: Place | str) -> None:
 
     Raises BadInputError for shards that are not in files.
     """
+    if array.metadata.zarr_format != 3:
+        return
     form = Form.of(array, path)
     if form is None:
         return
@@ -186,7 +215,7 @@ def require_chunks_of(array: Any, path: Place | str) -> None:
         what = "shards" if array.shards else "chunks"
         raise CorruptDataError(
             f"{path}: {missing} of {count} {what} are missing; restore them "
-            "(or, if they are meant to be empty, write with write_empty_chunks=True)"
+            f"(or, if they are meant to be empty, write them: {WRITE_EMPTY})"
         )
 
 
@@ -288,7 +317,7 @@ def read_whole(path: Place, array: Any) -> NDArray[Any]:
     """
     plain = plain_chunks(array, array.shape[0])
     if plain is None or not plain.trailer:
-        return np.asarray(array[:])
+        return array_of(array[:], str(path))
     content = (path / plain.key(0)).read_bytes()
     entries, crc = content[:-CRC], content[-CRC:]
     if len(entries) != array.nbytes or crc32c.crc32c(entries) != int.from_bytes(crc, "little"):
@@ -347,7 +376,7 @@ def is_zarr2(path: Place) -> bool:
     return (path / _METADATA).is_file() and not (path / FILE).exists()
 
 
-def open_zarr2(path: Place) -> Any:
+def open_zarr2(path: Place, name: str) -> Any:
     """The array. Raises BadInputError for filters, objects and unknown compressors, CorruptDataError for missing chunks."""
     if isinstance(path, Path):
         refuse_links(path)
@@ -363,6 +392,7 @@ def open_zarr2(path: Place) -> Any:
     try:
         array = zarr.open_array(zarr_store(path, read_only=True), mode="r", zarr_format=2)
         require_chunks_of(array, path)
+        _require_unpacked(array, path, name)
     except DfeasError:
         raise
     except DAMAGE as error:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.ingest.ingest import Note, format_of, ingest
 from dfeas.data.ingest.options import IngestOptions, SourceKeywords, spells_out
+from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.open import open_source
 from dfeas.data.product import Product
 from dfeas.data.source import Source
@@ -221,6 +222,11 @@ def append(
     >>> dfeas.append("mail.data", np.array([[3.0, 3.0]]), labels=["ham"])
     <Header 3 points of 2 features, float64>
     """
+    if isinstance(src, str | Path) and str(src).endswith(SDPA):
+        from dfeas.data.ingest.cones import append_cones  # which appends as here
+
+        IngestOptions(**options).require_for("cones")
+        return append_cones(data, src, progress=progress)
     with open_to_append(data, "points") as old:
         assert old.header is not None, "a dataset has a header"
         path = Path(old.where)
@@ -346,7 +352,7 @@ def _joined(header: Header, part: Header, tail: Labelled, checksums: NDArray[np.
         first_zero=(*(j for j in header.first_zero if j < first), *(first + j for j in part.first_zero))[:5],
         norm_min=min(header.norm_min, part.norm_min),
         norm_max=max(header.norm_max, part.norm_max),
-        fingerprint=fingerprint(n, header.m, header.dtype, header.block_rows, checksums),
+        fingerprint=fingerprint(n, header.m, header.dtype, header.block_rows, checksums, header.classes),
         generator=None,
         entries=part.entries,
         counts=tuple((np.array(header.counts, np.int64) + part.counts - tail_counts).tolist()) if coded else (),

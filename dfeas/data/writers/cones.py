@@ -12,12 +12,14 @@ import numpy as np
 import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import cast, stored_dtype
+from dfeas.data.arrays import opened, stored_dtype
 from dfeas.data.cone_norms import cone_norms
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.product import Placing, Product
+from dfeas.data.product import Placing, Product, whole
+from dfeas.data.program import EQUALITIES, Program, solutions, times
 from dfeas.data.storage.files import SPARSE_CONES
 from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header
+from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of, index_size
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable
@@ -104,18 +106,18 @@ def surveyed(start: int, points: Points, label: NDArray[Any], chunk_rows: int = 
     return norm, replace(summary, zero=0, first_zero=(), positive=0)
 
 
-def ingest_scs(
-    X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progress | None = None, shard: str | int | None = None
+def ingest_cone_rows(
+    X: Any, cones: Mapping[str, Any], out: str | Path, progress: Progress | None = None, shard: str | int | None = None
 ) -> Header:
     """Write a product of cones as a dataset, for ``dfeas.solve(out)``.
 
-    The question is whether some y has X y in the interior of the cones.
+    The question is whether some y has X y in the interior of the cones. SCS's own, with a right side, is ``dfeas.from_scs``.
 
     Parameters
     ----------
     X : array (N, m), or SciPy sparse matrix
         Its rows are the coordinates of the cones in the order of SCS.
-    cone : dict
+    cones : dict
         Kinds and sizes, as SCS has them, ``{'l': 3, 'q': [5, 5], 's': [6]}``: entries of the orthant, second-order cones (t, u)
         with t >= |u|, and semidefinite matrices of that order as lower triangles, column by column, entries off the diagonal
         times sqrt 2 (``dfeas.svec`` makes them).
@@ -142,12 +144,12 @@ def ingest_scs(
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> dfeas.ingest_scs(np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), {"l": 1, "q": [2]}, "cones")
+    >>> dfeas.ingest_cone_rows(np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), {"l": 1, "q": [2]}, "cones")
     <Header 3 rows of cones (1 of l, 1 of q 2) of 2 features, float64>
     >>> print(dfeas.solve("cones").verdict)
     feasible
     """
-    return ingest_product(X, Product.from_scs(cone), out, progress, shard)
+    return ingest_product(X, Product.from_scs(cones), out, progress, shard)
 
 
 def ingest_product(
@@ -163,14 +165,14 @@ def ingest_product(
         return target.finish(())
 
 
-def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
+def from_cone_rows(X: Any, cones: Mapping[str, Any]) -> Dataset:
     """A product of cones in memory, for ``dfeas.solve``; an array that needs no padding is not copied.
 
     Parameters
     ----------
     X : array (N, m), or SciPy sparse matrix
-        As ``dfeas.ingest_scs`` takes it.
-    cone : dict
+        As ``dfeas.ingest_cone_rows`` takes it.
+    cones : dict
         Kinds and sizes, as there.
 
     Returns
@@ -187,11 +189,103 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> cones = dfeas.from_scs(np.array([[1.0, 1.0], [0.0, 2.0]]), {"q": [2]})
+    >>> cones = dfeas.from_cone_rows(np.array([[1.0, 1.0], [0.0, 2.0]]), {"q": [2]})
     >>> print(dfeas.solve(cones).verdict)
     feasible
     """
-    product = Product.from_scs(cone)
+    return cones_in_memory(X, Product.from_scs(cones))
+
+
+def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
+    """The problem of SCS in memory, for ``dfeas.solve``: is there an x with A x + s = b and s in the interior of the cones?
+
+    It is made homogeneous; ``result.x`` is the x, in the variables of A. ``infeasible`` says that no x has b - A x in the
+    interior. SCS says it where none has it in the cones at all: what it solves on their boundary only is not feasible here.
+
+    Parameters
+    ----------
+    A : array (N, m), or SciPy sparse matrix
+        Its rows are the coordinates of the cones in the order of SCS.
+    b : array (N,)
+        The right side.
+    cones : dict
+        Kinds and sizes, as SCS has them, ``{'z': 1, 'l': 3, 'q': [5, 5], 's': [6]}``, ``z`` with the first rows: equalities,
+        which hold exactly. They are solved where that needs no rounding, as with small integers, and refused otherwise.
+
+    Returns
+    -------
+    Dataset
+        What ``dfeas.solve`` takes.
+
+    Raises
+    ------
+    BadInputError
+        The numbers do not add up, entries are not finite, another kind of cone, or equalities that are not solved exactly.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> A, b = np.array([[-1.0], [1.0]]), np.array([-1.0, 2.0])
+    >>> result = dfeas.solve(dfeas.from_scs(A, b, {"l": 2}))
+    >>> print(result.verdict, 1 < result.x[0] < 2)
+    feasible True
+    >>> print(dfeas.solve(dfeas.from_scs(A, [-1.0, 0.5], {"l": 2})).verdict)
+    infeasible
+    """
+    equal, product = _cones_of(cones)
+    rows = _homogeneous(A, b)
+    n = rows.shape[0] - 1
+    if n != equal + product.table.rows - 1:
+        text = f"{equal} equalities and " if equal else ""
+        raise BadInputError(f"A has {n} rows, the cones have {text}{product.table.rows - 1}; cones and A must agree")
+    program = Program(solutions(rows[:equal])) if equal else Program()
+    if program.basis is not None:
+        rows = times(rows[equal:], program.basis)
+    return replace(cones_in_memory(rows, product, "A", equal), program=program)
+
+
+def _cones_of(cones: Mapping[str, Any]) -> tuple[int, Product]:
+    """How many equalities, and the other cones with that of t. Raises BadInputError for kinds that are not supported."""
+    if not isinstance(cones, Mapping):
+        Product.from_scs(cones)  # which says what is expected
+    some = {kind: size for kind, size in cones.items() if np.size(size) and not (np.ndim(size) == 0 and size == 0)}
+    other = [kind for kind in some if kind not in (*EQUALITIES, "l", "q", "s")]
+    if other:
+        raise BadInputError(f"cones: {other[0]!r} of SCS is not supported; expected 'z', 'l', 'q' and 's' only")
+    equal = sum(whole(some.pop(kind, 0), kind, 0) for kind in EQUALITIES)
+    runs = () if equal and not some else Product.from_scs(some).runs
+    return equal, Product((*runs, ("l", 1, 1)))
+
+
+def _homogeneous(A: Any, b: Any) -> Any:
+    """Rows (N + 1, m + 1) of [-A b] and t in float64, sparse where A is. Raises BadInputError for other numbers."""
+    sparse = hasattr(A, "tocsr")
+    given: Any = _tidied(scipy.sparse.csr_array(A), np.dtype(np.float64), "A") if sparse else _numbers(A, "A")
+    n, m = check_shape(given.shape, "A")
+    right = _numbers(b, "b")
+    if right.shape != (n,):
+        raise BadInputError(f"b: expected shape ({n},), as A has {n} rows, got {right.shape}")
+    if sparse:
+        left: Any = csr.with_data(given, -_numbers(given.data, "A"))
+        last = scipy.sparse.csr_array(([1.0], ([0], [m])), shape=(1, m + 1))
+        return scipy.sparse.vstack([scipy.sparse.hstack([left, scipy.sparse.csr_array(right[:, None])]), last], "csr")
+    rows = np.zeros((n + 1, m + 1))
+    np.negative(given, out=rows[:n, :m])
+    rows[:n, m], rows[n, m] = right, 1.0
+    return rows
+
+
+def _numbers(values: Any, where: str) -> Floats:
+    """Finite float64. Raises BadInputError for what is none."""
+    numbers = exact(values, np.float64, where)
+    if not np.isfinite(numbers).all():
+        raise BadInputError(f"{where}: entries that are not finite; remove or correct them")
+    return numbers
+
+
+def cones_in_memory(X: Any, product: Product, where: str = "X", first: int = 0) -> Dataset:
+    """The same, of cones that are known; messages count the rows from ``first`` on."""
     rows = read_product(X, product)
     placing = rows.placing(product)
     n, block_rows = placing.n, placing.block_rows
@@ -204,15 +298,15 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
     for index in blocks:
         here = slice(index * block_rows, min((index + 1) * block_rows, n))
         norm[here], summary = surveyed(here.start, row_slice(points, here), placing.label[here])
-        refuse_unusable(summary, "X")
+        refuse_unusable(summary, where)
     if is_dense(points):
         held: dict[str, Any] = {"points": array_reader("X", points, block_rows)}
     else:
         ends = np.append(points.indptr[:-1:block_rows], points.indptr[-1]).astype(np.int64)
         entries = Entries.of(n, ends, block_rows, rows.dtype.itemsize, index_size(rows.m))
-        held = {"points": CsrRows(points, block_rows, rows.dtype, cast), "entries": entries}
+        held = {"points": CsrRows(points, block_rows, rows.dtype), "entries": entries}
     return Dataset(
-        where="X",
+        where=where,
         n=n,
         m=rows.m,
         dtype=rows.dtype,
@@ -220,6 +314,7 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
         labels=array_reader("label", placing.label, block_rows),
         stored_norms=array_reader("norm", norm, block_rows),
         cones=product.table,
+        numbers=np.where(placing.source < 0, -1, placing.source + first) if first else None,
         **held,
     )
 
@@ -230,11 +325,9 @@ def read_product(X: Any, product: Product) -> Rows:
     Raises BadInputError when the numbers do not add up.
     """
     sparse = hasattr(X, "tocsr")
-    source: Any = scipy.sparse.csr_array(X) if sparse else X
-    if not hasattr(source, "dtype"):
-        source = np.asarray(source)
-    if np.ma.isMaskedArray(source):
-        raise BadInputError("X: a masked array; fill or drop the masked entries first")
+    source: Any = scipy.sparse.csr_array(X) if sparse else opened(X, "X")
+    if source.dtype == object:
+        source = exact(source, np.float64, "X")
     n, m = check_shape(source.shape, "X")
     if n != product.table.rows:
         raise BadInputError(
@@ -249,7 +342,7 @@ def read_product(X: Any, product: Product) -> Rows:
 
     def rows(first: int, stop: int) -> NDArray[Any]:
         some = source[first:stop]
-        return cast(np.asarray(some.toarray() if sparse else some)).astype(dtype, copy=False)
+        return exact(some.toarray() if sparse else some, dtype, f"X: rows from {first} on")
 
     return Rows(rows, m, dtype)
 
@@ -260,11 +353,11 @@ def _sparse_rows(X: csr_array, first: int, stop: int) -> csr_array:
     return block_of(some.data, some.indices, some.indptr.astype(np.int64), X.shape[1])
 
 
-def _tidied(X: csr_array, dtype: np.dtype[Any]) -> csr_array:
+def _tidied(X: csr_array, dtype: np.dtype[Any], where: str = "X") -> csr_array:
     """In the type that is stored, without zeros. Raises BadInputError for no CSR matrix."""
     try:
         X.check_format(full_check=True)
     except ValueError as error:
-        raise BadInputError(f"X: not a CSR matrix: {error}") from None
+        raise BadInputError(f"{where}: not a CSR matrix: {error}") from None
     tidy = csr.tidied(X)
-    return csr.with_data(tidy, cast(tidy.data, "X").astype(dtype, copy=False))
+    return csr.with_data(tidy, exact(tidy.data, dtype, where))

@@ -267,7 +267,7 @@ class DatasetWriter:
         if classes:
             self._require_classes(classes, facts["positive"], known)
         checksums = self.checksums()
-        mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
+        mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums, classes)
         put_whole_array(self.path, "checksum", checksums)
         header = Header(
             format=self.format,

@@ -65,8 +65,8 @@ class Distance:
         some = np.sort(points[:: -(-len(points) // MIDDLE_OF)], axis=0)
         middle = np.asarray(some[len(some) // 2], np.float64)
         with np.errstate(over="ignore"):
-            size = np.sqrt(squares(self.scale * middle[None]))
-        return middle if self._off(2 * size, len(middle)).item() > SHOWN / 4 else None
+            off = self._off(2 * np.sqrt(squares(self.scale * middle[None])), len(middle))
+        return middle if off.item() > SHOWN / 4 else None
 
     def prepared(self, points: Points, single: bool, middle: Floats | None) -> tuple[Prepared, Prepared]:
         """Points (b, m) for the left and for the right of ``exponents``, in float32 or float64, seen from the middle."""

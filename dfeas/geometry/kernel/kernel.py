@@ -150,9 +150,9 @@ class Kernel:
 
     def called(self, left: Points, right: Points) -> Floats:
         """What a function says of points (b, m) and (c, m), normalised (b, c). Raises BadInputError for what it must not."""
-        ends = np.sqrt(self._diagonal(left)), np.sqrt(self._diagonal(right))
-        scale = np.outer(*ends)
-        return np.asarray(np.divide(self._values(left, right), scale, out=np.zeros_like(scale), where=scale > 0))
+        ours, theirs = self._diagonal(left)[:, None], self._diagonal(right)
+        ends = [np.sqrt(np.where(square == 0, 1.0, square)) for square in (ours, theirs)]
+        return np.asarray(np.where((ours == 0) | (theirs == 0), 0.0, self._values(left, right) / ends[0] / ends[1]))
 
     def to_text(self) -> str:
         return json.dumps({name: getattr(self, name) for name in ("name", "gamma", "degree", "coef0")})
@@ -223,6 +223,7 @@ def kernel_of(
             raise UsageError(f"{option} {value!r}: expected a number")
         if value is not None and option not in takes and name in NAMES:
             raise UsageError(f"the {name} kernel has no {option}")
+        value = value.item() if isinstance(value, np.generic) else value
         if value is not None and not abs(value) <= sys.float_info.max:
             raise UsageError(f"{option} {value!r:.20}: expected a number of float64")
     if degree is not None and degree != int(degree):

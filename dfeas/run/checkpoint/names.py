@@ -27,6 +27,7 @@ PLACES = {
     "run.Decision": "dfeas.run.termination:Decision",
     "Certificate": "dfeas.verify.certificate:Certificate",
     "Check": "dfeas.verify.certificate:Check",
+    "Kind": "dfeas.verify.certificate:Kind",
     "Facts": "dfeas.methods.protocol:Facts",
     "Bracket": "dfeas.methods.protocol:Bracket",
     "Expansion": "dfeas.methods.vector:Expansion",

@@ -28,7 +28,7 @@ class TestConeMethods(MethodTests):
 
     def instance(self, family: str) -> Instance:
         X, given = self.rows(family)
-        A, dataset = scaled(X, self.cone), dfeas.from_scs(given, self.cone)
+        A, dataset = scaled(X, self.cone), dfeas.from_cone_rows(given, self.cone)
         source = Placing(Product.from_scs(self.cone), dataset.block_rows).source
         engine = ConeEngine(LocalEngine(dataset, 1))
         reader = ConeEngine(LocalEngine(dataset, 1))

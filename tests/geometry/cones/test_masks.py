@@ -59,7 +59,7 @@ def test_masked_cones_are_those_of_one_array(block_rows: int, sparse: bool, tmp_
         mask = rng.random(len(CONES)) < share
         mask[rng.integers(len(CONES))] = True
         cone, rows = kept(mask)
-        plain = dfeas.from_scs(given[rows], cone)
+        plain = dfeas.from_cone_rows(given[rows], cone)
         options: dict[str, Any] = {"method": "mirror-prox", "max_passes": 3, "eps": 1e-9}
         wanted = dfeas.solve(plain, **options)
         for name, entries in (("cones", mask), ("rows", rows)):
@@ -76,7 +76,7 @@ def test_masked_cones_are_those_of_one_array(block_rows: int, sparse: bool, tmp_
             np.testing.assert_array_equal(dataset.numbers[label != -1], np.flatnonzero(rows))
             for found in (
                 dfeas.solve(tmp_path / "data", mask=tmp_path / f"{name}.npy", **options),
-                dfeas.solve(dfeas.from_scs(given, CONE), mask=entries, **options),
+                dfeas.solve(dfeas.from_cone_rows(given, CONE), mask=entries, **options),
             ):
                 assert found.verdict == wanted.verdict
                 assert found.margin_lower == pytest.approx(wanted.margin_lower, rel=1e-9, abs=1e-12)
@@ -98,7 +98,7 @@ def test_a_masked_run_is_verified_resumed_and_names_cones_as_they_are_in_the_dat
     assert dfeas.verify_run(tmp_path / "run").margin_lower == found.margin_lower
     proved = dfeas.verify_certificate(data, tmp_path / "run" / "certificate.npz", mask=where)
     assert proved.margin_lower == found.margin_lower
-    critical = dfeas.predict(found, dfeas.from_scs(X, CONE)).critical
+    critical = dfeas.predict(found, dfeas.from_cone_rows(X, CONE)).critical
     rows = {each.row for each in critical if each.row > 4}
     named = int(found.message.split("at row ")[1].rstrip(")"))
     assert named in rows
@@ -159,7 +159,7 @@ def test_workers_and_the_command_line_take_the_same_cones(client: Any, tmp_path:
 
 def test_a_mask_that_cuts_a_cone_is_refused_in_one_line(tmp_path: Path) -> None:
     X = problem(np.random.default_rng(3), CONE, 4, 0.2)
-    cones = dfeas.from_scs(X, CONE)
+    cones = dfeas.from_cone_rows(X, CONE)
     part = np.ones(len(X), bool)
     part[[13, 14]] = False
     for mask, words in (

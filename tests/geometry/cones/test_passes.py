@@ -153,12 +153,12 @@ def test_selected_cones_are_whole_and_the_lowest(block_rows: int) -> None:
 
 
 def test_a_store_of_small_blocks_gives_the_same_low_on_any_threads() -> None:
-    from dfeas.data.writers.cones import from_scs
+    from dfeas.data.writers.cones import from_cone_rows
     from dfeas.geometry.cones.space import ConeEngine
 
     rng = np.random.default_rng(6)
     cone = {"q": [5] * 40_000}
-    dataset = from_scs(rng.standard_normal((200_000, 6)), cone)
+    dataset = from_cone_rows(rng.standard_normal((200_000, 6)), cone)
     assert dataset.blocks > 2
     question, found = Softmin(rng.standard_normal((6, 2)), np.array([0.2, 0.0])), []
     for threads in (1, 3):

@@ -55,13 +55,13 @@ def states(dataset: Any, name: str, passes: int) -> Any:
 def test_methods_prove_either_answer(name: str) -> None:
     rng = np.random.default_rng(1)
     X = problem(rng, CONE, 5, 0.5)
-    result = dfeas.solve(dfeas.from_scs(X, CONE), method=name)
+    result = dfeas.solve(dfeas.from_cone_rows(X, CONE), method=name)
     assert (result.verdict, result.proof, result.method) == ("feasible", "rigorous", name)
     assert 0 < result.margin_lower <= least(X, CONE, result.y) * (1 + 1e-12)
     assert result.margin_lower >= least(X, CONE, result.y) * (1 - 1e-9)
     assert "critical: " in result.message
     X = problem(rng, CONE, 4, None)
-    result = dfeas.solve(dfeas.from_scs(X, CONE), method=name, eps=2e-2)
+    result = dfeas.solve(dfeas.from_cone_rows(X, CONE), method=name, eps=2e-2)
     assert (result.verdict, result.proof) in (("eps-infeasible", "rigorous"), ("infeasible", "exact"))
     exact = result.proof == "exact"
     x = np.zeros(len(X))
@@ -76,11 +76,11 @@ def test_methods_prove_either_answer(name: str) -> None:
 
 def test_theorems_hold_with_the_rank_in_place_of_the_points() -> None:
     rng = np.random.default_rng(2)
-    rank = dfeas.from_scs(problem(rng, CONE, 4, None), CONE).rank
+    rank = dfeas.from_cone_rows(problem(rng, CONE, 4, None), CONE).rank
     assert rank == 3 + 2 * 4 + 2 + 4 + 4 + 3
     for margin in (None, 0.4):
         X = problem(rng, CONE, 4, margin)
-        dataset = dfeas.from_scs(X, CONE)
+        dataset = dfeas.from_cone_rows(X, CONE)
         best = dfeas.solve(dataset, margin_tolerance=1e-4, eps=1e-9)
         gaps = {}
         for name, passes in (("mirror-prox-fixed", 21), ("smooth-perceptron", 40)):
@@ -147,7 +147,7 @@ def test_a_planted_x_is_found_and_a_cone_of_zeros_is_exact(tmp_path: Path) -> No
     assert (result.verdict, result.proof) == ("infeasible", "exact")
     X = problem(np.random.default_rng(0), CONE, 4, 0.5)
     X[3:5] = 0
-    result = dfeas.solve(dfeas.from_scs(X, CONE))
+    result = dfeas.solve(dfeas.from_cone_rows(X, CONE))
     assert (result.verdict, result.proof, result.margin_upper) == ("infeasible", "exact", 0.0)
     assert "row 3" in result.message
 
@@ -181,23 +181,23 @@ def test_the_papers_choices_for_a_single_cone_agree() -> None:
     for margin in (0.2, None):
         X = problem(rng, {"q": [12]}, 12 if margin is None else 4, margin)
         X = X if margin else X - np.outer(np.append(1, np.full(11, 0.2)), X[0] + 0.2 * X[1:].sum(axis=0)) / (1 + 11 * 0.04)
-        best = dfeas.solve(dfeas.from_scs(X, {"q": [12]}), margin_tolerance=1e-3, eps=1e-8)
+        best = dfeas.solve(dfeas.from_cone_rows(X, {"q": [12]}), margin_tolerance=1e-3, eps=1e-8)
         for name in ("mirror-prox-euclidean", "mirror-prox"):
-            found = dfeas.solve(dfeas.from_scs(X, {"q": [12]}), method=name, eps=1e-3)
+            found = dfeas.solve(dfeas.from_cone_rows(X, {"q": [12]}), method=name, eps=1e-3)
             assert (found.verdict, found.proof) == (best.verdict, "rigorous")
             assert found.margin_lower <= max(best.margin_upper, 0)
             assert found.margin_upper >= best.margin_lower
             passes[name, margin] = found.passes
     assert max(passes.values()) <= 1 + 4 * 1.43 * sqrt(2 * log(2)) / 1e-3
     with pytest.raises(dfeas.UsageError, match="one second-order cone"):
-        dfeas.solve(dfeas.from_scs(np.eye(4), {"q": [2, 2]}), method="mirror-prox-euclidean")
+        dfeas.solve(dfeas.from_cone_rows(np.eye(4), {"q": [2, 2]}), method="mirror-prox-euclidean")
     with pytest.raises(dfeas.UsageError, match="unknown method"):
         dfeas.solve(np.eye(4), "all-positive", method="mirror-prox-euclidean")
 
 
 @pytest.mark.parametrize("name", ["von-neumann", "von-neumann-away", "working-set"])
 def test_an_extreme_point_whose_image_is_zero_ends_it(name: str) -> None:
-    result = dfeas.solve(dfeas.from_scs(np.ones((2, 1)), {"q": [2]}), method=name)
+    result = dfeas.solve(dfeas.from_cone_rows(np.ones((2, 1)), {"q": [2]}), method=name)
     assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
 
 
@@ -210,20 +210,20 @@ def test_predict_names_the_cones_that_are_critical(tmp_path: Path) -> None:
     assert f"at row {found.critical[0].row})" in result.message
     np.testing.assert_array_equal(np.load(tmp_path / "least.npy"), found.least)
     X, cone = problem(np.random.default_rng(3), CONE, 6, None), CONE
-    found = dfeas.predict(tmp_path / "run", dfeas.from_scs(X, cone))
+    found = dfeas.predict(tmp_path / "run", dfeas.from_cone_rows(X, cone))
     A, y = scaled(X, cone), result.y / np.linalg.norm(result.y)
     plain = [(spectrum(kind, size, A[rows] @ y)[0].min(), rows.start) for kind, size, rows in cones_of(cone)]
     np.testing.assert_allclose(found.least, [value for value, _ in plain], atol=1e-12)
     assert found.outside == sum(value <= 0 for value, _ in plain)
     assert [each.row for each in found.critical] == [row for _, row in sorted(plain)[:5]]
     with pytest.raises(dfeas.BadInputError, match="3 features"):
-        dfeas.predict(tmp_path / "run", dfeas.from_scs(np.eye(3), {"l": 3}))
+        dfeas.predict(tmp_path / "run", dfeas.from_cone_rows(np.eye(3), {"l": 3}))
     with pytest.raises(dfeas.BadInputError, match="a run on cones"):
         dfeas.predict(tmp_path / "run", np.eye(6))
 
 
 def test_memory_is_kept_or_refused_with_the_number_needed() -> None:
-    dataset = dfeas.from_scs(np.random.default_rng(0).standard_normal((1600, 400)), {"q": [40] * 40})
+    dataset = dfeas.from_cone_rows(np.random.default_rng(0).standard_normal((1600, 400)), {"q": [40] * 40})
     with pytest.raises(dfeas.UsageError, match=r"at least memory='.*MiB' is needed"):
         dfeas.solve(dataset, memory="10MB")
     with pytest.raises(dfeas.UsageError, match=r"working-set needs memory='.*' .* or use mirror-prox-one-pass") as raised:
@@ -299,14 +299,14 @@ def test_scales_of_cones_do_not_matter() -> None:
         Y = X.copy()
         Y[:4] *= first
         Y[8:] *= second
-        found.append(dfeas.solve(dfeas.from_scs(Y, {"q": [4, 4], "s": [3]}), method="smooth-perceptron"))
+        found.append(dfeas.solve(dfeas.from_cone_rows(Y, {"q": [4, 4], "s": [3]}), method="smooth-perceptron"))
     np.testing.assert_allclose(found[0].y, found[1].y, rtol=1e-9)
     assert found[0].verdict == found[1].verdict == "feasible"
 
 
 def test_the_checker_refuses_what_proves_nothing(tmp_path: Path) -> None:
     X = problem(np.random.default_rng(5), CONE, 4, 0.5)
-    dataset = dfeas.from_scs(X, CONE)
+    dataset = dfeas.from_cone_rows(X, CONE)
     result = dfeas.solve(dataset)
     engine, good = LocalEngine(dataset, 1), result.evidence
     assert check(engine, dataset, good).verdict == "feasible"
@@ -342,7 +342,7 @@ def test_a_boundary_of_rounding_is_never_called_inside(kind: str) -> None:
         v = rng.standard_normal(4)
         s = element(np.outer(v, v)) if kind == "s" else np.append(np.linalg.norm(v), v)
         s = s - rng.choice([0.0, 1e-16]) * unit(kind, 4 if kind == "s" else 5) * np.abs(s).max()
-        dataset = dfeas.from_scs(np.outer(s, [1.0, 0.0]) + 0.0, {kind: [4 if kind == "s" else 5]})
+        dataset = dfeas.from_cone_rows(np.outer(s, [1.0, 0.0]) + 0.0, {kind: [4 if kind == "s" else 5]})
         assert dfeas.solve(dataset, max_passes=20).verdict != "feasible"
 
 
@@ -364,7 +364,7 @@ CASES: list[tuple[Any, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("X", "cone", "text"), CASES)
 def test_bad_input_is_refused_in_one_line(X: Any, cone: Any, text: str, tmp_path: Path) -> None:
-    for attempt in (lambda: dfeas.from_scs(X, cone), lambda: dfeas.ingest_scs(X, cone, tmp_path / "data")):
+    for attempt in (lambda: dfeas.from_cone_rows(X, cone), lambda: dfeas.ingest_cone_rows(X, cone, tmp_path / "data")):
         with pytest.raises(dfeas.BadInputError, match=text) as raised:
             attempt()
         assert "\n" not in str(raised.value)
@@ -383,8 +383,8 @@ def test_matrices_become_elements_and_back() -> None:
 def test_sparse_and_dense_rows_are_the_same_cones(tmp_path: Path) -> None:
     X = problem(np.random.default_rng(8), CONE, 4, 0.3)
     X[np.abs(X) < 0.4] = 0
-    found = [dfeas.solve(dfeas.from_scs(each, CONE)) for each in (X, sp.csr_array(X), sp.coo_matrix(X), X.tolist())]
-    dfeas.ingest_scs(sp.csc_matrix(X), CONE, tmp_path / "data")
+    found = [dfeas.solve(dfeas.from_cone_rows(each, CONE)) for each in (X, sp.csr_array(X), sp.coo_matrix(X), X.tolist())]
+    dfeas.ingest_cone_rows(sp.csc_matrix(X), CONE, tmp_path / "data")
     found.append(dfeas.solve(tmp_path / "data"))
     for first, second in pairwise(found):
         np.testing.assert_array_equal(first.y, second.y)
@@ -484,7 +484,7 @@ def test_an_x_inside_proves_exactly_that_there_is_no_y() -> None:
         X, _ = across_to_inner(np.random.default_rng(seed), 6)
         X[:, 4] = 0  # what no cone has is in no equation
         for given in (X, sp.csr_array(np.hstack([X, np.zeros((len(X), 30))]))):
-            result = dfeas.solve(dfeas.from_scs(given, CONE))
+            result = dfeas.solve(dfeas.from_cone_rows(given, CONE))
             assert (result.verdict, result.proof, result.margin_upper) == ("infeasible", "exact", 0.0)
             assert "Ax = 0" in result.message
 
@@ -496,7 +496,7 @@ def test_nothing_exact_is_said_of_what_has_a_separator(margin: float) -> None:
     X, x = across_to_inner(rng, 6)
     v = np.eye(6)[0]
     X[:, 0] = margin * np.concatenate([unit(kind, size) for kind, size, _ in cones_of(CONE)])
-    dataset = dfeas.from_scs(X, CONE)
+    dataset = dfeas.from_cone_rows(X, CONE)
     norms = np.linalg.norm(scaled(X, CONE), axis=1) / np.linalg.norm(X, axis=1)
     mark = dfeas.solve(dataset, method="perceptron", max_passes=1).fingerprint
     gordan = dfeas.Certificate("gordan", mark, support=np.arange(len(x)), weights=x / norms / len(x))
@@ -508,7 +508,7 @@ def test_nothing_exact_is_said_of_what_has_a_separator(margin: float) -> None:
 
 def test_an_x_on_the_boundary_alone_proves_a_bound() -> None:
     """[[a, b], [b, 0]] is never definite, and nearly so; x = e e' of the last row, or near to it, is the only evidence."""
-    dataset = dfeas.from_scs(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), {"s": [2]})
+    dataset = dfeas.from_cone_rows(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), {"s": [2]})
     result = dfeas.solve(dataset, eps=1e-4)
     assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
     assert 0 < result.margin_upper <= 1e-4
@@ -520,7 +520,7 @@ WEAK = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, np.sqrt(2.0)], [0.0, 0.0]])
 
 @pytest.mark.parametrize("eps", [1e-6, 1e-10, 1e-12])
 def test_a_smaller_eps_is_tried_as_far_as_float64_goes(eps: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    cones = dfeas.from_scs(WEAK, {"l": 1, "s": [2]})
+    cones = dfeas.from_cone_rows(WEAK, {"l": 1, "s": [2]})
     result = dfeas.solve(cones, eps=eps)
     assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
     assert result.margin_upper <= eps

@@ -176,8 +176,8 @@ def test_the_hessian_is_that_of_arrays(
 @pytest.mark.parametrize("margin", [0.3, None])
 def test_the_answers_are_those_of_arrays(margin: float | None, tmp_path: Path) -> None:
     X = sparse(np.random.default_rng(1), CONE, 30, margin)
-    in_memory, dense = dfeas.from_scs(X, CONE), dfeas.from_scs(X.toarray(), CONE)
-    header = dfeas.ingest_scs(X, CONE, tmp_path / "data")
+    in_memory, dense = dfeas.from_cone_rows(X, CONE), dfeas.from_cone_rows(X.toarray(), CONE)
+    header = dfeas.ingest_cone_rows(X, CONE, tmp_path / "data")
     assert (header.format, header.entries) == (files.SPARSE_CONES, X.nnz)
     on_disk = open_source(Source(str(tmp_path / "data"), cones=True))
     Y, mu = np.random.default_rng(2).standard_normal((30, 3)), np.array([0.0, 0.1, 1.0])
@@ -206,7 +206,7 @@ def test_engines_and_threads_give_the_same_bits(tmp_path: Path, client: Any) -> 
     X = sparse(np.random.default_rng(1), {"q": [5] * 60, "s": [6] * 40}, 30, 0.3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dfeas.data.product.default_block_rows", lambda m, itemsize, n: 200)
-        dfeas.ingest_scs(X, {"q": [5] * 60, "s": [6] * 40}, tmp_path / "data")
+        dfeas.ingest_cone_rows(X, {"q": [5] * 60, "s": [6] * 40}, tmp_path / "data")
     dataset = open_source(Source(str(tmp_path / "data"), cones=True))
     assert dataset.blocks > 4
     source = Source(str(tmp_path / "data"), fingerprint=dataset.fingerprint, cones=True)
@@ -222,7 +222,7 @@ def test_engines_and_threads_give_the_same_bits(tmp_path: Path, client: Any) -> 
 
 
 def test_an_older_dfeas_refuses_the_format_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dfeas.ingest_scs(sparse(np.random.default_rng(0), CONE, 30, 0.3), CONE, tmp_path / "data")
+    dfeas.ingest_cone_rows(sparse(np.random.default_rng(0), CONE, 30, 0.3), CONE, tmp_path / "data")
     monkeypatch.setattr(files, "DATASET", files.NAMED)
     with pytest.raises(dfeas.CorruptDataError, match=r"format 3 by a newer dfeas.*upgrade") as raised:
         dfeas.solve(tmp_path / "data")
@@ -233,9 +233,9 @@ def test_what_is_stored_sparse_is_a_matter_of_density(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for share, entries in ((0.1, True), (0.6, False)):
         X = sparse(rng, CONE, 30, 0.3, share)
-        assert (dfeas.from_scs(X, CONE).entries is not None) == entries
-        assert dfeas.from_scs(X.toarray(), CONE).entries is None
-    header = dfeas.ingest_scs(X, CONE, tmp_path / "data")
+        assert (dfeas.from_cone_rows(X, CONE).entries is not None) == entries
+        assert dfeas.from_cone_rows(X.toarray(), CONE).entries is None
+    header = dfeas.ingest_cone_rows(X, CONE, tmp_path / "data")
     assert (header.format, header.entries) == (files.PLAIN, None)
 
 
@@ -243,14 +243,14 @@ def test_what_is_stored_sparse_is_a_matter_of_density(tmp_path: Path) -> None:
 def test_cones_are_appended_to_sparse_ones(more: float, tmp_path: Path) -> None:
     rng, other = np.random.default_rng(4), {"q": [4] * 20, "s": [3] * 11}
     old, new = sparse(rng, CONE, 30, 0.4), sparse(rng, other, 30, 0.4, more)
-    dfeas.ingest_scs(old, CONE, tmp_path / "data")
+    dfeas.ingest_cone_rows(old, CONE, tmp_path / "data")
     sp.save_npz(tmp_path / "more.npz", sp.csr_matrix(new))
     header = append_cones(tmp_path / "data", tmp_path / "more.npz", "q:4x20,s:3x11")
     assert (header.format, header.entries) == (files.SPARSE_CONES, old.nnz + new.nnz)
     result = dfeas.solve(tmp_path / "data")
     assert result.verdict == "feasible"
     found = dfeas.predict(result, tmp_path / "data").least
-    apart = [dfeas.predict(result, dfeas.from_scs(X.toarray(), cone)).least for X, cone in ((old, CONE), (new, other))]
+    apart = [dfeas.predict(result, dfeas.from_cone_rows(X.toarray(), cone)).least for X, cone in ((old, CONE), (new, other))]
     np.testing.assert_allclose(found, np.concatenate(apart), rtol=1e-9, atol=1e-12)
     np.save(tmp_path / "nan.npy", np.full((4, 30), np.nan))
     with pytest.raises(dfeas.BadInputError, match="not finite"):
@@ -261,7 +261,7 @@ def test_cones_are_appended_to_sparse_ones(more: float, tmp_path: Path) -> None:
 def test_entries_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     X = sparse(np.random.default_rng(0), CONE, 30, 0.3)
     X.data[7] = np.nan
-    for take in (lambda: dfeas.from_scs(X, CONE), lambda: dfeas.ingest_scs(X, CONE, tmp_path / "data")):
+    for take in (lambda: dfeas.from_cone_rows(X, CONE), lambda: dfeas.ingest_cone_rows(X, CONE, tmp_path / "data")):
         with pytest.raises(dfeas.BadInputError, match="not finite"):
             take()
     assert not (tmp_path / "data").exists()
@@ -270,7 +270,7 @@ def test_entries_that_are_not_finite_are_refused(tmp_path: Path) -> None:
 def test_memory_for_a_newton_step_is_refused_before_it_is_taken() -> None:
     m = 3000
     X = sp.csr_array((np.ones(m), (np.arange(m) % 6, np.arange(m))), shape=(6, m))
-    dataset = dfeas.from_scs(X, {"s": [3]})
+    dataset = dfeas.from_cone_rows(X, {"s": [3]})
     need = 4 * Rows(m, 0, 6, m / 6).least_memory
     assert need > 4 * 32 * m * m
     with pytest.raises(dfeas.UsageError, match=r"working-set needs memory='\d[^\n]*$"):
@@ -296,11 +296,11 @@ def maximum_cut(rng: np.random.Generator, k: int, edges: int) -> tuple[sp.csr_ar
 def test_a_matrix_of_some_hundreds_of_rows_is_decided() -> None:
     rng = np.random.default_rng(7)
     small, cone = maximum_cut(rng, 20, 40)
-    dense, ours = dfeas.solve(dfeas.from_scs(small.toarray(), cone)), dfeas.solve(dfeas.from_scs(small, cone))
+    dense, ours = dfeas.solve(dfeas.from_cone_rows(small.toarray(), cone)), dfeas.solve(dfeas.from_cone_rows(small, cone))
     assert dense.verdict == ours.verdict == "feasible"
     assert ours.margin_lower == pytest.approx(dense.margin_lower, rel=0.5)
     X, cone = maximum_cut(rng, 300, 600)
-    result = dfeas.solve(dfeas.from_scs(X, cone), memory="500MB")
+    result = dfeas.solve(dfeas.from_cone_rows(X, cone), memory="500MB")
     assert (result.verdict, result.proof) == ("feasible", "rigorous")
     y = result.y / np.linalg.norm(result.y)
     s, gram = X[1:] @ y, (X[1:].T @ X[1:]).toarray()

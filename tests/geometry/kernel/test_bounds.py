@@ -1,12 +1,12 @@
 """Kernel values and their bounds against arithmetic in 100 digits."""
 
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy
 
-from dfeas.errors import CheckFailedError
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from dfeas.verify.kernel_bounds import bounded, by_products
 from tests.decimals import kernel_value
@@ -67,6 +67,26 @@ def test_far_points_have_a_kernel_of_zero() -> None:
     assert abs(value.item() - np.exp(-1000)) <= error.item()
 
 
-def test_points_whose_squares_are_lost_are_refused() -> None:
-    with pytest.raises(CheckFailedError, match="outside 1e-130"):
-        bounded(kernel_of("linear")[0], np.full((1, 2), 1e-200), np.ones((1, 2)))
+SIZES = (5e-324, 1e-310, 1e-200, 1e-160, 1e-5, 1.0, 1e150, 1e300)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 1000])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_no_parameter_or_length_is_lost(degree: int, sparse: bool) -> None:
+    """Of the whole range of float64: a quotient of gamma and coef0, or a square, need not be a number of it."""
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [1e-300, 3e-300], [-2.0, 1e100], [0.0, -5e-324]])
+    for gamma, coef0 in product(SIZES, [0.0, *SIZES]):
+        kernel = Kernel("polynomial", gamma, degree, coef0)
+        some = scipy.sparse.csr_array(points) if sparse else points
+        value, error = bounded(kernel, some, some)
+        assert error.max() < 1e-9
+        for i, x in enumerate(points):
+            for j, z in enumerate(points):
+                assert abs(Decimal(float(value[i, j])) - kernel_value(kernel, x, z)) <= Decimal(float(error[i, j]))
+
+
+def test_a_function_of_tiny_values_is_normalised() -> None:
+    points = np.array([[1.0, 0.0], [1.0, 1.0]])
+    for scale in (1e-320, 1e-200, 1e150):
+        value = bounded(Kernel("callable", function=lambda a, b, scale=scale: scale * (a @ b.T)), points, points)[0]
+        assert value[0, 1] == pytest.approx(0.5**0.5, rel=1e-3)

@@ -36,7 +36,7 @@ def rings(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def coded(X: np.ndarray, labels: np.ndarray, rows: int) -> Dataset:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dfeas.data.storage.layout.BLOCK_BYTES", rows * X[0].nbytes)
-        return from_arrays(X, labels, many=True)
+        return from_arrays(X, labels, intercept=False, many=True)
 
 
 def test_products_of_classes_share_their_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_points_get_their_classes(tmp_path: Path) -> None:
 
 def test_classes_wait_where_memory_holds_some_of_them() -> None:
     X, labels = rings(3000)
-    dataset = from_arrays(X, labels, many=True)
+    dataset = from_arrays(X, labels, intercept=False, many=True)
     space = KernelSpace(kernel_of("rbf", 1.0)[0])
     assert space.abreast("working-set", 3, dataset, 10**9) == 3
     assert space.abreast("mirror-prox", 1000, dataset, 10**8) < 100

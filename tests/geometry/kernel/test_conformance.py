@@ -39,5 +39,5 @@ class TestKernelMethods(MethodTests):
             assert (x >= 0).all()
             return length(x)
 
-        engine = LocalEngine(from_arrays(points.X, points.labels), 1)
+        engine = LocalEngine(from_arrays(points.X, points.labels, intercept=False), 1)
         return Instance(engine, points.facts, points.rho, 1e-7, score, image, 1e-6)

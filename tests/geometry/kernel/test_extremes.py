@@ -1,6 +1,8 @@
 """Kernels of points far from the origin, nearly equal, or with parameters at the ends of float64, beside 100 digits."""
 
+import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,11 @@ import scipy
 
 import dfeas
 from dfeas.engine.local import LocalEngine
-from dfeas.errors import UsageError
+from dfeas.errors import CheckFailedError, UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from dfeas.geometry.kernel.nearest import gram
+from dfeas.verify.certificate import Certificate
 from dfeas.verify.kernel_bounds import bounded, by_products
 from tests.decimals import kernel_value, widest_margin
 from tests.exact import conflicts, small_instance
@@ -92,6 +95,39 @@ def test_gamma_and_a_power_that_underflow_decide_nothing() -> None:
         assert found.margin_lower == pytest.approx(1e-4 / np.sqrt(2), rel=1e-4)
     zero = dfeas.solve(np.vstack([X, [[0, 0]]]), [1, -1, 1], kernel="polynomial", degree=2, coef0=0.0)
     assert (zero.verdict, zero.proof) == ("infeasible", "exact")
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("gamma", "coef0"), [(1e200, 1e-200), (1e160, 1e-200), (1e300, 5e-324), (5e-324, 5e-324), (1.7e308, 1)]
+)
+def test_a_quotient_of_parameters_that_underflows_decides_nothing(gamma: float, coef0: float, degree: int) -> None:
+    """K(0, 0) is coef0 ** degree, above zero: the unit vectors of both points are there, and next to orthogonal or equal."""
+    X, labels = np.array([[0.0], [1.0]]), np.array([1, -1])
+    kernel = kernel_of("polynomial", gamma, degree, coef0)[0]
+    found = dfeas.solve(X, labels, kernel="polynomial", gamma=gamma, coef0=coef0, degree=degree, intercept=False)
+    assert (found.verdict, found.proof) == ("feasible", "rigorous")
+    margin = ((1 - kernel_value(kernel, X[0], X[1])) / 2).sqrt()
+    assert margin * Decimal("0.9") <= Decimal(found.margin_lower) <= margin
+
+
+def test_weights_of_which_nothing_follows_are_refused(tmp_path: Path) -> None:
+    """Of one point the sum is one long, as no sum is longer: that says nothing of the points, whatever the kernel."""
+    dfeas.ingest(np.array([[0.0], [1.0]]), tmp_path / "data", labels=[1, -1])
+    mark = dfeas.info(tmp_path / "data").fingerprint
+    kernel = {"name": "polynomial", "gamma": 1e200, "degree": 2, "coef0": 1e-200}
+    one = Certificate("gordan", mark, support=np.array([0]), weights=np.ones(1), kernel=json.dumps(kernel))
+    one.save(tmp_path / "one.npz")
+    with pytest.raises(CheckFailedError, match="it proves nothing"):
+        dfeas.verify_certificate(tmp_path / "data", tmp_path / "one.npz")
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_exponents_beyond_float64_leave_nothing_of_a_kernel(name: str) -> None:
+    X = np.array([[1e5, 0.0], [1e10, 0.0], [1e10, 1.0]])
+    found = dfeas.solve(X, [1, -1, 1], kernel=name, gamma=1e300, intercept=False)
+    assert (found.verdict, found.proof) == ("feasible", "rigorous")
+    assert found.margin_lower == pytest.approx(3**-0.5, rel=1e-3)  # of three unit vectors that are orthogonal
 
 
 def test_a_function_that_underflows_proves_nothing_exactly() -> None:

@@ -37,7 +37,7 @@ def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str
     X[7, 3] = 1
     kernel = kernel_of(name, **KERNELS[name])[0]
     monkeypatch.setattr("dfeas.data.storage.layout.SPARSE_BLOCK_BYTES", 2000)
-    dataset = from_arrays(scipy.sparse.csr_array(X.astype(dtype)), labels)
+    dataset = from_arrays(scipy.sparse.csr_array(X.astype(dtype)), labels, intercept=False)
     assert dataset.blocks > 3
     engine, rng = LocalEngine(dataset, 1), np.random.default_rng(1)
     G = dense(kernel, X.astype(np.float64), labels)

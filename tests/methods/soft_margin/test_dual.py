@@ -44,7 +44,7 @@ def test_after_every_read_each_problem_has_those_that_are_worth_its_lower_end(sq
     costs = counted([0.1, 1.0], 2, (1.0, 0.5), weight)
     array = zarr.create_array(store={}, shape=X.shape, chunks=(300, 6), dtype=X.dtype)
     array[:] = X
-    dataset = from_arrays(array, y)
+    dataset = from_arrays(array, y, intercept=False)
     method: Any = SquaredHingeMargin(costs, 1e-8) if squared else HingeMargin(costs, 1e-4, cap=cap)
     engine, state = LocalEngine(dataset, 2), method.init(Facts(6, 1200, blocks=dataset.blocks))
     all_costs, signed = costs.matrix(np.arange(1200), y), X * y[:, None]
@@ -170,6 +170,7 @@ def test_the_command_writes_them_and_refuses_what_makes_no_sense(tmp_path: Path)
     done = CliRunner().invoke(commands, ["resume", str(tmp_path / "run"), "--max-passes", "20"])
     assert done.exit_code == 0, done.stderr
     assert str(alpha) in done.stdout
-    signed, cost = X * y[:, None], SampleCosts(np.ones(1), np.full(1, -1)).matrix(np.arange(300), y)[:, 0]
+    signed = np.hstack([X, np.ones((300, 1))]) * y[:, None]
+    cost = SampleCosts(np.ones(1), np.full(1, -1)).matrix(np.arange(300), y)[:, 0]
     lower = dfeas.run.result_files.load_result(tmp_path / "run", soft=True)["lower"]
     assert worth(np.load(alpha), cost, signed, False) == pytest.approx(lower, rel=1e-9)

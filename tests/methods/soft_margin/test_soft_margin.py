@@ -60,7 +60,7 @@ def run(method: SoftMargin, X: np.ndarray, y: np.ndarray, passes: int, gap: floa
         array = zarr.create_array(store={}, shape=X.shape, chunks=(rows, X.shape[1]), dtype=X.dtype)
         array[:] = X
         X = array
-    dataset = from_arrays(X, y)
+    dataset = from_arrays(X, y, intercept=False)
     engine = LocalEngine(dataset, 2)
     state, found = method.init(Facts(dataset.m, dataset.n, blocks=dataset.blocks)), []
     while len(found) < passes and not (found and found[-1].best.gap.max() <= gap):
@@ -132,15 +132,15 @@ def test_the_intercept_is_a_feature_as_in_liblinear() -> None:
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_all_folds_and_values_share_the_reads_and_are_what_they_are_alone(loss: str) -> None:
     X, y = overlapping(600, 5)
-    found = dfeas.soft_margin(X, y, C=[0.1, 1.0], folds=3, loss=loss, gap=1e-9)
-    alone = dfeas.soft_margin(X, y, C=1.0, loss=loss, gap=1e-9)
+    found = dfeas.soft_margin(X, y, intercept=False, C=[0.1, 1.0], folds=3, loss=loss, gap=1e-9)
+    alone = dfeas.soft_margin(X, y, intercept=False, C=1.0, loss=loss, gap=1e-9)
     assert found.success
     assert found.reads <= alone.reads + 3
     assert [(fit.C, fit.fold) for fit in found.fits] == [(C, f) for C in (0.1, 1.0) for f in (None, 0, 1, 2)]
     fold = fold_of(np.arange(600), 3, 0)
     for i, fit in enumerate(found.fits):
         counts = np.ones(600) if fit.fold is None else (fold != fit.fold).astype(float)
-        same = dfeas.soft_margin(X, y, C=fit.C, weights=counts, loss=loss, gap=1e-9)
+        same = dfeas.soft_margin(X, y, intercept=False, C=fit.C, weights=counts, loss=loss, gap=1e-9)
         assert same.objective == pytest.approx(fit.objective, rel=1e-8)
         out = np.ones(600, bool) if fit.fold is None else fold == fit.fold
         assert fit.error == pytest.approx(float((y * (X @ found.path[i]) <= 0)[out].mean()))
@@ -225,7 +225,7 @@ def edges() -> dict[str, tuple[np.ndarray, Any]]:
 def test_edges_end_with_a_gap(name: str, loss: str) -> None:
     X, y = edges()[name]
     for C in (1e-6, 1e5):
-        found = dfeas.soft_margin(X, y, C=C, loss=loss, gap=1e-5)
+        found = dfeas.soft_margin(X, y, intercept=False, C=C, loss=loss, gap=1e-5)
         assert found.success, found.message
         labels = np.ones(len(X)) if name == "one class" else y
         value = objective(found.y, X, labels, C, 1 if loss == "hinge" else 2)
@@ -279,7 +279,7 @@ def test_sparse_points_are_what_dense_ones_are(loss: str, intercept: bool) -> No
 def test_sparse_points_of_more_features_than_points() -> None:
     X = scipy.sparse.random(600, 1500, 0.01, "csr", random_state=0)
     y = np.where(X @ np.random.default_rng(0).standard_normal(1500) > 0, 1, -1)
-    found = dfeas.soft_margin(X, y, C=[0.1, 1.0], gap=1e-4)
+    found = dfeas.soft_margin(X, y, intercept=False, C=[0.1, 1.0], gap=1e-4)
     peer = LinearSVC(loss="hinge", C=1, fit_intercept=False, tol=1e-7, max_iter=100_000).fit(X, y)
     assert found.success
     assert found.lower <= objective(peer.coef_[0], X.toarray(), y)
@@ -289,7 +289,7 @@ def test_sparse_points_of_more_features_than_points() -> None:
 def test_a_budget_that_is_too_small_is_refused_with_what_is_needed() -> None:
     X = scipy.sparse.csr_array(([1.0, -1.0], ([0, 1], [7, 999_999])), shape=(2, 1_000_000))
     with pytest.raises(dfeas.UsageError, match=r"12 values of C and folds: at least [34]\.\d\dGiB"):
-        dfeas.soft_margin(X, [1, -1], C=[0.01, 0.1, 1, 10], folds=2, memory="1GB")
+        dfeas.soft_margin(X, [1, -1], intercept=False, C=[0.01, 0.1, 1, 10], folds=2, memory="1GB")
 
 
 def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:

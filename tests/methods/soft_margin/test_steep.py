@@ -15,8 +15,8 @@ def test_points_that_can_be_separated_have_their_hard_margin(C: float, length: f
     X = rng.standard_normal((40, 3))
     score = X @ rng.standard_normal(3)
     X, y = X[np.abs(score) > 0.1], np.sign(score[np.abs(score) > 0.1])
-    plain = dfeas.soft_margin(X, y, C=1e6, gap=1e-5)
-    found = dfeas.soft_margin(X * length, y, C=C, gap=1e-4, dual=tmp_path / "alpha.npy")
+    plain = dfeas.soft_margin(X, y, intercept=False, C=1e6, gap=1e-5)
+    found = dfeas.soft_margin(X * length, y, intercept=False, C=C, gap=1e-4, dual=tmp_path / "alpha.npy")
     assert found.stopped == plain.stopped == "verdict"
     assert found.objective * length**2 == pytest.approx(plain.objective, rel=2e-4)
     assert (y * (X @ (found.y * length))).min() >= 1
@@ -49,7 +49,7 @@ def test_points_that_come_to_the_margin_within_a_millionth_of_a_step_are_no_obst
         ]
     )
     y = np.array([1, -1, -1, 1, -1, -1, -1, 1, -1, -1, 1, 1, 1, -1, -1, -1, 1, 1, -1])
-    found = dfeas.soft_margin(X, y, C=3893988.2, loss="squared_hinge", gap=0.1)
+    found = dfeas.soft_margin(X, y, intercept=False, C=3893988.2, loss="squared_hinge", gap=0.1)
     assert (found.stopped, found.passes) == ("verdict", 2)
     assert found.objective == pytest.approx(0.27784905, rel=1e-4)
 
@@ -57,7 +57,7 @@ def test_points_that_come_to_the_margin_within_a_millionth_of_a_step_are_no_obst
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_points_that_float64_tells_too_little_of_end_with_the_reason(loss: str) -> None:
     rng = np.random.default_rng(0)
-    found = dfeas.soft_margin(1e30 * rng.standard_normal((30, 2)), np.sign(rng.standard_normal(30)), loss=loss)
+    found = dfeas.soft_margin(1e30 * rng.standard_normal((30, 2)), np.sign(rng.standard_normal(30)), intercept=False, loss=loss)
     assert found.stopped == "stalled"
     assert found.lower < found.objective
     assert "C times the square of the points' lengths is large" in found.message
@@ -65,7 +65,7 @@ def test_points_that_float64_tells_too_little_of_end_with_the_reason(loss: str) 
 
 def test_sums_of_a_dual_file_cancel_as_those_of_the_method_do(tmp_path: Path) -> None:
     X, y = np.array([[1e100], [1e100]]), np.array([1, -1])
-    found = dfeas.soft_margin(X, y, C=1e3, loss="squared_hinge", dual=tmp_path / "alpha.npy")
+    found = dfeas.soft_margin(X, y, intercept=False, C=1e3, loss="squared_hinge", dual=tmp_path / "alpha.npy")
     assert found.dual is not None
     assert (found.dual.value, found.dual.residual, found.gap) == (2000.0, 0.0, 0.0)
 
@@ -73,7 +73,7 @@ def test_sums_of_a_dual_file_cancel_as_those_of_the_method_do(tmp_path: Path) ->
 def test_a_dual_file_that_proves_less_is_the_bound_that_is_told(tmp_path: Path) -> None:
     # for several C scores are summed in another order than for one
     X, y = 1e30 * np.array([[2.0], [1.0], [2.0], [1.0]] * 2), np.array([1, -1, -1, -1, -1, 1, 1, 1])
-    found = dfeas.soft_margin(X, y, C=[0.3, 1.0, 1e3], loss="squared_hinge", dual=tmp_path / "alpha.npy")
+    found = dfeas.soft_margin(X, y, intercept=False, C=[0.3, 1.0, 1e3], loss="squared_hinge", dual=tmp_path / "alpha.npy")
     assert found.dual is not None
     assert found.lower == found.fits[-1].lower <= found.dual.value + 1e-9
     if found.stopped != "verdict":  # as it is where products of vectors and of matrices round in other ways

@@ -1,0 +1,97 @@
+"""Options of another type than they are documented: one line of UsageError, whatever the verb, and never a bare error."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dfeas
+from dfeas.errors import DfeasError, UsageError
+
+X, LABELS = np.array([[1.0, 2.0], [-1.0, -1.0], [2.0, 1.0]]), np.array([1, -1, 1])
+VERBS: dict[str, Callable[..., Any]] = {
+    "solve": lambda **options: dfeas.solve(X, LABELS, **options),
+    "race": lambda **options: dfeas.race(X, LABELS, **{"methods": ["perceptron", "working-set"], **options}),
+    "separation": lambda **options: dfeas.separation(X, LABELS, **options),
+    "hard_margin": lambda **options: dfeas.hard_margin(X, LABELS, **options),
+    "in_hull": lambda **options: dfeas.in_hull([0.0, 0.0], X, **options),
+    "soft_margin": lambda **options: dfeas.soft_margin(X, LABELS, **options),
+    "plan": lambda **options: dfeas.plan(X, LABELS, **options),
+    "verify_certificate": lambda **options: dfeas.verify_certificate("data", "run/certificate.npz", **options),
+    "predict": lambda **options: dfeas.predict("run", X, **options),
+    "recheck": lambda **options: dfeas.recheck("run", "data", **options),
+    "ingest": lambda **options: dfeas.ingest(X, "new", **{"labels": LABELS, **options}),
+    "report": lambda **options: dfeas.report(["run"], **options),
+}
+ANY = {"y", "X", "labels", "progress", "note"}
+"""Another word for the points and labels, which are of any type; and who is told."""
+OPTIONS = [
+    (verb, name)
+    for verb in VERBS
+    for name, each in inspect.signature(getattr(dfeas, verb)).parameters.items()
+    if each.kind is each.KEYWORD_ONLY and name not in ANY
+]
+STRANGE = st.one_of(
+    st.integers(-3, 3), st.floats(), st.text(max_size=3), st.binary(max_size=3), st.booleans(), st.none(), st.complex_numbers(),
+    st.lists(st.integers(), max_size=2), st.builds(dict), st.builds(object),
+    st.just(lambda *given, **named: None), st.just(np.ones((2, 2))),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("types")
+    dfeas.ingest(X, path / "data", labels=LABELS)
+    dfeas.solve(path / "data", out=path / "run", intercept=False)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(st.sampled_from(OPTIONS), STRANGE)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_strange_value_is_refused_in_one_line_or_taken(folder: Path, option: tuple[str, str], value: Any) -> None:
+    verb, name = option
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        with suppress(DfeasError):  # whose text is one line, whatever it quotes
+            VERBS[verb](**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"intercept": "no"}, "intercept='no': expected True or False"),
+        ({"callback": 3}, "callback=3: expected a function"),
+        ({"out": 5}, "out=5: expected text or a path"),
+        ({"max_passes": 1.5}, "max_passes=1.5: expected a whole number"),
+        ({"time_limit": "long"}, "time_limit='long': expected a number"),
+        ({"max_passes": True}, "expected a whole number"),
+        ({"method": 3}, "method=3: expected text"),
+        ({"eps": 1j}, "expected a number"),
+    ],
+)
+def test_what_is_expected_is_said(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        dfeas.solve(X, LABELS, **{"intercept": False, **options})
+    assert message in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    found = dfeas.solve(X, LABELS, intercept=np.True_, max_passes=np.int64(9), eps=np.float32(0.01), positive=np.int64(1))
+    assert found.verdict == "feasible"
+
+
+def test_whole_numbers_and_truth_values_of_any_kind_are_taken() -> None:
+    X, y = np.random.default_rng(0).standard_normal((60, 3)), np.arange(60) % 2
+    plain = dfeas.soft_margin(X, y, C=[1.0, 2.0], folds=3)
+    for folds in (3.0, np.float32(3), np.int8(3)):
+        assert dfeas.soft_margin(X, y, C=[1.0, 2.0], folds=folds).objective == plain.objective
+    assert dfeas.solve([[1.0], [2.0]], [True, False], positive=np.True_).verdict == "feasible"
