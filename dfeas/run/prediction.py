@@ -350,7 +350,9 @@ class Finished:
         if geometry.expands or dataset.cones is not None or any(each.kind != "separator" for each in self.certificates):
             return trained
         planes = tuple(plane_of(each, m) for each in self.certificates)
-        return replace(trained, mend=TrueSigns(planes, trained.entries, dataset))
+        transform = seen_as(trained.view)[1]
+        stored = dataset if transform is not None and transform.features else None  # else blocks have what is stored
+        return replace(trained, mend=TrueSigns(planes, trained.entries, stored))
 
     def _data(self, *, needed: bool) -> Dataset | None:
         """What the run was on; None when it is gone and not ``needed``."""

@@ -59,13 +59,14 @@ class TrueSigns:
 
     planes: tuple[Integers, ...]
     Y: Floats  # (m, k) or (m+1, k): the same, as scores are computed
-    stored: Dataset
+    stored: Dataset | None  # None: points are seen as they are stored
 
     def __call__(self, block: Block, rows: slice, scores: Floats) -> None:
         """Change scores (r, k) of some rows of a block, as it is seen."""
         near = near_zero(row_slice(block.points, rows), self.Y, scores)
         some = np.flatnonzero(near.any(axis=1))
         if some.size:
-            changed = scores[some]
-            give_true_signs(stored_rows(self.stored, block.start + rows.start + some)[0], self.planes, changed, near[some])
+            changed, place = scores[some], rows.start + some
+            points = block.points[place] if self.stored is None else stored_rows(self.stored, block.start + place)[0]
+            give_true_signs(points, self.planes, changed, near[some])
             scores[some] = changed
