@@ -223,3 +223,13 @@ class TestProofs(CheckerTests):
     def require_true(self, claim: Path, proved: Any) -> None:
         kind = json.loads((claim / "separation.json").read_text())["kind"]
         assert (proved.kind, proved.proof) == (kind, "rigorous" if kind == "complete" else "exact")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_separator_beyond_the_range_of_floats_is_no_crash(seed: int) -> None:
+    """Features of 1e91 and 1e-282: a separator has entries 372 decades apart, and its integers are not sums of floats."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.standard_normal((24, 3))
+    labels = np.where(hidden @ rng.standard_normal(3) > 0, 1, -1)
+    answer = dfeas.check_separation(hidden * [1e-114, 1e91, 1e-282], labels, intercept=True)
+    assert answer.kind == "complete"

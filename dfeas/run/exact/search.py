@@ -300,10 +300,7 @@ def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Ca
     face = search(session.checking, near.support, request.limits.until(stop, request.began), left)
     if isinstance(face, str):
         return outcome
-    try:
-        better = certificate_of(dataset, face, near)
-    except OverflowError:
-        return replace(outcome, reads=outcome.reads + face.reads)
+    better = certificate_of(dataset, face, near)
     checked = session.checking([better])
     (proved,) = checked.answers
     reads = outcome.reads + face.reads + checked.reads
@@ -324,14 +321,15 @@ def _open(outcome: Outcome) -> bool:
 
 
 def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certificate:
-    """What was found in integers: a separator as it is, weights in float64. Raises OverflowError for one beyond float64."""
+    """What was found in integers: a separator as it is, or rounded where it is beyond float64; weights in float64."""
     if face.kind == COMPLETE:
         assert face.y is not None, "it separates"
         y = face.y[: dataset.dimension]  # without what a point that is seen from another one has besides
-        whole = tuple(map(int, y))
-        return replace(
-            near, kind="separator", y=expanded(y)[0], support=near.support[:0], weights=near.weights[:0], integers=whole
-        )
+        near = replace(near, kind="separator", support=near.support[:0], weights=near.weights[:0])
+        try:
+            return replace(near, y=expanded(y)[0], integers=tuple(map(int, y)))
+        except OverflowError:
+            return replace(near, y=floats(y), integers=())
     stored = face.support < dataset.n
     support, weights = face.support[stored], floats(face.weights[stored])
     points = rows(dataset, support)
