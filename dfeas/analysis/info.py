@@ -11,7 +11,7 @@ import numpy as np
 
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.layout import described, stored_bytes
+from dfeas.data.storage.layout import describe_header, stored_bytes
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import UsageError
 from dfeas.problem import labels_by_path
@@ -92,7 +92,7 @@ class Info(Displayed):
 
     def _parts(self) -> Iterator[Part]:
         yield Row("data", self.path)
-        yield from described(self.values)
+        yield from describe_header(self.values)
 
 
 def info(data: str | Path, labels: str | Path | None = None) -> Info:

@@ -15,7 +15,7 @@ from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.separation import Separation
 from dfeas.api import resume, soft_margin, solve
 from dfeas.cli.status import RunStatus, Submitted, run_status
-from dfeas.data.storage.files import placed
+from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import absolute, local, paths_of, require_apart
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError, format_bytes
 from dfeas.geometry.registry import kernel_options, known_method
@@ -267,7 +267,7 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     for name, content in files.items():
-        with placed(part / name) as file:
+        with atomic_write(part / name) as file:
             file.write(content)
     part.rename(folder)
     return folder

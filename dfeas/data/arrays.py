@@ -15,7 +15,7 @@ from dfeas.data.frames import Table, split
 from dfeas.data.labels import encode_array
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
-from dfeas.data.storage.numbers import array_of, exact, require_array, require_unpacked, unwrapped
+from dfeas.data.storage.numbers import array_of, exact, require_array, require_unpacked, unwrap_array
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import PointReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
@@ -153,7 +153,7 @@ def opened(values: Any, where: str) -> Any:
     if is_zarr(values):
         require_chunks_of(values, where)
         require_whole(values, where)
-    return unwrapped(values)
+    return unwrap_array(values)
 
 
 def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, ...], NDArray[Any]]:

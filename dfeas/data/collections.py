@@ -21,7 +21,7 @@ from dfeas.data.frames import Table, is_lazy, split
 from dfeas.data.labels import Categories, LabelEncoder, encode_array, require_usable, stored_type
 from dfeas.data.source import Transform
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.numbers import array_of, exact, is_dask_array, unwrapped
+from dfeas.data.storage.numbers import array_of, exact, is_dask_array, unwrap_array
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.zarr_arrays import check_shape, open_labels
@@ -36,7 +36,7 @@ LEAST_SHARE = 2
 
 def is_collection(X: Any) -> bool:
     """Whether it is an array or a frame of Dask."""
-    return is_lazy(X) or is_dask_array(unwrapped(X))
+    return is_lazy(X) or is_dask_array(unwrap_array(X))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def table_of(X: Any, labels: Any) -> Table:
         X, labels = X.drop(columns=[labels]), X[labels]
     if is_lazy(labels) and len(labels.columns) == 1:
         labels = labels[labels.columns[0]]
-    table = split(unwrapped(X), None if hasattr(labels, "to_dask_array") else unwrapped(labels))
+    table = split(unwrap_array(X), None if hasattr(labels, "to_dask_array") else unwrap_array(labels))
     points = table.X
     n, _ = check_shape(points.shape, WHERE)
     stored_dtype(np.dtype(points.dtype), WHERE)

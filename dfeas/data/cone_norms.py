@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from dfeas.data.cones import Group, groups_of, length
 from dfeas.linalg.components import parts
-from dfeas.linalg.csr import picked, with_data
+from dfeas.linalg.csr import take_rows, with_data
 from dfeas.linalg.lanczos import largest_singular
 from dfeas.linalg.narrow import Narrow, few_at_once
 from dfeas.linalg.points import Floats, Points, is_dense, norms
-from dfeas.linalg.points import picked as some_of
+from dfeas.linalg.points import take_rows as some_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -74,8 +74,8 @@ def _of_sparse(points: csr_array, group: Group) -> Floats:
     """Norms (c,) of cones of several rows."""
     rows = group.rows()
     if group.kind == "s":
-        return _sigma_of_sparse(picked(points, rows.reshape(-1)), group.dimension)
-    first, others = picked(points, rows[:, 0]), picked(points, rows[:, 1:].reshape(-1))
+        return _sigma_of_sparse(take_rows(points, rows.reshape(-1)), group.dimension)
+    first, others = take_rows(points, rows[:, 0]), take_rows(points, rows[:, 1:].reshape(-1))
     return norms(first) + _sigma_of_sparse(others, group.dimension - 1)
 
 
@@ -102,5 +102,5 @@ def _of_large(rows: csr_array) -> float:
     scale = float(np.abs(rows.data).max(initial=0.0))
     if scale == 0 or not np.isfinite(1 / scale):
         scale = 1.0
-    filled = picked(rows, np.flatnonzero(np.diff(rows.indptr) > 0))
+    filled = take_rows(rows, np.flatnonzero(np.diff(rows.indptr) > 0))
     return largest_singular(with_data(filled, filled.data.astype(np.float64) / scale)) * scale

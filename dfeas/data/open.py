@@ -31,7 +31,7 @@ from dfeas.data.storage.layout import (
     sparse_together,
 )
 from dfeas.data.storage.metadata import member, read_node
-from dfeas.data.storage.places import Place, place, speaking
+from dfeas.data.storage.places import Place, place, translate_errors_at
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader, EntryShards
 from dfeas.data.storage.zarr_arrays import (
@@ -113,7 +113,7 @@ def open_source(source: Source) -> Dataset:
     path = place(source.path)
     if not path.exists():
         raise BadInputError(absent(path))
-    with speaking(path), speaking(path if source.labels is None else place(source.labels)):
+    with translate_errors_at(path), translate_errors_at(path if source.labels is None else place(source.labels)):
         dataset = _points_at(path, source)
         if dataset.header is not None:
             if dataset.cones is not None:

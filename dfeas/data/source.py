@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, Number, conform, parsed
+from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.layout import looks_like_dataset
 from dfeas.data.storage.places import Place, place
 from dfeas.errors import CorruptDataError
@@ -126,7 +126,7 @@ def seen_as(view: str) -> tuple[str | None, Transform | None]:
     if not view:
         return None, None
     try:
-        values = parsed(view, {"positive?": str, "transform?": dict})
+        values = parse_json(view, {"positive?": str, "transform?": dict})
         positive = str(values["positive"]) if "positive" in values else None
         transform = Transform.from_json(values["transform"]) if "transform" in values else None
     except (ValueError, LookupError, TypeError) as error:

@@ -30,7 +30,7 @@ from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, dense, is_dense, stacked
-from dfeas.linalg.points import picked as picked_rows
+from dfeas.linalg.points import take_rows as picked_rows
 
 Floats = NDArray[np.float64]
 

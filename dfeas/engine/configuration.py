@@ -10,7 +10,7 @@ from typing import Any
 import dask.config
 import yaml
 
-from dfeas.data.storage.files import placed
+from dfeas.data.storage.files import atomic_write
 from dfeas.errors import UsageError
 
 FILE = "dfeas.yaml"
@@ -55,6 +55,6 @@ def write(*, force: bool = False) -> Path:
     if path.exists() and not (force and path.is_file()):
         raise UsageError(f"{path}: is there already and says something else; compare them, and replace it with --force")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with placed(path) as file:
+    with atomic_write(path) as file:
         file.write(content)
     return path

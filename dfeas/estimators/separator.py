@@ -15,7 +15,7 @@ from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_
 from dfeas.geometry.kernel.expansion import Expansions
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.nearest import Matrix
-from dfeas.linalg.points import Floats, picked, stacked
+from dfeas.linalg.points import Floats, stacked, take_rows
 from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.squared_hinge import newton
 from dfeas.run.results import Result
@@ -267,4 +267,4 @@ class KernelSeparator(Classifier):
         amounts = np.zeros((len(index), len(self.support_)))
         for column, (support, amount) in enumerate(zip(self.support_, self.dual_coef_, strict=True)):
             amounts[np.searchsorted(index, support), column] = amount
-        return Expansions(self._kernel, picked(stacked(self.support_vectors_), first), amounts)
+        return Expansions(self._kernel, take_rows(stacked(self.support_vectors_), first), amounts)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dfeas.linalg.csr import picked, row_numbers
+from dfeas.linalg.csr import row_numbers, take_rows
 from dfeas.linalg.points import Indices
 
 if TYPE_CHECKING:
@@ -55,4 +55,4 @@ def parts(rows: csr_array, dimension: int) -> Iterator[tuple[Indices, csr_array]
     begin = np.cumsum(many) - many
     for size in np.unique(many).tolist():
         alike = np.flatnonzero(many == size)
-        yield first[alike] // dimension, picked(rows, filled[(begin[alike, None] + np.arange(size)).reshape(-1)])
+        yield first[alike] // dimension, take_rows(rows, filled[(begin[alike, None] + np.arange(size)).reshape(-1)])

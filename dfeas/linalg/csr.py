@@ -84,7 +84,7 @@ def spread(points: csr_array, some: NDArray[np.bool_]) -> csr_array:
     return csr(points.data, points.indices, indptr, points.shape[1])
 
 
-def picked(points: csr_array, rows: Indices) -> csr_array:
+def take_rows(points: csr_array, rows: Indices) -> csr_array:
     """Some rows, in the order given. For few of them SciPy's own way takes several times as long, with its checks."""
     if FEW * len(rows) > points.shape[0]:
         return points[rows]

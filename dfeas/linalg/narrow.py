@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dfeas.linalg.csr import picked, row_numbers
+from dfeas.linalg.csr import row_numbers, take_rows
 from dfeas.linalg.points import Floats, Indices
 
 if TYPE_CHECKING:
@@ -65,5 +65,5 @@ def few_at_once(points: csr_array, rows: Indices, at_once: int) -> Iterator[tupl
     first, before = 0, 0
     while first < len(rows):
         stop = max(first + 1, int(np.searchsorted(size, before + at_once, side="right")))
-        yield slice(first, stop), picked(points, rows[first:stop].reshape(-1))
+        yield slice(first, stop), take_rows(points, rows[first:stop].reshape(-1))
         first, before = stop, int(size[stop - 1])

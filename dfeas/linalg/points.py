@@ -211,9 +211,9 @@ def row_slice(points: Points, rows: slice) -> Points:
     return points[rows] if is_dense(points) else csr.rows_of(points, rows)
 
 
-def picked(points: Points, rows: Indices) -> Points:
+def take_rows(points: Points, rows: Indices) -> Points:
     """Some points, in the order given."""
-    return points[rows] if is_dense(points) else csr.picked(points, rows)
+    return points[rows] if is_dense(points) else csr.take_rows(points, rows)
 
 
 def dots(points: Points, rows: Indices, y: Floats) -> Floats:
@@ -221,7 +221,7 @@ def dots(points: Points, rows: Indices, y: Floats) -> Floats:
     fixed order of summation.
     """
     if not is_dense(points):
-        return np.asarray(csr.astype(csr.picked(points, rows), np.float64) @ y)
+        return np.asarray(csr.astype(csr.take_rows(points, rows), np.float64) @ y)
     m, dot = points.shape[1], np.empty(len(rows))
     step = max(1, SUMMED // m)
     products: Floats = buffer("products", (min(step, len(rows)), m), np.dtype(np.float64))

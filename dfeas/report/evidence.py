@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import placed
+from dfeas.data.storage.files import atomic_write
 from dfeas.passes.survey import LEAST, Counts
 from dfeas.report.conflict import Conflict
 from dfeas.report.figures import (
@@ -183,7 +183,7 @@ def _rank_axis(axes: Axes, many: int) -> None:
 
 def draw_path(values: dict[str, Any], out: Path) -> None:
     """Write an SVG of the path in the keys of a result of ``dfeas.soft_margin`` with several C."""
-    with style(), placed(out) as file:
+    with style(), atomic_write(out) as file:
         path_figure(values).savefig(file, format="svg", metadata={"Date": None, "Creator": None})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from dfeas.data.storage.files import placed
+from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import paths_of
 from dfeas.errors import UsageError, install
 from dfeas.report.compare import all_soft, load_soft
@@ -74,7 +74,7 @@ def report(
     target = _target(runs, out)
     seen = look(finished, budget) if data else {run.name: NOT_READ for run in finished}
     text = soft_page(finished, seen) if soft else page(finished, seen)
-    with placed(target) as file:
+    with atomic_write(target) as file:
         file.write(text.encode())
     return target
 

@@ -23,7 +23,7 @@ from dfeas.data.frames import columns_of
 from dfeas.data.labels import plain
 from dfeas.data.open import open_source
 from dfeas.data.source import is_file, seen_as, source_of
-from dfeas.data.storage.files import placed
+from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.views import require_features, require_names, transformed
@@ -409,7 +409,7 @@ def read_once(dataset: Dataset, rule: Rule, memory: str | int | None, out: str |
     if wrong.any():
         raise BadInputError(f"{dataset.where}: point {int(wrong.argmax())} has entries that are not finite")
     if out is not None:
-        with placed(Path(out)) as file:
+        with atomic_write(Path(out)) as file:
             npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(arrays[0]))
             file.write(arrays[0].data)  # np.save does not say why it could not
     return arrays

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.storage.vectors import pieces, spooled, total
+from dfeas.data.storage.vectors import pieces, spool, total
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Evidence, Mixture, Sparse, Stored
@@ -96,9 +96,9 @@ def _weighed(
         weights /= total(weights) if whole is None else whole
         return Certificate("gordan", fingerprint, support=support, weights=weights)
     answers = (ask(on_blocks(some)) for some in portions.blocks)
-    support, weights = spooled(((some.index(), some.weight()) for some in answers), (np.int64, np.float64), portions.folder)
+    support, weights = spool(((some.index(), some.weight()) for some in answers), (np.int64, np.float64), portions.folder)
     whole = total(weights)
-    (weights,) = spooled(((piece / whole,) for (piece,) in pieces(weights)), (np.float64,), portions.folder)
+    (weights,) = spool(((piece / whole,) for (piece,) in pieces(weights)), (np.float64,), portions.folder)
     return Certificate("gordan", fingerprint, support=support, weights=weights)
 
 

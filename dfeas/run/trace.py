@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import psutil
 
 from dfeas.data.storage import files
-from dfeas.data.storage.files import Number, conform, parsed
+from dfeas.data.storage.files import Number, conform, parse_json
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.blas import processors
 from dfeas.run.termination import ProgressRecord
@@ -111,7 +111,7 @@ def read_trace(path: Path, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tu
         if not line.strip():
             continue
         try:
-            event = parsed(line, {"event": str})
+            event = parse_json(line, {"event": str})
             if number == 1:
                 files.require_readable(path, event.get(files.KEY, 0), files.TRACE)
             if event["event"] == "pass":
@@ -136,7 +136,7 @@ def what_is_missing(path: Path, passes: float) -> str:
 
 def _event(line: bytes) -> str:
     try:
-        return str(parsed(line, {"event": str})["event"])
+        return str(parse_json(line, {"event": str})["event"])
     except ValueError:
         return ""
 
@@ -155,7 +155,7 @@ def last_pass(path: Path) -> dict[str, Any]:
     for line in reversed(lines):
         if line.startswith(b'{"event": "pass"'):
             try:
-                last: dict[str, Any] = parsed(line, {"passes": Number(), "seconds": Number()})
+                last: dict[str, Any] = parse_json(line, {"passes": Number(), "seconds": Number()})
                 ends = ("gap",) if "gap" in last else ("margin_lower", "margin_upper")
                 conform(last, dict.fromkeys(ends, int | float))
             except ValueError as error:
@@ -167,7 +167,7 @@ def last_pass(path: Path) -> dict[str, Any]:
 def _format(first: bytes) -> Any:
     """What the first line of a trace says; 0 where it says nothing, or is not whole."""
     try:
-        return parsed(first, dict).get(files.KEY, 0)
+        return parse_json(first, dict).get(files.KEY, 0)
     except ValueError:
         return 0
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.features import difference
-from dfeas.data.storage.files import parsed
+from dfeas.data.storage.files import parse_json
 from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, unless_stopped
 from dfeas.data.storage.sparse_readers import Entries
 from dfeas.data.storage.vectors import is_mapped, pieces
@@ -172,9 +172,9 @@ def code_of(data: Data, certificate: Certificate) -> int | None:
             raise CheckFailedError(f"{data.where}: it has {len(data.classes)} classes, the certificate names none")
         return data.positive
     try:
-        view = parsed(certificate.view, {"positive": str})
+        view = parse_json(certificate.view, {"positive": str})
         place = data.classes.index(view.pop("positive"))
-        if data.positive is not None or view != parsed(data.view or "{}"):
+        if data.positive is not None or view != parse_json(data.view or "{}"):
             raise LookupError
         return (-1, 1)[place] if len(data.classes) == 2 else place
     except (ValueError, LookupError):

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names
-from dfeas.data.storage.files import DAMAGE, parsed, placed
-from dfeas.data.storage.vectors import mapped, part, pieces
+from dfeas.data.storage.files import DAMAGE, atomic_write, parse_json
+from dfeas.data.storage.vectors import map_vector, part, pieces
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
@@ -129,7 +129,7 @@ class Certificate(Displayed):
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
-        with placed(path) as file:
+        with atomic_write(path) as file:
             number = files.NAMED if self.features else files.PLAIN
             plain: dict[str, Any] = {files.KEY: number, "kind": self.kind, "fingerprint": self.fingerprint}
             more = {"kernel": self.kernel, "view": self.view, "features": json.dumps(self.features) if self.features else ""}
@@ -160,12 +160,12 @@ def load(path: Path) -> Certificate:
             arrays = {name: _array(path, archive, name) for name in (*_FIELDS, *more)}
         kind, y, support, weights, mark = (arrays[name] for name in _FIELDS)
         texts = {name: str(arrays[name]) for name in more}
-        features = tuple(parsed(texts.pop("features", "[]"), list))
-        integers = tuple(int(digits) for digits in parsed(texts.pop("integers", "[]"), [str]))
+        features = tuple(parse_json(texts.pop("features", "[]"), list))
+        integers = tuple(int(digits) for digits in parse_json(texts.pop("integers", "[]"), [str]))
         if not are_names(features):
             raise ValueError("its names of features are no text")
         for text in texts.values():
-            parsed(text, dict)
+            parse_json(text, dict)
     except NewerFormatError:
         raise
     except (DfeasError, *DAMAGE) as error:
@@ -212,7 +212,7 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     with path.open("rb") as file:
         file.seek(info.header_offset)
         words = struct.unpack("<HH", file.read(30)[26:])  # lengths of its name, and of what follows that
-        return mapped(file, dtype, shape[0], info.header_offset + 30 + sum(words) + header)
+        return map_vector(file, dtype, shape[0], info.header_offset + 30 + sum(words) + header)
 
 
 @dataclass(frozen=True)

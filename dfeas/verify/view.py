@@ -20,7 +20,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import Number, parsed
+from dfeas.data.storage.files import Number, parse_json
 from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Rows, U, Wide, gamma
 from dfeas.verify.dyadic import Sums, products
@@ -63,7 +63,7 @@ class Transform:
 def transform_of(view: str, m: int) -> Transform | None:
     """Of a view of points of m features, if it has one. Raises CheckFailedError when it cannot be read."""
     try:
-        values = parsed(view or "{}", _VIEW).get("transform")
+        values = parse_json(view or "{}", _VIEW).get("transform")
         if values is None:
             return None
         shift, factor = (np.array(values[name], np.float64) if values[name] else None for name in ("shift", "factor"))

@@ -19,7 +19,7 @@ import zarr
 from dfeas.api import solve
 from dfeas.cli.main import main
 from dfeas.data.generate.points import Instance, generate
-from dfeas.data.storage.files import Number, conform, parsed
+from dfeas.data.storage.files import Number, conform, parse_json
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.checkpoint.codec import load
 
@@ -386,10 +386,10 @@ def test_shapes_of_json(value: Any, shape: Any, good: bool) -> None:
 
 
 def test_json_is_not_deeper_than_anything_of_ours() -> None:
-    assert parsed("[" * 32 + "]" * 32)
+    assert parse_json("[" * 32 + "]" * 32)
     for depth in (33, 500, 100_000):
         with pytest.raises(ValueError, match="nested"):
-            parsed("[" * depth + "]" * depth)
+            parse_json("[" * depth + "]" * depth)
 
 
 def test_errors_are_visible_wherever_they_go() -> None:

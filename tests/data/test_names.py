@@ -19,7 +19,7 @@ import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform
 from dfeas.data.storage import features
-from dfeas.data.storage.features import difference, kept
+from dfeas.data.storage.features import difference, keep_names
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.verify.certificate import load
@@ -168,7 +168,7 @@ def test_names_that_are_not_kept_are_told(tmp_path: Path, people: pandas.DataFra
     header = dfeas.ingest(tmp_path / "cells.h5ad", tmp_path / "data", label_column="kind", note=notes.append)
     assert (header.features, header.format) == ((), 1)
     assert f"names of features not kept: {why}" in notes
-    assert kept(names, 4) == ((), f"names of features not kept: {why}")
+    assert keep_names(names, 4) == ((), f"names of features not kept: {why}")
 
 
 def test_a_csv_with_two_columns_of_a_name_is_read_without_names(tmp_path: Path) -> None:

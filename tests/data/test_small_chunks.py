@@ -31,7 +31,7 @@ from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
 from dfeas.data.storage.shards import ShardReader
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.ledger import Ledger
-from dfeas.data.writers.shards import sealed
+from dfeas.data.writers.shards import seal_index
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
 from dfeas.passes.block import Block
@@ -143,7 +143,7 @@ def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path
         order = np.random.default_rng(0).permutation(PER)
         table = np.empty((PER, 2), np.uint64)
         table[order] = np.stack([np.arange(PER) * size, np.full(PER, size)], axis=1)
-        file.write_bytes(b"".join(chunks[place] for place in order) + sealed(table))
+        file.write_bytes(b"".join(chunks[place] for place in order) + seal_index(table))
     again = open_source(Source(str(tmp_path / "data")))
     read = [block.points.copy() for block in again.read_blocks(range(again.blocks), Cost())]
     assert (np.concatenate(read) == X).all()

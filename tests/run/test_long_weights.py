@@ -15,7 +15,7 @@ from dfeas.data.dataset import SIDES_WIDTH
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage import vectors
-from dfeas.data.storage.vectors import is_mapped, part, pieces, spooled, total
+from dfeas.data.storage.vectors import is_mapped, part, pieces, spool, total
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, CorruptDataError
@@ -66,7 +66,7 @@ def same(first: Certificate, second: Certificate) -> bool:
 @pytest.mark.usefixtures("short")
 def test_a_vector_in_a_file_is_the_vector_and_so_are_its_parts_pieces_and_sum(tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=1000)
-    (there, none) = spooled(((values[i : i + 300], values[:0]) for i in range(0, 1000, 300)), (np.float64, np.int64), tmp_path)
+    (there, none) = spool(((values[i : i + 300], values[:0]) for i in range(0, 1000, 300)), (np.float64, np.int64), tmp_path)
     assert is_mapped(there)
     assert not is_mapped(values)
     assert not there.flags.writeable

@@ -24,7 +24,7 @@ from dfeas.data.ingest.names import names_in
 from dfeas.data.ingest.partitions import PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
-from dfeas.data.storage.features import kept
+from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_unpacked
@@ -292,7 +292,7 @@ class ArraySource(PointSource):
         self.sparse = sparse
         self.parallel = bool(rows.parallel) and not sparse
         found, unread = ([], "") if is_array(path) else names_in(path, name)
-        self.features, unkept = kept(found, self.m) if found else ((), unread)
+        self.features, unkept = keep_names(found, self.m) if found else ((), unread)
         self._unkept = [unkept] if unkept else []
 
     def describe(self, rows: int) -> None:

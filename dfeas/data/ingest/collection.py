@@ -18,7 +18,7 @@ from dfeas.data.ingest.ingest import format_of
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Done, Piece, PointSource
 from dfeas.data.labels import Categories
-from dfeas.data.storage.features import kept
+from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import place, require_width
 from dfeas.data.storage.zarr_arrays import open_labels
@@ -38,7 +38,7 @@ class CollectionSource(PointSource):
         self.dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
         self.run_rows = max(table.X.chunks[0])
         require_width(self.m, self.dtype.itemsize, WHERE)
-        self.features, unkept = kept(table.features, self.m) if table.features else ((), "")
+        self.features, unkept = keep_names(table.features, self.m) if table.features else ((), "")
         cast = [] if table.X.dtype == self.dtype else [f"{table.X.dtype} cast to {self.dtype}"]
         self.notes = (*cast, *([unkept] if unkept else []))
         self.labels: Any = array_of(table.labels, LABELS)

@@ -19,7 +19,7 @@ from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.tables import place_of, rows_of
 from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextSource, values_of
 from dfeas.data.labels import Categories
-from dfeas.data.storage.features import kept
+from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
 from dfeas.data.writers.dataset import Pool
 from dfeas.errors import BadInputError, UsageError
@@ -53,7 +53,7 @@ class CsvFile(TextSource):
         self._columns = columns
         self.names: Sequence[str] = [name for i, name in enumerate(columns) if i != self._label]
         self.m = len(self.names)
-        self.features, unkept = kept(self.names, self.m) if head else ((), "no header")
+        self.features, unkept = keep_names(self.names, self.m) if head else ((), "no header")
         self.notes = ("text read as float64", *([unkept] if unkept else []))
         if not self.m:
             raise BadInputError(f"{path}: one column only; expected features and labels with {delimiter!r} between them")

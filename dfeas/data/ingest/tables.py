@@ -16,8 +16,8 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
-from dfeas.data.storage.features import kept
-from dfeas.data.storage.files import parsed
+from dfeas.data.storage.features import keep_names
+from dfeas.data.storage.files import parse_json
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, near
@@ -129,7 +129,7 @@ class Table(PointSource):
         self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])
         cast = sorted(kinds - {_KINDS.get(self.dtype.name, self.dtype.name)})
         require_width(self.m, self.dtype.itemsize, where)
-        self.features, unkept = kept(self.names, self.m)
+        self.features, unkept = keep_names(self.names, self.m)
         notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
         notes += [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
         self.notes = (*notes, *([unkept] if unkept else []))
@@ -285,7 +285,7 @@ def _line(error: Exception) -> str:
 def _index_columns(schema: Any) -> set[str]:
     """Columns that pandas wrote for the index of a frame."""
     try:
-        about = parsed((schema.metadata or {}).get(b"pandas", b"{}"), {"index_columns?": [object]})
+        about = parse_json((schema.metadata or {}).get(b"pandas", b"{}"), {"index_columns?": [object]})
         return {name for name in about.get("index_columns", []) if isinstance(name, str)} & set(schema.names)
     except ValueError:
         return set()

@@ -113,7 +113,7 @@ def _credentials(where: str) -> Boto3CredentialProvider:
 
 
 @contextmanager
-def said(where: object) -> Iterator[None]:
+def translate_errors(where: object) -> Iterator[None]:
     """What obstore raises becomes one of our errors; FileNotFoundError of an object that does not exist passes.
 
     Raises BadInputError for a bucket that does not exist, UsageError for what credentials do not allow, CorruptDataError for
@@ -223,7 +223,7 @@ class ObjectFile(io.RawIOBase):
 
     def _get(self, first: int, stop: int) -> bytes:
         try:
-            with said(self._where):
+            with translate_errors(self._where):
                 try:
                     options: GetOptions = {"range": (first, stop), "if_match": self._tag}
                     return bytes(obstore.get(self._store, self._key, options=options).bytes())

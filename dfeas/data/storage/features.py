@@ -16,13 +16,13 @@ MOST_SHOWN = 80
 """Characters of a name in a message."""
 
 
-def kept(names: Sequence[str], m: int) -> tuple[tuple[str, ...], str]:
+def keep_names(names: Sequence[str], m: int) -> tuple[tuple[str, ...], str]:
     """The names that a dataset of m features keeps, and why none, for people: where they are not one for each, each once."""
     if len(names) != m:
         return (), f"names of features not kept: {len(names)} for {m} features"
     if len(set(names)) < m:
         twice, many = Counter(names).most_common(1)[0]
-        return (), f"names of features not kept: {many} are called {shown(twice)}"
+        return (), f"names of features not kept: {many} are called {shorten(twice)}"
     size = sum(len(name.encode(errors="replace")) for name in names)
     if size > MOST_BYTES:
         return (), f"names of features not kept: {format_bytes(size)}, at most {format_bytes(MOST_BYTES)} are"
@@ -34,12 +34,12 @@ def are_names(values: Sequence[object]) -> bool:
     return all(type(value) is str for value in values)
 
 
-def called(names: Sequence[str], feature: int) -> str:
+def feature_name(names: Sequence[str], feature: int) -> str:
     """What messages call a feature."""
-    return shown(names[feature]) if names else str(feature)
+    return shorten(names[feature]) if names else str(feature)
 
 
-def shown(name: str) -> str:
+def shorten(name: str) -> str:
     """A name as messages have it: the beginning of a long one."""
     return name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}..."
 
@@ -51,11 +51,11 @@ def difference(names: Sequence[str], others: Sequence[str]) -> str:
     here, there = set(names), set(others)
     if here == there and len(names) == len(others):
         place = next(i for i, (name, other) in enumerate(zip(names, others, strict=True)) if name != other)
-        return f"the same features in another order (at {place} stands {shown(names[place])}, not {shown(others[place])})"
+        return f"the same features in another order (at {place} stands {shorten(names[place])}, not {shorten(others[place])})"
     missing, further = [name for name in others if name not in here], [name for name in names if name not in there]
     what = [f"without {_listed(missing)}"] if missing else []
     return f"other features ({', '.join([*what, *([f'with {_listed(further)}'] if further else [])])})"
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(shown, names[:SHOWN])) + (", .." if len(names) > SHOWN else "")
+    return ", ".join(map(shorten, names[:SHOWN])) + (", .." if len(names) > SHOWN else "")

@@ -88,11 +88,11 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def placed(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """A file to write; afterwards fsync, rename, fsync the folder: readers see the old file or the new one, never a part."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with naming(path), part.open("wb") as file:
+        with name_in_errors(path), part.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -104,7 +104,7 @@ def placed(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def name_in_errors(path: Path) -> Iterator[None]:
     """An error of the system that does not say where says that it is here: a full disk is noticed without a name."""
     try:
         yield
@@ -178,7 +178,7 @@ COUNT: Number = Number(0, whole=True)
 
 def write_json(path: Path, values: dict[str, Any], number: int) -> None:
     """Write a file of ours, of a format, whole or not at all."""
-    with placed(path) as file:
+    with atomic_write(path) as file:
         file.write((json.dumps({KEY: number, **values}, indent=2) + "\n").encode())
 
 
@@ -193,7 +193,7 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
             raise ValueError("not a file")
         if size > MOST_BYTES:
             raise ValueError(f"{format_bytes(size)}, at most {format_bytes(MOST_BYTES)} are read")
-        value = parsed(path.read_bytes())
+        value = parse_json(path.read_bytes())
         if newest is not None and isinstance(value, dict):
             require_readable(path, value.get(KEY, 0), newest)
         conform(value, shape)
@@ -204,7 +204,7 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
         raise CorruptDataError(f"{path}: not a readable {what}: {error}") from None
 
 
-def parsed(text: str | bytes, shape: Any = object) -> Any:
+def parse_json(text: str | bytes, shape: Any = object) -> Any:
     """What a text says. Raises ValueError when it is no JSON of this shape."""
     try:
         value = json.loads(text)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
-from dfeas.data.storage.features import are_names, shown
+from dfeas.data.storage.features import are_names, shorten
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.data.storage.locks import LOCK
 from dfeas.data.storage.places import Place
@@ -107,7 +107,7 @@ class ConeTable:
         return ", ".join(f"{many} of {kind}" if kind == "l" else f"{many} of {kind} {size}" for kind, size, many in self.counts)
 
 
-def rows_described(header: Mapping[str, Any]) -> tuple[str, str]:
+def describe_rows(header: Mapping[str, Any]) -> tuple[str, str]:
     """What the rows of a dataset are called, and of cones which these are, from the JSON of its header."""
     cones = header.get("cones")
     return ("points", "") if cones is None else ("rows", f"{ConeTable.from_json(cones)}; rank {cones['rank']}")
@@ -129,14 +129,14 @@ def stored_bytes(header: Mapping[str, Any]) -> int:
     return int(n * m * itemsize if entries is None else entries * (itemsize + (4 if m < 2**31 else 8)) + 8 * n)
 
 
-def described(header: Mapping[str, Any]) -> Iterator[Row]:
+def describe_header(header: Mapping[str, Any]) -> Iterator[Row]:
     """What is printed of a dataset: of the JSON of its header, or of what is known of an array."""
-    (what, cones), entries, dtype = rows_described(header), header.get("entries"), header["dtype"]
+    (what, cones), entries, dtype = describe_rows(header), header.get("entries"), header["dtype"]
     worked = "float32" if dtype in DTYPES and dtype != "float64" else "float64"
     work = "" if worked == dtype else f" (worked on as {worked})"
     yield Row(what, f"{header['n']} of {header['m']} features, {dtype}{work}, {format_bytes(stored_bytes(header))}")
     if header.get("features"):
-        yield Row("names", _few(list(map(shown, header["features"][: MOST_CLASSES + 1]))))
+        yield Row("names", _few(list(map(shorten, header["features"][: MOST_CLASSES + 1]))))
     yield Row("blocks", f"{-(-header['n'] // header['block_rows'])} of {header['block_rows']} {what}")
     if cones:
         yield Row("cones", cones)
@@ -332,7 +332,7 @@ class Header(Displayed):
         return f"{self.n} {what} of {self.m} features, {self.dtype}"
 
     def _parts(self) -> Iterator[Part]:
-        return described(self.to_json())
+        return describe_header(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts, nor one without

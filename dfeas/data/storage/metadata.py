@@ -17,7 +17,7 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, DAMAGE, Number, parsed, read_json, refuse_links
+from dfeas.data.storage.files import COUNT, DAMAGE, Number, parse_json, read_json, refuse_links
 from dfeas.data.storage.places import Place, put, zarr_store
 from dfeas.data.storage.shards import CRC
 from dfeas.data.storage.stored_array import ARRAY, StoredArray, described
@@ -93,7 +93,7 @@ def _understood(text: str) -> Any:
 
 def member(path: Place, name: str) -> Any:
     """An array of the group at a path. Raises what ``DAMAGE`` has where there is none."""
-    node = parsed((path / name / FILE).read_bytes(), _SHAPE)
+    node = parse_json((path / name / FILE).read_bytes(), _SHAPE)
     return StoredArray.of(path, name, node) or array_at(path, node, name)
 
 

@@ -30,7 +30,7 @@ def array_of(values: Any, where: str) -> NDArray[Any]:
     """An array of NumPy with the entries as they came. Raises BadInputError for masked ones, and for what is no array."""
     if type(values) is np.ndarray:
         return values
-    values = unwrapped(values)
+    values = unwrap_array(values)
     if is_dask_array(values):
         return _alike(values, _blocks(values, array_of, where), where)
     require_array(values, where)
@@ -53,7 +53,7 @@ def exact(values: Any, dtype: Any, where: str) -> NDArray[Any]:
 
     Raises BadInputError for numbers that the type does not hold, and for what are no real numbers.
     """
-    values, target = unwrapped(values), np.dtype(dtype)
+    values, target = unwrap_array(values), np.dtype(dtype)
     if is_dask_array(values):
         return _side_by_side(_blocks(values, lambda block, where: exact(block, target, where), where))
     array = array_of(values, where)
@@ -95,7 +95,7 @@ def is_dask_array(X: Any) -> bool:
     return hasattr(X, "__dask_graph__") and hasattr(X, "rechunk")
 
 
-def unwrapped(X: Any) -> Any:
+def unwrap_array(X: Any) -> Any:
     """The Dask array in an array of xarray, if there is one; anything else as it is."""
     lazy = not isinstance(X, np.ndarray) and hasattr(X, "encoding") and hasattr(X, "__dask_graph__")
     return X.data if lazy and X.__dask_graph__() is not None and is_dask_array(X.data) else X

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from dfeas.data.storage.bucket import Bucket, ObjectFile, parse, said
+from dfeas.data.storage.bucket import Bucket, ObjectFile, parse, translate_errors
 from dfeas.data.storage.locks import LOCK
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
@@ -79,7 +79,7 @@ class ObjectPath:
 
     def stat(self) -> Stat:
         """Raises FileNotFoundError when there is no such object."""
-        with said(self):
+        with translate_errors(self):
             meta = obstore.head(self.bucket.store, self.key)
         return Stat(meta["size"], meta["e_tag"] or "")
 
@@ -105,7 +105,7 @@ class ObjectPath:
 
     def read_bytes(self) -> bytes:
         """Its contents. Raises FileNotFoundError when there is no such object."""
-        with said(self):
+        with translate_errors(self):
             return bytes(obstore.get(self.bucket.store, self.key).bytes())
 
     def read_text(self, errors: str = "strict") -> str:
@@ -113,7 +113,7 @@ class ObjectPath:
 
     def write_bytes(self, content: bytes) -> None:
         try:
-            with said(self):
+            with translate_errors(self):
                 obstore.put(self.bucket.store, self.key, content)
         except FileNotFoundError as error:
             raise CorruptDataError(f"{self}: cannot be written: {str(error)[:200]}") from None
@@ -124,7 +124,7 @@ class ObjectPath:
 
     def unlink(self, missing_ok: bool = False) -> None:
         try:
-            with said(self):
+            with translate_errors(self):
                 obstore.delete(self.bucket.store, self.key)
         except FileNotFoundError:
             if not missing_ok:
@@ -135,7 +135,7 @@ class ObjectPath:
         return self._listed(1000)
 
     def _listed(self, chunk: int) -> Iterator[ObjectMeta]:
-        with said(self):
+        with translate_errors(self):
             for some in obstore.list(self.bucket.store, self.key, chunk_size=chunk):
                 yield from some
 
@@ -154,7 +154,7 @@ DEAD_SECONDS = 120.0
 
 
 @contextmanager
-def claimed(path: ObjectPath, marker: str) -> Iterator[None]:
+def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
     """Hold the lock of an output, and remove everything again when the body raises. What a dead writer left is removed first.
 
     Raises UsageError when there is something already, or another process writes there.
@@ -168,7 +168,7 @@ def claimed(path: ObjectPath, marker: str) -> Iterator[None]:
     beats.start()
     try:
         try:
-            with said(path):
+            with translate_errors(path):
                 yield
         finally:
             stopped.set()
@@ -191,7 +191,7 @@ class _Lock:
     def taken(cls, path: ObjectPath, marker: str) -> _Lock:
         there = path / LOCK
         taken = UsageError(f"{path}: exists already; choose another output or remove it")
-        with said(path):
+        with translate_errors(path):
             try:
                 version = obstore.put(there.bucket.store, there.key, _who(), mode="create")
             except AlreadyExistsError:
@@ -212,7 +212,7 @@ class _Lock:
             f"{path}: another process writes it, or died less than {DEAD_SECONDS:.0f} s ago; wait, or choose another output"
         )
         try:
-            with said(path):
+            with translate_errors(path):
                 held = obstore.head(there.bucket.store, there.key)
                 probe = path / f"{LOCK}.{os.getpid()}"
                 probe.write_bytes(b"")  # the time as the store sees it

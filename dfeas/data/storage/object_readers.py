@@ -20,7 +20,7 @@ import numpy as np
 import obstore
 from numpy.typing import NDArray
 
-from dfeas.data.storage.bucket import pool, said
+from dfeas.data.storage.bucket import pool, translate_errors
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import AnyArray, Buffers, Chunks, Got, Looks, Reader, SliceReader, Take
 from dfeas.data.storage.sparse_readers import PlainEntries, pieces
@@ -197,7 +197,7 @@ def _get(tags: Tags, name: str, what: str, options: GetOptions | None = None) ->
     """
     where = f"{tags.folder}/{name}"
     try:
-        with said(where):
+        with translate_errors(where):
             answer = obstore.get(tags.folder.bucket.store, f"{tags.folder.key}/{name}", options=options)
             content = np.frombuffer(memoryview(answer.bytes()), np.uint8)
     except FileNotFoundError:
@@ -339,5 +339,5 @@ class _Said:
         self._array, self._where = array, where
 
     def __getitem__(self, rows: slice) -> Any:
-        with said(self._where):
+        with translate_errors(self._where):
             return self._array[rows]

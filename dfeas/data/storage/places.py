@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dfeas.data.storage.files import naming, placed, write_parts
+from dfeas.data.storage.files import atomic_write, name_in_errors, write_parts
 from dfeas.errors import BadInputError, UsageError, format_bytes, install
 
 if TYPE_CHECKING:
@@ -162,13 +162,13 @@ def zarr_store(where: Place, read_only: bool) -> Any:
     return zarr.storage.ObjectStore(where.bucket.below(where.key), read_only=read_only)
 
 
-def speaking(where: Place) -> AbstractContextManager[None]:
+def translate_errors_at(where: Place) -> AbstractContextManager[None]:
     """What an object store raises becomes one of our errors."""
     if isinstance(where, Path):
         return nullcontext()
-    from dfeas.data.storage.bucket import said
+    from dfeas.data.storage.bucket import translate_errors
 
-    return said(where)
+    return translate_errors(where)
 
 
 def seekable(where: Place) -> Any:
@@ -184,7 +184,7 @@ def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
         where.write_bytes(b"".join(parts))
         return
     first = where if aside is None else aside / uuid.uuid4().hex
-    with naming(where), first.open("wb") as file:
+    with name_in_errors(where), first.open("wb") as file:
         write_parts(file, parts)
     if aside is not None:
         first.replace(where)
@@ -204,5 +204,5 @@ def put_whole(where: Place, content: bytes) -> None:
     if not isinstance(where, Path):
         where.write_bytes(content)
         return
-    with placed(where) as file:
+    with atomic_write(where) as file:
         file.write(content)

@@ -23,7 +23,7 @@ PIECE = 1 << 20
 """Entries that are taken at a time."""
 
 
-def mapped(file: IO[bytes], dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:
+def map_vector(file: IO[bytes], dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:
     """Entries of an open file from a byte on, read when they are used. Raises ValueError when there are not so many."""
     if not count:
         return np.empty(0, dtype)
@@ -58,7 +58,7 @@ def total(values: NDArray[np.float64]) -> float:
     return sum(float(piece.sum()) for (piece,) in pieces(values))
 
 
-def spooled(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder: Path) -> list[NDArray[Any]]:
+def spool(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder: Path) -> list[NDArray[Any]]:
     """Vectors of which consecutive parts come, mapped from files in a folder that have no name: they are gone when nobody uses
     them. Raises CorruptDataError when storage fails.
     """
@@ -72,7 +72,7 @@ def spooled(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], fold
                     counts[place] += len(values)
             for file in files:
                 file.flush()
-            return [mapped(*each) for each in zip(files, map(np.dtype, dtypes), counts, strict=True)]
+            return [map_vector(*each) for each in zip(files, map(np.dtype, dtypes), counts, strict=True)]
     except OSError as error:
         raise CorruptDataError(
             f"{folder}: weights of points cannot be written: {error.strerror}; choose --out where there is room"

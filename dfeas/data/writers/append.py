@@ -28,8 +28,8 @@ from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.open import open_source
 from dfeas.data.product import Product
 from dfeas.data.source import Source
-from dfeas.data.storage.features import called
-from dfeas.data.storage.files import naming, sync
+from dfeas.data.storage.features import feature_name
+from dfeas.data.storage.files import name_in_errors, sync
 from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
 from dfeas.data.storage.metadata import member, put_group, put_whole_array
 from dfeas.data.storage.places import is_url
@@ -43,7 +43,7 @@ from dfeas.data.writers.shards import ShardWriter
 from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, any_entry, is_dense, picked, stacked
+from dfeas.linalg.points import Points, any_entry, is_dense, stacked, take_rows
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def tail_of(old: Dataset) -> Labelled:
     """Points and labels of a last chunk that is not full, verified, or none."""
     block = old.read(old.blocks - 1, Buffers(), Cost())
     rows = np.arange(old.n - old.n % old.chunk_rows - block.start, block.size)
-    return picked(block.points, rows), block.label[rows]
+    return take_rows(block.points, rows), block.label[rows]
 
 
 def blocks_of(tail: Labelled, new: Dataset, rows: int, dtype: np.dtype[Any]) -> Iterator[Labelled]:
@@ -167,7 +167,7 @@ def exact(points: Points, dtype: np.dtype[Any], start: int, features: Sequence[s
         at = tuple(int(place[0]) for place in np.nonzero(cast != stored))
         row, feature = at if is_dense(points) else (int(csr.row_numbers(points)[at[0]]), int(points.indices[at[0]]))
         raise BadInputError(
-            f"point {start + row} feature {called(features, feature)} of the new points: {stored[at]!r} is not exact "
+            f"point {start + row} feature {feature_name(features, feature)} of the new points: {stored[at]!r} is not exact "
             f"in {dtype.name}, the type of the dataset; round it first, or ingest all again"
         )
     return cast if is_dense(points) else csr.with_data(points, cast)
@@ -270,7 +270,7 @@ def growing(path: Path) -> Iterator[Path]:
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir()
-        with naming(path):
+        with name_in_errors(path):
             yield part
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)

@@ -71,7 +71,7 @@ class ConeWriter(DatasetWriter):
         self._table = placing.product.table
 
     def _survey(self, start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
-        return surveyed(start, points, label, self.block_rows)
+        return survey_cones(start, points, label, self.block_rows)
 
     def _finish_points(self) -> dict[str, Any]:
         return {**super()._finish_points(), "cones": self._table}
@@ -95,7 +95,7 @@ def writer_of(path: Any, placing: Placing, rows: Rows, shard: int | None = 0) ->
     return SparseConeWriter(path, placing, rows.m, rows.dtype, chunks_of_shard(shard, entries, SPARSE_BLOCK_BYTES))
 
 
-def surveyed(start: int, points: Points, label: NDArray[Any], chunk_rows: int = 0) -> tuple[Floats, Summary]:
+def survey_cones(start: int, points: Points, label: NDArray[Any], chunk_rows: int = 0) -> tuple[Floats, Summary]:
     """Norms (b,) of the cones of a block, in chunks of so many rows, and what is wrong with it. A cone of zeros is none of the
     zero points.
     """
@@ -297,7 +297,7 @@ def cones_in_memory(X: Any, product: Product, where: str = "X", first: int = 0) 
     norm = np.empty(n)
     for index in blocks:
         here = slice(index * block_rows, min((index + 1) * block_rows, n))
-        norm[here], summary = surveyed(here.start, row_slice(points, here), placing.label[here])
+        norm[here], summary = survey_cones(here.start, row_slice(points, here), placing.label[here])
         refuse_unusable(summary, where)
     if is_dense(points):
         held: dict[str, Any] = {"points": array_reader("X", points, block_rows)}

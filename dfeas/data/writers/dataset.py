@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.labels import stored_type
-from dfeas.data.storage.features import called
+from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN
 from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
 from dfeas.data.storage.metadata import put_array, put_group, put_whole_array
@@ -35,7 +35,7 @@ from dfeas.passes.survey import NORM_RANGE, Summary, Survey, checksum, checksums
 def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) -> None:
     """Raise BadInputError for non-finite entries and for norms that cannot be squared; ``features`` have maybe names."""
     if summary.nonfinite:
-        shown = ", ".join(f"point {p} feature {called(features, f)}: {v}" for p, f, v in summary.first_nonfinite)
+        shown = ", ".join(f"point {p} feature {feature_name(features, f)}: {v}" for p, f, v in summary.first_nonfinite)
         raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
     if summary.extreme:
         shown = ", ".join(str(j) for j in summary.first_extreme)
@@ -309,9 +309,9 @@ def output_place(where: str | Place) -> Iterator[Place]:
     """
     path = place(where)
     if not isinstance(path, Path):
-        from dfeas.data.storage.object_path import claimed
+        from dfeas.data.storage.object_path import output_lock
 
-        with claimed(path, MARKER):
+        with output_lock(path, MARKER):
             yield path
         return
     lock = claim(path, MARKER)

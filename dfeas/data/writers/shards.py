@@ -18,8 +18,8 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import naming, write_parts
-from dfeas.data.storage.places import Place, speaking
+from dfeas.data.storage.files import name_in_errors, write_parts
+from dfeas.data.storage.places import Place, translate_errors_at
 from dfeas.data.storage.readers import PAGE_BYTES, in_pages
 from dfeas.data.storage.shards import ABSENT, CRC, ENTRY
 from dfeas.settings import parse_bytes
@@ -126,7 +126,7 @@ class ShardWriter:
             self._begun.pop(shard).finish()
 
 
-def sealed(table: NDArray[np.uint64]) -> bytes:
+def seal_index(table: NDArray[np.uint64]) -> bytes:
     """An index (chunks, 2), and its crc32c."""
     body = np.ascontiguousarray(table, ENTRY).tobytes()
     return body + int(crc32c.crc32c(body)).to_bytes(CRC, "little")
@@ -141,7 +141,7 @@ class _BegunFile:
         self._part = folder / f".{uuid.uuid4().hex}.part"
         self._written = np.zeros(chunks, np.bool_)
         self._lock = Lock()
-        with naming(where):
+        with name_in_errors(where):
             self._part.touch(exist_ok=False)
 
     @property
@@ -149,7 +149,7 @@ class _BegunFile:
         return self._apart == self._size
 
     def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
-        with naming(self._where), self._part.open("r+b") as file:
+        with name_in_errors(self._where), self._part.open("r+b") as file:
             file.seek(place * self._apart)
             write_parts(file, parts)
         with self._lock:
@@ -160,9 +160,9 @@ class _BegunFile:
         places = np.arange(len(self._written), dtype=np.uint64) * np.uint64(self._apart)
         table = np.stack([places, np.full(len(places), self._size, np.uint64)], axis=1)
         table[~self._written] = ABSENT
-        with naming(self._where), self._part.open("r+b") as file:
+        with name_in_errors(self._where), self._part.open("r+b") as file:
             file.seek(0, os.SEEK_END)
-            file.write(sealed(table))
+            file.write(seal_index(table))
             file.flush()
             os.fsync(file.fileno())
         self._part.replace(self._where)
@@ -175,7 +175,7 @@ class _BegunObject:
 
     def __init__(self, where: ObjectPath, chunks: int) -> None:
         self._where = where
-        with speaking(where):
+        with translate_errors_at(where):
             self._file = where.writer(PART_BYTES, PARTS)
         self._table = np.full((chunks, 2), ABSENT, np.uint64)
         self._end = 0
@@ -184,13 +184,13 @@ class _BegunObject:
     def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
         with self._lock:
             first = self._end
-            with speaking(self._where):
+            with translate_errors_at(self._where):
                 for part in parts:
                     self._end += self._file.write(memoryview(part).cast("B"))
             self._table[place] = first, self._end - first
             return bool((self._table[:, 0] != ABSENT).all())
 
     def finish(self) -> None:
-        with speaking(self._where):
-            self._file.write(sealed(self._table))
+        with translate_errors_at(self._where):
+            self._file.write(seal_index(self._table))
             self._file.close()

@@ -25,7 +25,7 @@ from dfeas.geometry.cones.curvature import part_of
 from dfeas.geometry.cones.parts import DensePart, Part
 from dfeas.geometry.cones.scaling import Scaling, inside, scaling
 from dfeas.linalg import csr
-from dfeas.linalg.points import Floats, Indices, Tile, picked, stacked
+from dfeas.linalg.points import Floats, Indices, Tile, stacked, take_rows
 from dfeas.linalg.pulse import beat
 
 BELOW = 2.0
@@ -58,7 +58,7 @@ class Kept:
         """Both, in the order of the rows."""
         index = np.concatenate([self.index, other.index])
         order = np.argsort(index, kind="stable")
-        rows = picked(stacked([self.rows, other.rows]), order)
+        rows = take_rows(stacked([self.rows, other.rows]), order)
         return Kept(index[order], np.concatenate([self.label, other.label])[order], rows)
 
     def cones(self) -> Indices:
@@ -122,7 +122,7 @@ def _part(kept: Kept, group: Group) -> Part:
     rows = kept.rows
     if isinstance(rows, np.ndarray):
         return DensePart.of(group, np.asarray(rows[group.rows()], np.float64))
-    return part_of(group, csr.picked(rows, group.rows().reshape(-1)))
+    return part_of(group, csr.take_rows(rows, group.rows().reshape(-1)))
 
 
 def _step(parts: list[Part], z: Floats, x: Elements, image: Floats, rank: int) -> tuple[Floats, Elements] | None:

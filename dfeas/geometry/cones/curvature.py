@@ -148,7 +148,7 @@ class SparsePart(Part):
                 alike = np.flatnonzero(narrow.widths == room)
                 here = run.start + alike
                 if room**2 * (terms * FLOP + SCATTERED) > width**2 * terms * FLOP:
-                    some = csr.picked(rows, (alike[:, None] * d + np.arange(d)).reshape(-1)).toarray().reshape(-1, d, width)
+                    some = csr.take_rows(rows, (alike[:, None] * d + np.arange(d)).reshape(-1)).toarray().reshape(-1, d, width)
                     wide += scaling.gram(some, here)
                     continue
                 found, feature = scaling.grams(narrow.dense(alike, room), here), narrow.features(alike, room)

@@ -37,7 +37,7 @@ import numpy as np
 
 from dfeas.data.cones import Group, Spectrum, groups_of, pieces
 from dfeas.geometry.cones.batch import Batch
-from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dots, in_type, picked, times
+from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dots, in_type, take_rows, times
 from dfeas.linalg.points import combined as combinations
 from dfeas.linalg.pulse import beat
 from dfeas.methods.protocol import Mixture
@@ -71,7 +71,7 @@ def exact_scores(block: Block, rows: Indices, y: Floats, factor: Floats) -> Floa
 
 def combined(block: Block, rows: Indices, weights: Floats, factor: Floats) -> Floats:
     """sum of weights (r,) times scaled rows (r,), a vector (m,), in float64."""
-    return combinations(weights * factor[rows], in_type(picked(block.points, rows), np.float64))
+    return combinations(weights * factor[rows], in_type(take_rows(block.points, rows), np.float64))
 
 
 @dataclass
@@ -209,7 +209,7 @@ class SpectralSoftmin(Softmin):
         moment = partial.moment[self._soft]
         if FEW * np.count_nonzero(weights) < weights.size:
             some = np.flatnonzero(weights.any(axis=0))
-            moment += combinations(weights[:, some].astype(np.float64), in_type(picked(points, some), np.float64))
+            moment += combinations(weights[:, some].astype(np.float64), in_type(take_rows(points, some), np.float64))
         else:
             add_combinations(moment, weights, points)
         partial.moment[self._soft] = moment

@@ -21,7 +21,7 @@ from dfeas.geometry.cones.barrier import SETTLED, Kept, widest
 from dfeas.geometry.cones.batch import Batch
 from dfeas.geometry.cones.curvature import DENSE_BYTES, MOST_PAIRED
 from dfeas.geometry.cones.softmin import factors, fast_scores
-from dfeas.linalg.points import Floats, Indices, dense, is_dense, picked, times_rows
+from dfeas.linalg.points import Floats, Indices, dense, is_dense, take_rows, times_rows
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.working_set import SLACK, WorkingSet, WorkingSetState
 from dfeas.passes.block import Block
@@ -166,7 +166,7 @@ class SelectCones:
 
 def _kept(block: Block, rows: Indices, factor: Floats) -> Kept:
     """Some rows (r,) of whole cones of a block, scaled."""
-    some = picked(block.points, rows)
+    some = take_rows(block.points, rows)
     scaled = dense(some) * factor[rows, None] if is_dense(some) else times_rows(some, factor[rows])
     return Kept(block.start + rows, block.label[rows].astype(np.int32), scaled)
 

@@ -18,7 +18,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, is_dense, longest, picked
+from dfeas.linalg.points import Points, is_dense, longest, take_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -137,7 +137,7 @@ class Distance:
         size = max(1, APART // max(1, longest(left.points) + longest(right.points)))
         for first in range(0, len(i), size):
             a, b = i[first : first + size], j[first : first + size]
-            exponent[a, b] = -self._between(picked(left.points, a), picked(right.points, b))
+            exponent[a, b] = -self._between(take_rows(left.points, a), take_rows(right.points, b))
 
     def _limits(self, ours: Floats, theirs: Floats | float, terms: int) -> Floats:
         """Exponents (r,) from which on rounding errors in sums of terms of such sizes do not show; 0 where they never do."""

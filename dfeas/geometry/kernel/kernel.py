@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.geometry.kernel.distances import Array, Distance, Floats, Prepared, inner, squares
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, any_entry, in_type, is_dense, largest, picked, row_slice, working
+from dfeas.linalg.points import Points, any_entry, in_type, is_dense, largest, row_slice, take_rows, working
 
 Function = Callable[[Any, Any], Any]
 """Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite. Blocks are arrays, or
@@ -109,9 +109,9 @@ class Kernel:
         lost = np.flatnonzero(~((norm > SQUARED[0]) & (norm < SQUARED[1])))
         if len(lost):
             size = np.ones(len(norm))
-            size[lost] = np.ldexp(1.0, np.frexp(largest(picked(wide, lost)))[1].clip(-1000, 1000))
+            size[lost] = np.ldexp(1.0, np.frexp(largest(take_rows(wide, lost)))[1].clip(-1000, 1000))
             wide = _over(wide, size)
-            norm[lost] = np.sqrt(squares(picked(wide, lost)))
+            norm[lost] = np.sqrt(squares(take_rows(wide, lost)))
         return _over(wide, np.where(norm > 0, norm, 1.0))
 
     def tile(self, left: Prepared, right: Prepared) -> Array:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.storage.files import placed, sync
+from dfeas.data.storage.files import atomic_write, sync
 from dfeas.data.storage.locks import LOCK
 from dfeas.data.storage.scratch import Scratch, Seal, abandon, claim, reclaim, release
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, NewerFormatError, UsageError
@@ -93,7 +93,7 @@ class Checkpoints:
         vectors.take(scratch)
         known = {name: seal for name, seal in self._seals.items() if name in vectors.names and vectors.same(name, seal)}
         self._seals = {name: known.get(name) or vectors.seal(name) for name in vectors.names}
-        with placed(self._file(number)) as file:
+        with atomic_write(self._file(number)) as file:
             dump(Sealed(value, self._seals), file)
         for old in numbers[: 1 - KEPT]:
             self._file(old).unlink(missing_ok=True)

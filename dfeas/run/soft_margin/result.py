@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.files import placed
+from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import local
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.protocol import Engine
@@ -320,7 +320,7 @@ def write_dual_variables(
     Raises KeyboardInterrupt when ``stop`` says so.
     """
     total, pull, support, full = 0.0, np.zeros(dataset.dimension), 0, 0
-    with placed(out) as file:
+    with atomic_write(out) as file:
         npy.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (dataset.n,)})
         for answer in groups(engine, dataset, question):
             for _, alpha in answer.pieces:
