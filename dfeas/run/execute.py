@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -13,7 +13,6 @@ from typing import Any, Protocol, TypeAlias
 from dfeas.engine.memory import require_addresses
 from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.linalg.blas import one_thread
-from dfeas.methods.protocol import Facts
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
 from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
@@ -60,19 +59,6 @@ def execute(
     Raises CorruptDataError when the data is not what it was at the earlier moment.
     """
     return _Execution(session, job, how, folder, earlier).answer()
-
-
-def on_blocks(kept: Any, blocks: int) -> Any:
-    """A moment of a task, or any part of it, whose methods are told how many blocks there are: versions before 0.1 took small
-    chunks one by one.
-    """
-    if isinstance(kept, Facts):
-        return kept if kept.blocks == blocks else replace(kept, blocks=blocks)
-    if not is_dataclass(kept) or isinstance(kept, type):
-        return kept
-    were = {each.name: getattr(kept, each.name) for each in fields(kept) if each.init}
-    now = {name: on_blocks(part, blocks) for name, part in were.items()}
-    return kept if all(now[name] is part for name, part in were.items()) else replace(kept, **now)
 
 
 @dataclass(frozen=True)
@@ -190,7 +176,7 @@ class _Execution:
         request, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
         if moment is not None:
             for task, kept in zip(tasks, moment.lanes, strict=True):
-                task.restore(on_blocks(kept, self.session.dataset.blocks))
+                task.restore(kept)
         course = Course(
             request.limits,
             to_the_end=self.job.to_the_end,

@@ -26,7 +26,7 @@ from dfeas.data.storage import files
 from dfeas.data.storage.files import DAMAGE
 from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.linalg.csr import checked, csr, is_csr
-from dfeas.run.checkpoint.names import GONE, class_of, former_name, name_of
+from dfeas.run.checkpoint.names import class_of, name_of
 
 _SCALARS: dict[str, tuple[type, ...]] = {
     "bool": (bool, np.bool_),
@@ -232,10 +232,8 @@ def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
         return tuple(entries) if kind == "tuple" else entries
     if kind != "object":
         raise ValueError(f"a value of kind {kind!r}")
-    *place, values = content
-    name = former_name(*place) if len(place) > 1 else place[0]
+    name, values = content
     cls = class_of(name)
     decoded = {key: _decoded(entry, arrays) for key, entry in values.items()}
     require_fields(cls, decoded)
-    value = cls(**decoded)
-    return value.now() if name in GONE else value
+    return cls(**decoded)

@@ -111,8 +111,9 @@ class Checkpoints:
         for number in reversed(numbers):
             try:
                 with self._file(number).open("rb") as file:
-                    value = load(file, str(self._file(number)))
-                sealed = value if isinstance(value, Sealed) else Sealed(value, {})  # format 0 began without seals
+                    sealed = load(file, str(self._file(number)))
+                if not isinstance(sealed, Sealed):
+                    raise CorruptDataError(f"{self._file(number)}: not a readable checkpoint")
                 self._require_whole(number, sealed.vectors)
             except NewerFormatError:
                 raise

@@ -36,7 +36,7 @@ PLACES = {
     "ispvn.State": "dfeas.methods.ispvn:IspvnState",
     "ispvn.Search": "dfeas.methods.ispvn:Search",
     "ispvn.Threshold": "dfeas.methods.ispvn:Threshold",
-    "mirror_prox.State.2": "dfeas.methods.mirror_prox:MirrorProxState",
+    "mirror_prox.State": "dfeas.methods.mirror_prox:MirrorProxState",
     "mirror_prox_one_pass.State": "dfeas.methods.mirror_prox_one_pass:OnePassState",
     "mistakes.State": "dfeas.methods.mistakes:MistakesState",
     "mistakes.Tally": "dfeas.methods.mistakes:Tally",
@@ -50,12 +50,12 @@ PLACES = {
     "working_set.Solution": "dfeas.linalg.separate:Solution",
     "kernel.Combination": "dfeas.methods.vector:Combination",
     "Ends": "dfeas.methods.protocol:Ends",
-    "kernel.perceptron.State.2": "dfeas.methods.perceptron:KernelPerceptronState",
-    "kernel.snkpvn.State.2": "dfeas.methods.snkpvn:SnkpvnState",
+    "kernel.perceptron.State": "dfeas.methods.perceptron:KernelPerceptronState",
+    "kernel.snkpvn.State": "dfeas.methods.snkpvn:SnkpvnState",
     "kernel.snkpvn.Loop": "dfeas.methods.snkpvn:Loop",
-    "kernel.working_set.State.2": "dfeas.geometry.kernel.working_set:KernelWorkingSetState",
+    "kernel.working_set.State": "dfeas.geometry.kernel.working_set:KernelWorkingSetState",
     "cones.Recalled": "dfeas.geometry.cones.space:RecalledState",
-    "cones.working_set.State.2": "dfeas.geometry.cones.working_set:ConeWorkingSetState",
+    "cones.working_set.State": "dfeas.geometry.cones.working_set:ConeWorkingSetState",
     "cones.working_set.Kept": "dfeas.geometry.cones.barrier:Kept",
     "soft_margin.Best": "dfeas.methods.soft_margin.problem:Best",
     "soft_margin.Dual": "dfeas.methods.soft_margin.problem:Dual",
@@ -66,82 +66,6 @@ PLACES = {
     "soft_margin.squared_hinge.Conjugate": "dfeas.methods.soft_margin.squared_hinge:Conjugate",
 }
 """Name -> module:class."""
-
-GONE = {
-    "cones.working_set.State": "dfeas.run.checkpoint.former:ConeWorkingSet",
-    "kernel.Ends": "dfeas.run.checkpoint.former:KernelEnds",
-    "kernel.ispvn.State": "dfeas.run.checkpoint.former:Ispvn",
-    "kernel.mirror_prox.State": "dfeas.run.checkpoint.former:MirrorProx",
-    "kernel.normalized_perceptron.State": "dfeas.run.checkpoint.former:NormalizedPerceptron",
-    "kernel.perceptron.State": "dfeas.run.checkpoint.former:Perceptron",
-    "kernel.smooth_perceptron.State": "dfeas.run.checkpoint.former:SmoothPerceptron",
-    "kernel.snkpvn.State": "dfeas.run.checkpoint.former:SnkpvnLoop",
-    "kernel.von_neumann.State": "dfeas.run.checkpoint.former:VonNeumann",
-    "kernel.working_set.State": "dfeas.run.checkpoint.former:KernelWorkingSet",
-    "mirror_prox.State": "dfeas.run.checkpoint.former:HalfMirrorProx",
-}
-"""Name of a class that is gone -> module:class with its fields, whose ``now`` returns what stands in its place."""
-
-FORMER = {
-    "checkpoint.folder:Sealed": "checkpoint.Sealed",
-    "store.scratch:Seal": "checkpoint.Seal",
-    "keeping:Checkpoint": "run.Checkpoint",
-    "keeping:Job": "run.Job",
-    "request:Request": "run.Request",
-    "request:SoftMarginOptions": "run.SoftMarginOptions",
-    "setting:Surveyed": "run.Survey",
-    "store.transform:Transform": "run.Transform",
-    "driver:Moment": "run.Moment",
-    "lane:Kept": "run.Lane",
-    "margin_lane:MarginKept": "run.MarginLane",
-    "margin_lane:MarginRecord": "run.MarginRecord",
-    "termination:Record": "run.Record",
-    "termination:Goal": "run.Goal",
-    "termination:Decision": "run.Decision",
-    "certificate:Certificate": "Certificate",
-    "verify.found:Check": "Check",
-    "methods.protocol:Facts": "Facts",
-    "methods.protocol:Bracket": "Bracket",
-    "methods.protocol:Expansion": "Expansion",
-    "methods.protocol:Sparse": "Sparse",
-    "passes.columns:Columns": "Columns",
-    "methods.ispvn:IspvnState": "ispvn.State",
-    "methods.ispvn:Search": "ispvn.Search",
-    "methods.ispvn:Threshold": "ispvn.Threshold",
-    "methods.mirror_prox:MirrorProxState": "mirror_prox.State",
-    "methods.mirror_prox_one_pass:OnePassState": "mirror_prox_one_pass.State",
-    "methods.mistakes:MistakesState": "mistakes.State",
-    "methods.tally:Tally": "mistakes.Tally",
-    "methods.normalized_perceptron:NormalizedPerceptronState": "normalized_perceptron.State",
-    "methods.online_perceptron:OnlinePerceptronState": "online_perceptron.State",
-    "methods.ride_along:RideAlongState": "ride_along.State",
-    "methods.smooth_perceptron:SmoothPerceptronState": "smooth_perceptron.State",
-    "methods.von_neumann:VonNeumannState": "von_neumann.State",
-    "methods.working_set:WorkingSetState": "working_set.State",
-    "workingset.solver:Solution": "working_set.Solution",
-    "kernels.methods.combination:Combination": "kernel.Combination",
-    "kernels.methods.snkpvn:Loop": "kernel.snkpvn.Loop",
-    "kernels.methods.ends:Ends": "kernel.Ends",
-    "kernels.methods.ispvn:KernelIspvnState": "kernel.ispvn.State",
-    "kernels.methods.mirror_prox:KernelMirrorProxState": "kernel.mirror_prox.State",
-    "kernels.methods.normalized_perceptron:KernelNormalizedPerceptronState": "kernel.normalized_perceptron.State",
-    "kernels.methods.perceptron:KernelPerceptronState": "kernel.perceptron.State",
-    "kernels.methods.smooth_perceptron:KernelSmoothPerceptronState": "kernel.smooth_perceptron.State",
-    "kernels.methods.snkpvn:SnkpvnState": "kernel.snkpvn.State",
-    "kernels.methods.von_neumann:KernelVonNeumannState": "kernel.von_neumann.State",
-    "kernels.working_set:KernelWorkingSetState": "kernel.working_set.State",
-    "cones.recalled:RecalledState": "cones.Recalled",
-    "cones.working_set:ConeWorkingSetState": "cones.working_set.State",
-    "cones.select:Kept": "cones.working_set.Kept",
-    "svm.problem:Best": "soft_margin.Best",
-    "svm.dual:Dual": "soft_margin.Dual",
-    "svm.hinge:HingeState": "soft_margin.hinge.State",
-    "svm.sgd:StochasticState": "soft_margin.sgd.State",
-    "passes.stochastic:StochasticCarry": "soft_margin.sgd.Carry",
-    "svm.squared_hinge:SquaredHingeState": "soft_margin.squared_hinge.State",
-    "svm.squared_hinge:Conjugate": "soft_margin.squared_hinge.Conjugate",
-}
-"""Module in the package, and class, of checkpoints of format 0 -> name: those were written before there were names."""
 
 _NAMES = {place: name for name, place in PLACES.items()}
 
@@ -156,17 +80,8 @@ def name_of(cls: type) -> str:
 
 def class_of(name: str) -> type[Any]:
     """The class of a name. Raises ValueError where there is none."""
-    places = PLACES | GONE
-    if name not in places:
+    if name not in PLACES:
         raise ValueError(f"no class is called {name}")
-    module, _, cls = places[name].partition(":")
+    module, _, cls = PLACES[name].partition(":")
     value: type[Any] = getattr(importlib.import_module(module), cls)
     return value
-
-
-def former_name(module: str, cls: str) -> str:
-    """The name of a class by its place in format 0. Raises ValueError for one that has none."""
-    place = f"{module.removeprefix('dfeas.')}:{cls}"
-    if place not in FORMER:
-        raise ValueError(f"{module}.{cls} is no class of checkpoints")
-    return FORMER[place]

@@ -1,4 +1,4 @@
-"""Names in checkpoints: whatever can stand in one has a name, each is that of one class, and old places lead to them."""
+"""Names in checkpoints: whatever can stand in one has a name, and each is that of one class."""
 
 import importlib
 import io
@@ -15,7 +15,7 @@ import dfeas
 from dfeas.methods.protocol import LedState
 from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Sealed
-from dfeas.run.checkpoint.names import FORMER, GONE, PLACES, class_of, former_name, name_of
+from dfeas.run.checkpoint.names import PLACES, class_of, name_of
 from dfeas.run.soft_margin.fit import SoftMarginState
 from dfeas.run.task import TaskState
 from dfeas.verify.blocks import Tally
@@ -85,24 +85,17 @@ def test_whatever_stands_in_a_checkpoint_has_a_name() -> None:
     assert {name_of(cls) for cls in classes} == set(PLACES)
 
 
-def test_each_name_is_that_of_one_dataclass_and_each_former_place_has_one() -> None:
+def test_each_name_is_that_of_one_dataclass() -> None:
     assert len(set(PLACES.values())) == len(PLACES)
     for name, place in PLACES.items():
         cls = class_of(name)
         assert is_dataclass(cls)
         assert place == f"{cls.__module__}:{cls.__qualname__}"
-    assert set(FORMER.values()) <= {*PLACES, *GONE}
-    for name in GONE:
-        assert is_dataclass(class_of(name))
-        assert callable(class_of(name).now)
-    assert former_name("dfeas.methods.protocol", "Bracket") == "Bracket"
 
 
 def test_a_name_that_none_has_is_refused() -> None:
     with pytest.raises(ValueError, match="no class is called"):
         class_of("os.system")
-    with pytest.raises(ValueError, match="no class of checkpoints"):
-        former_name("os", "system")
 
 
 def test_a_dataclass_without_a_name_cannot_be_written() -> None:
