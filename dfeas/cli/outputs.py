@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+from dfeas.data.storage.files import LOCK
 from dfeas.data.storage.layout import MARKER
-from dfeas.data.storage.locks import LOCK
 from dfeas.data.storage.places import is_url
 from dfeas.data.storage.scratch import being_written
 from dfeas.errors import UsageError

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage import locks
+from dfeas.data.storage.files import try_lock
 from dfeas.errors import CorruptDataError, UsageError
 
 PREFIX = "dfeas-tiles-"
@@ -85,14 +85,14 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
         folder.mkdir(mode=0o700)
         lock = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
-            if locks.try_lock(lock) and os.path.samestat(os.fstat(lock), (folder / LOCK).stat()):
+            if try_lock(lock) and os.path.samestat(os.fstat(lock), (folder / LOCK).stat()):
                 return folder, lock
         except FileNotFoundError:
             pass
         except BaseException:
-            locks.close(lock)
+            os.close(lock)
             raise
-        locks.close(lock)
+        os.close(lock)
 
 
 def _closed(folder: Path, lock: int, owner: int) -> None:
@@ -103,8 +103,7 @@ def _closed(folder: Path, lock: int, owner: int) -> None:
 
 def _removed(folder: Path, lock: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    locks.close(lock)
-    shutil.rmtree(folder, ignore_errors=True)  # Windows keeps the lock itself as long as it is open
+    os.close(lock)
 
 
 def _remove_left_behind(parent: Path) -> None:
@@ -114,10 +113,10 @@ def _remove_left_behind(parent: Path) -> None:
             lock = os.open(folder / LOCK, os.O_WRONLY)
         except OSError:
             continue  # not ours
-        if locks.try_lock(lock):
+        if try_lock(lock):
             _removed(folder, lock)
         else:
-            locks.close(lock)  # its process lives
+            os.close(lock)  # its process lives
 
 
 class TileCache:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -70,7 +69,6 @@ class NpyFile:
 
     def __init__(self, file: IO[bytes], size: int, where: str) -> None:
         self._file, self._where, self._held = file, where, threading.local()
-        self._turn = nullcontext() if hasattr(os, "preadv") else threading.Lock()  # of who changes the place in the file
         self.shape, self.dtype = read_header(file, size, where)
         self._begin = file.tell()
 
@@ -80,8 +78,7 @@ class NpyFile:
         if not hasattr(self._held, "buffers"):
             self._held.buffers = Buffers()
         buffer = self._held.buffers.take("rows", (stop - first) * row)
-        with self._turn:
-            got = fill(self._file.fileno(), buffer, self._begin + first * row)
+        got = fill(self._file.fileno(), buffer, self._begin + first * row)
         if got < buffer.size:
             raise CorruptDataError(f"{self._where}: ends at row {first + got // row} of {self.shape[0]}")
         return np.asarray(buffer.view(self.dtype).reshape(stop - first, *self.shape[1:]))

@@ -161,8 +161,7 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(REQUESTS, "dfeas-fetch")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=pool.cache_clear)  # a child has no threads of its parent
+os.register_at_fork(after_in_child=pool.cache_clear)  # a child has no threads of its parent
 
 
 PART_BYTES = 4 << 20

@@ -14,6 +14,7 @@ So are pipes and devices: whoever opens one waits for ever, or reads without an 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import struct
@@ -116,10 +117,6 @@ def name_in_errors(path: Path) -> Iterator[None]:
         raise
 
 
-BINARY = getattr(os, "O_BINARY", 0)
-"""For ``os.open``: Windows takes files for text otherwise."""
-
-
 WRITTEN_BYTES = 128 << 10
 """That one call writes: for more the kernel asks for runs of pages of 2 MB, which a virtual machine may have to get from its
 host first, 4 s a GiB; small ones are those that were used a moment ago.
@@ -135,15 +132,25 @@ def write_parts(file: BinaryIO, parts: Iterable[Any]) -> None:
 
 
 def sync(where: Path) -> None:
-    """What was written to a file, or renamed in a folder, stays so, also when the power fails; Windows syncs no folders."""
-    windows = os.name == "nt"
-    if windows and where.is_dir():
-        return
-    descriptor = os.open(where, os.O_RDWR if windows else os.O_RDONLY)
+    """What was written to a file, or renamed in a folder, stays so, also when the power fails."""
+    descriptor = os.open(where, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+LOCK = "dfeas.lock"
+"""The file that whoever writes a folder holds. filelock would empty, make and remove it: here it marks what is not finished."""
+
+
+def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock an open file until it is closed or its process ends; whether no other open file holds its lock."""
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 MOST_BYTES = 256 << 20

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names, shorten
-from dfeas.data.storage.files import COUNT, Number, conform
-from dfeas.data.storage.locks import LOCK
+from dfeas.data.storage.files import COUNT, LOCK, Number, conform
 from dfeas.data.storage.places import Place
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import CorruptDataError, format_bytes

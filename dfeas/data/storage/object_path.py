@@ -20,7 +20,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from dfeas.data.storage.bucket import Bucket, ObjectFile, parse, translate_errors
-from dfeas.data.storage.locks import LOCK
+from dfeas.data.storage.files import LOCK
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from io import FileIO
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -15,7 +14,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import BINARY, DAMAGE
+from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import CorruptDataError, DfeasError
 
@@ -106,18 +105,10 @@ def stamp_of(path: str) -> int:
 
 
 def fill(descriptor: int, buffer: NDArray[np.uint8], offset: int = 0) -> int:
-    """Fill the buffer from a byte of a file on; returns the bytes that came. Without ``os.preadv``, which Windows has not, the
-    place in the file is changed.
-    """
+    """Fill the buffer from a byte of a file on; returns the bytes that came."""
     done = 0
     while done < buffer.size:
-        into = buffer.data[done:]
-        if hasattr(os, "preadv"):
-            got = os.preadv(descriptor, [into], offset + done)
-        else:
-            os.lseek(descriptor, offset + done, os.SEEK_SET)
-            with FileIO(descriptor, closefd=False) as file:
-                got = file.readinto(into)
+        got = os.preadv(descriptor, [buffer.data[done:]], offset + done)
         if not got:
             break
         done += got
@@ -144,7 +135,7 @@ def past_page_cache(path: str, buffer: NDArray[np.uint8], offset: int = 0) -> in
     The kernel neither looks for room in memory nor copies: of data that memory cannot hold that is most of its work.
     """
     direct = getattr(os, "O_DIRECT", 0)
-    if hasattr(os, "preadv") and direct:
+    if direct:
         with suppress(OSError):  # not on this storage; or the read through the page cache will say what is wrong
             descriptor = os.open(path, os.O_RDONLY | direct)
             try:
@@ -162,7 +153,7 @@ def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int,
     """
     size = done = 0
     try:
-        descriptor = os.open(path, os.O_RDONLY | BINARY)
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             size = os.fstat(descriptor).st_size
             done = fill(descriptor, buffer, offset) if size == expected else -1
@@ -178,14 +169,13 @@ def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int,
 
 def advise_chunk(path: str, offset: int = 0, length: int = 0) -> None:
     """Ask the kernel to read a part of a file ahead, or all, where it can."""
-    soon = getattr(os, "POSIX_FADV_WILLNEED", None)
-    if soon is None or not hasattr(os, "posix_fadvise"):
+    if not hasattr(os, "posix_fadvise"):
         return
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return  # the read itself will say what is wrong
-    os.posix_fadvise(descriptor, offset, length, soon)
+    os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
     os.close(descriptor)
 
 
@@ -251,7 +241,7 @@ class Files:
         pages = take(in_pages(size) if direct else size)
         buffer, done = pages[:size], min(size, past_page_cache(path, pages, first)) if direct else 0
         try:
-            descriptor = os.open(path, os.O_RDONLY | BINARY)
+            descriptor = os.open(path, os.O_RDONLY)
             try:
                 status = os.fstat(descriptor)
                 first = first if first >= 0 else max(0, status.st_size + first)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 from collections.abc import Collection
@@ -13,10 +12,8 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage import locks
-from dfeas.data.storage.files import BINARY
+from dfeas.data.storage.files import LOCK, try_lock
 from dfeas.data.storage.layout import APPENDED
-from dfeas.data.storage.locks import LOCK
 from dfeas.errors import CorruptDataError, UsageError
 
 WIDTH = 8
@@ -51,7 +48,7 @@ class Scratch:
         """Entries first, first + 1, .. of a vector."""
         try:
             self.folder.mkdir(exist_ok=True)
-            descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT | BINARY, 0o600)
+            descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT, 0o600)
             try:
                 os.lseek(descriptor, first * WIDTH, os.SEEK_SET)
                 data, done = np.ascontiguousarray(values, np.float64).data.cast("B"), 0
@@ -111,7 +108,7 @@ class Scratch:
         for path in sorted(other.folder.glob("*.f64")):
             self.folder.mkdir(exist_ok=True)
             try:
-                with path.open("r+b") as file:  # Windows syncs what may be written only
+                with path.open("rb") as file:
                     os.fsync(file.fileno())
                 try:
                     os.link(path, self.folder / path.name)
@@ -141,17 +138,17 @@ def claim(path: Path, marker: str) -> int:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     try:
-        if not locks.try_lock(lock):
+        if not try_lock(lock):
             raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
         # its writer may have finished, or given up, between the look above and the lock
         if (path / marker).exists() or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
             raise FileExistsError
         _empty(path)
     except UsageError:
-        locks.close(lock)
+        os.close(lock)
         raise
     except OSError:
-        locks.close(lock)
+        os.close(lock)
         raise _taken(path) from None
     return lock
 
@@ -173,10 +170,10 @@ def reclaim(path: Path) -> int:
     try:
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            if not locks.try_lock(lock) or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
+            if not try_lock(lock) or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
                 raise BlockingIOError
         except OSError:
-            locks.close(lock)
+            os.close(lock)
             raise
     except (BlockingIOError, FileNotFoundError):
         raise UsageError(f"{path}: another process is writing it; wait for it") from None
@@ -192,9 +189,9 @@ def being_written(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not locks.try_lock(lock, shared=True)
+        return not try_lock(lock, shared=True)
     finally:
-        locks.close(lock)
+        os.close(lock)
 
 
 def _empty(path: Path) -> None:
@@ -215,18 +212,20 @@ def discard(path: Path, lock: int) -> None:
         if [entry.name for entry in path.iterdir()] == [LOCK]:
             break
     try:
-        locks.remove(path / LOCK, lock)
+        release(path, lock)
         path.rmdir()
     except OSError:
         (path / LOCK).touch()
 
 
 def release(path: Path, lock: int) -> None:
-    """Give the lock of a finished output back."""
-    with contextlib.suppress(PermissionError):  # of a file that somebody has open, on Windows: it says nothing any more
-        locks.remove(path / LOCK, lock)
+    """Give the lock of a finished output back; first its name goes, so that nobody locks what is about to go."""
+    try:
+        (path / LOCK).unlink(missing_ok=True)
+    finally:
+        os.close(lock)
 
 
 def abandon(lock: int) -> None:
     """Give the lock of an output back that is not finished: its file stays, and the next one takes the folder over."""
-    locks.close(lock)
+    os.close(lock)

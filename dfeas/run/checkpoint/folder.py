@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.storage.files import atomic_write, sync
-from dfeas.data.storage.locks import LOCK
+from dfeas.data.storage.files import LOCK, atomic_write, sync
 from dfeas.data.storage.scratch import Scratch, Seal, abandon, claim, reclaim, release
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
