@@ -34,7 +34,7 @@ from scipy.sparse import csr_array
 import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.writers.cones import ConeWriter
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.data.writers.shards import SHARD_BYTES, chunks_of_shard
@@ -113,7 +113,7 @@ def drive(path: str, address: str) -> dict[str, float]:
             found["grown"] = max(found["grown"], held() - before)
             return answer
 
-        source = Source(path, intercept=False, cones=True)
+        source = Source(DataSpec(path, intercept=False), cones=True)
         dataset = took("open", lambda: open_source(source))
         plain = LocalEngine(dataset, THREADS) if client is None else DaskEngine(client, source, dataset)
         engine: Any = plain if dataset.cones is None else ConeEngine(plain)

@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -46,7 +46,7 @@ def default_cluster(workers: int) -> Iterator[Client]:
 
 def serve(kind: str, path: str, kept: int, workers: int) -> None:
     """Run a pass for each line that comes; print seconds, bytes read and bytes that had been kept."""
-    source = replace(Source(path, intercept=False), cache_bytes=kept)
+    source = replace(Source(DataSpec(path, intercept=False)), cache_bytes=kept)
     dataset = open_source(source)
     length = dataset.m**-0.5
     question = Softmin(np.full((dataset.m, 1), length), np.full(1, 0.1))

@@ -25,7 +25,7 @@ import numpy as np
 import dfeas
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers
 from dfeas.errors import DfeasError
 from dfeas.run.result_files import load_result
@@ -108,7 +108,7 @@ def contents(data: Path) -> list[object]:
     """The header, and all bytes through both readers."""
     read: list[object] = []
     for direct in (True, False):
-        dataset = open_source(Source(str(data), intercept=False, direct=direct))
+        dataset = open_source(Source(DataSpec(data, intercept=False), direct=direct))
         read.append(dataset.header)
         for index in range(dataset.blocks):
             read += [r.read(index, Buffers()).tobytes() for r in (dataset.points, dataset.labels, dataset.stored_norms) if r]

@@ -21,8 +21,9 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import runs
 from dfeas.engine.tile_cache import TileCache
@@ -83,13 +84,13 @@ def main(words: list[str] | None = None) -> None:
     labels = np.where(rng.random(n) < 0.5, -1, 1)
     open_kernel = kernel_of("rbf")[0]
     kernel = kernel_of("rbf", usual_gamma(open_kernel, X[:500]))[0]
-    dataset = from_arrays(X, labels, intercept=False)
+    dataset = open_source(Source(DataSpec(X, labels, intercept=False)))
     V = rng.standard_normal((n, MIRROR_PROX))
     one, six = GramProduct(kernel, V[:, :1].copy()), GramProduct(kernel, V)
     tiles = prepared(dataset, Run.of(kernel, Block.of(0, X, labels, norms(X))))
     narrow = (labels * V[:, 0]).astype(np.float32)
     engine, keeping = LocalEngine(dataset, 1), LocalEngine(dataset, 1)
-    every = LocalEngine(from_arrays(X, np.arange(n) % options.classes, intercept=False, many=True), 1)
+    every = LocalEngine(open_source(Source(DataSpec(X, np.arange(n) % options.classes, intercept=False, one_vs_rest=True))), 1)
     keeping.tile_cache = TileCache(4 * n * (n + 512) // 2)
     keeping.run(one)
     names = [f"{options.classes} classes, {columns} each" for columns in ("one column", "six columns")]

@@ -21,7 +21,7 @@ from time import perf_counter
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.protocol import facts_of
@@ -90,7 +90,7 @@ def spread(values: list[float]) -> str:
 
 
 def report(path: Path, room: Path, names: list[str], warm_up: int, turns: int) -> None:
-    dataset = open_source(Source(str(path), intercept=False))
+    dataset = open_source(Source(DataSpec(path, intercept=False)))
     engine = LocalEngine(dataset, scratch=Scratch(room / "scratch"))
     size = f"{dataset.bytes / 1e9:.2f} GB, {dataset.m} features, {dataset.blocks} blocks"
     print(f"{size}, {engine.parallel} threads; {turns} turns after {warm_up} passes\n")

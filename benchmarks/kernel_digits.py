@@ -25,7 +25,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import dfeas
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
@@ -167,7 +168,10 @@ def main(words: list[str] | None = None) -> None:
     errors: dict[str, list[float]] = {}
     seconds: dict[str, float] = {}
     for name, (method, solution) in METHODS.items():
-        engine, seconds[name] = LocalEngine(from_arrays(found.train, found.train_class, intercept=False, many=True)), 0.0
+        engine, seconds[name] = (
+            LocalEngine(open_source(Source(DataSpec(found.train, found.train_class, intercept=False, one_vs_rest=True)))),
+            0.0,
+        )
         engine.tile_cache = TileCache(options.tiles_mb * 10**6)
         errors[name], began = [], perf_counter()
         for count, current in enumerate(states(InKernel(method, kernel), engine), 1):

@@ -19,7 +19,7 @@ import numpy as np
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.writers.dataset import DatasetWriter, fill, output_place
 from dfeas.engine.local import LocalEngine
@@ -51,7 +51,7 @@ def write_float32(instance: Instance, path: Path) -> None:
 
 def seconds(path: Path, cold: bool) -> tuple[float, int]:
     """Of one pass, and the bytes that it read."""
-    dataset = open_source(Source(str(path), intercept=False))
+    dataset = open_source(Source(DataSpec(path, intercept=False)))
     engine = LocalEngine(dataset)
     question = Softmin(np.full((dataset.m, 1), dataset.m**-0.5), np.full(1, 0.01))
     try:

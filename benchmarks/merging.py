@@ -29,7 +29,7 @@ from distributed import Client, LocalCluster
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.watch import Watch
 from dfeas.passes.softmin import Softmin
@@ -80,7 +80,7 @@ def measured(engine: DaskEngine, question: Softmin) -> tuple[float, float, Any]:
 
 
 def compare(data: Path, client: Client, k: int, turns: int) -> None:
-    source, rng = Source(str(data), intercept=False), np.random.default_rng(0)
+    source, rng = Source(DataSpec(data, intercept=False)), np.random.default_rng(0)
     dataset, watch = open_source(source), Weighing(client)
     question = Softmin(rng.standard_normal((dataset.m, k)), np.full(k, 0.1))
     engines = {kind: DaskEngine(client, source, dataset, watch=watch, merged_bytes=most) for kind, most in KINDS.items()}

@@ -31,7 +31,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage import bucket
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.engine.local import LocalEngine
@@ -125,7 +125,7 @@ def measure(mb: int, m: int, latencies: list[float], requests: list[int], turns:
                 urllib.request.urlopen(f"{server}/-/{latency / 1000}/{every}").close()
                 bucket.REQUESTS = most
                 bucket.pool.cache_clear()
-                engine = LocalEngine(open_source(Source(URL, intercept=False)), 2)
+                engine = LocalEngine(open_source(Source(DataSpec(URL, intercept=False))), 2)
                 both = [(plain(names, most), passes(engine, m)) for _ in range(turns + 1)][1:]
                 engine.close()
                 share = median(a / b for a, b in both)
@@ -133,7 +133,7 @@ def measure(mb: int, m: int, latencies: list[float], requests: list[int], turns:
                 shown = f"1 of {every}" if every else "none"
                 print(f"| {latency:g} | {most} | {shown} | {theirs:.0f} | {ours:.0f} | {share:.2f} |", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        engine = LocalEngine(open_source(Source(URL, intercept=False, cache_dir=folder)), 2)
+        engine = LocalEngine(open_source(Source(DataSpec(URL, intercept=False), cache_dir=folder)), 2)
         times = [passes(engine, m) for _ in range(turns + 1)][1:]
         engine.close()
         print(f"| {latencies[-1]:g} | from the cache on disk | none | | {size / median(times):.0f} | |")
@@ -148,7 +148,7 @@ def shards(mb: int, m: int, latencies: list[float], turns: int, server: str) -> 
     print("|---|---|---|---|")
     for latency in latencies:
         urllib.request.urlopen(f"{server}/-/{latency / 1000}/0").close()
-        engines = [LocalEngine(open_source(Source(url, intercept=False)), 2) for url in (URL, f"{URL}-shards")]
+        engines = [LocalEngine(open_source(Source(DataSpec(url, intercept=False))), 2) for url in (URL, f"{URL}-shards")]
         both = [[passes(engine, m) for engine in engines] for _ in range(turns + 1)][1:]
         for engine in engines:
             engine.close()

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
@@ -115,7 +115,7 @@ def main(words: list[str] | None = None) -> None:
 
 
 def report(path: Path, count: int, threads: int) -> None:
-    dataset = open_source(Source(str(path), intercept=False))
+    dataset = open_source(Source(DataSpec(path, intercept=False)))
     files = sorted(file for file in (path / "X").glob("c.*"))
     everything = [p for p in path.rglob("*") if p.is_file()]
     held = min(dataset.blocks, 128)
@@ -125,7 +125,7 @@ def report(path: Path, count: int, threads: int) -> None:
     ]
     share = dataset.n / sum(block.size for block in memory)
     engine = LocalEngine(dataset, threads)
-    keeping = open_source(Source(str(path), intercept=False))
+    keeping = open_source(Source(DataSpec(path, intercept=False)))
     keeping.enable_cache(KEPT_BYTES)
     keeper = LocalEngine(keeping, threads)
     y = np.full((dataset.m, 1), dataset.m**-0.5)
@@ -157,7 +157,7 @@ def report(path: Path, count: int, threads: int) -> None:
         seconds = [np.median(column) for column in (reading, products, scans, passes)]
         told = " | ".join(f"{value:.3f}" for value in seconds)
         print(f"| {what} | {where} | {told} | {ratios[0]:.2f} | {ratios[1]:.2f} | {np.median(kept):.3f} | {ratios[2]:.2f} |")
-    first = LocalEngine(open_source(Source(str(path), intercept=False)), threads)
+    first = LocalEngine(open_source(Source(DataSpec(path, intercept=False))), threads)
     verified = timed(lambda: first.run(questions["scores"]), lambda: drop(everything))
     print(f"first pass of a run, cold, with every checksum verified: {verified:.3f} s")
 
@@ -169,7 +169,7 @@ def fixed_cost(folder: str | None, count: int, threads: int) -> None:
         for blocks in (2, 66):
             path = Path(made) / f"{blocks}"
             generate(Instance("halfspace", 100, 50 * blocks, block_rows=50), path)
-            sources.append(Source(str(path), intercept=False))
+            sources.append(Source(DataSpec(path, intercept=False)))
         question = Softmin(np.ones((100, 1)), np.ones(1))
         print("| engine | fixed cost of a pass, ms | of each block more, us |")
         print("|---|---|---|")

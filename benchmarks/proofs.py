@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 import dfeas
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
 from dfeas.linalg.blas import processors
@@ -179,7 +179,7 @@ def verification(gb: float, turns: int, folder: Path) -> None:
         with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda i: [block @ y for block in stored[i::threads]], range(threads)))
 
-    engine = LocalEngine(open_source(Source(str(path), intercept=False)), threads)
+    engine = LocalEngine(open_source(Source(DataSpec(path, intercept=False))), threads)
     question = Select(np.ones(FEATURES), -1.0, 1, 1)
     turned: list[list[float]] = [[], [], []]
     for _ in range(turns + 1):

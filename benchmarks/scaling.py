@@ -50,7 +50,7 @@ from scipy.optimize import nnls
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import chunks_together, default_block_rows, scanned_rows
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.configuration import configuration
@@ -238,7 +238,7 @@ def stored(folder: Path, one: Pass) -> Path:
     path = folder / f"{one.m}-{one.rows}-{one.chunks}"
     if not path.exists():
         generate(Instance("halfspace", one.m, one.points, block_rows=one.rows), path)
-    blocks = open_source(Source(str(path), intercept=False)).blocks
+    blocks = open_source(Source(DataSpec(path, intercept=False))).blocks
     assert blocks == one.blocks, f"{path.name} has {blocks} blocks, and {one.blocks} are counted"
     return path
 
@@ -263,7 +263,7 @@ def least(actions: Sequence[Callable[[], Sequence[float]]], turns: int) -> NDArr
 
 def apart(path: str, m: int, k: int) -> tuple[float, float]:
     """Processor seconds of reading, and of the rest of a scan, in the thread of a worker."""
-    dataset, buffers, clocks = open_source(Source(path, intercept=False)), Buffers(), [0.0]
+    dataset, buffers, clocks = open_source(Source(DataSpec(path, intercept=False))), Buffers(), [0.0]
     for _ in range(2):  # the first time checksums are verified
         clocks = [thread_time()]
         for _ in dataset.read_blocks(range(dataset.blocks), Cost(), buffers=buffers):
@@ -353,7 +353,7 @@ def measure(folder: Path, model: Model, options: Namespace) -> list[Measured]:
             over = [whole(m, k, options.mb, part, workers) for part in (1, PART) for m, k in HELD_OUT]
             actions = []
             for one in fitted + over:
-                source = Source(str(stored(folder, one)), intercept=False)
+                source = Source(DataSpec(stored(folder, one), intercept=False))
                 actions.append(partial(here.run, DaskEngine(client, source, open_source(source)), one))
             seconds, last = least(actions, options.turns), workers == max(options.workers)
             held = [last] * len(fitted) + [True] * len(over)

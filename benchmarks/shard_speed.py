@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.softmin import Softmin
@@ -96,7 +96,7 @@ def main(words: list[str] | None = None) -> None:
             generate(instance, paths[name], shard=sizes[name])
             os.sync()
             seconds[name] = perf_counter() - began
-        stored = {name: open_source(Source(str(path), intercept=False)) for name, path in paths.items()}
+        stored = {name: open_source(Source(DataSpec(path, intercept=False))) for name, path in paths.items()}
         assert stored["files"].fingerprint == stored["shards"].fingerprint
         one = stored["files"]
         counts = {name: sum(file.is_file() for file in path.rglob("*")) for name, path in paths.items()}
@@ -115,7 +115,7 @@ def report(
     turns: int, paths: dict[str, Path], stored: dict[str, Dataset], engines: dict[str, LocalEngine], question: Softmin
 ) -> None:
     def first(name: str) -> None:
-        LocalEngine(open_source(Source(str(paths[name]), intercept=False)), THREADS).run(question)
+        LocalEngine(open_source(Source(DataSpec(paths[name], intercept=False))), THREADS).run(question)
 
     for where, before in (("warm", nothing), ("cold", lambda: [drop(path) for path in paths.values()])):
         for what, action in (

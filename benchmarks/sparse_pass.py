@@ -22,7 +22,7 @@ import numpy as np
 import dfeas
 from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.local import LocalEngine
 from dfeas.linalg.blas import processors
@@ -49,14 +49,14 @@ def products(blocks: list, y: np.ndarray, p: list[np.ndarray]) -> None:
 
 def passes(path: Path, turns: int) -> list[tuple[str, float]]:
     """Seconds of the reference, and of passes."""
-    dataset = open_source(Source(str(path), intercept=False))
+    dataset = open_source(Source(DataSpec(path, intercept=False)))
     blocks = [block.points.copy() for block in dataset.read_blocks(range(dataset.blocks), Cost())]
     rng = np.random.default_rng(0)
     y = rng.standard_normal(dataset.m).astype(np.float32)
     y /= np.linalg.norm(y)
     p = [rng.random(block.shape[0]).astype(np.float32) for block in blocks]
     question = Softmin(y.astype(np.float64)[:, None], np.full(1, 0.01))
-    kept, read = open_source(Source(str(path), intercept=False)), open_source(Source(str(path), intercept=False))
+    kept, read = open_source(Source(DataSpec(path, intercept=False))), open_source(Source(DataSpec(path, intercept=False)))
     kept.enable_cache(2 * dataset.bytes + 20 * dataset.n)
     engines = {"kept": LocalEngine(kept), "read": LocalEngine(read)}
     took: dict[str, list[float]] = {"SciPy": [], "kept": [], "read": []}

@@ -34,7 +34,7 @@ from scipy.optimize import nnls
 
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.geometry.points import choose
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.csr import stacked
@@ -156,7 +156,7 @@ def case_of(kind: str, shape: tuple[int, int, int], folder: str | None, limit: f
     with tempfile.TemporaryDirectory(dir=folder) as made:
         path = Path(made) / "data"
         generate(instance, path)
-        facts = facts_of(open_source(Source(str(path), intercept=False)), parse_bytes(MEMORY))
+        facts = facts_of(open_source(Source(DataSpec(path, intercept=False))), parse_bytes(MEMORY))
         taken = {each: seconds_of(measured(each, path, [], Path(made), limit)) for each in ("auto", *METHODS)}
     taken = {each: max(LEAST, seconds - start.get(each, 0.0)) for each, seconds in taken.items()}
     name = f"{kind} {shape[0]} x {shape[1]}" + (f", {shape[2]} entries" if shape[2] else "")

@@ -9,28 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dfeas.data.frames import columns_of, point_of
-from dfeas.data.open import open_source
-from dfeas.data.source import SCALES, Source, Transform, is_file
-from dfeas.data.storage.features import difference
+from dfeas.data.source import ALL_POSITIVE, SCALES, UNSEEN, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
-from dfeas.data.storage.places import absolute, paths_of, place
+from dfeas.data.storage.places import paths_of
 from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.settings import option, require_types
 
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
 LOSSES = ("hinge", "squared_hinge")
-
-ALL_POSITIVE = "all-positive"
-"""Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
-
-UNSEEN = "--scale, --center and --no-normalize are for the points themselves: leave them out with a --kernel or a point"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +92,6 @@ class View:
         object.__setattr__(self, "also", paths_of(self.also, "--also"))
         if self.scale not in (None, *SCALES):
             raise UsageError(f"--scale {none_of(self.scale, SCALES)}")
-        if self.transform and self.point is not None:
-            raise UsageError(UNSEEN)
         if self.one_vs_rest and (self.positive is not None or self.point is not None):
             raise UsageError("--one-vs-rest asks about every class: leave out --positive and point")
 
@@ -203,8 +194,14 @@ class Problem:
             object.__setattr__(self, "view", replace(self.view, intercept=False))
         if self.view.transform and self.kernel.kernel is not None:
             raise UsageError(UNSEEN)
-        if self.view.point is not None and not isinstance(self.X, Problem):
-            object.__setattr__(self, "view", replace(self.view, point=_among(self.view.point, self.X)))
+
+    @cached_property
+    def spec(self) -> DataSpec:
+        """What the data is, and how it is seen. Raises UsageError for what contradicts each other."""
+        view = self.view
+        how = view.mask, view.positive, view.intercept, view.point
+        also = paths_of(view.also, "--also")
+        return DataSpec(self.X, self.labels, also, *how, transform=view.transform, one_vs_rest=view.one_vs_rest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,34 +337,7 @@ class Objective:
         return both
 
 
-def _among(point: Any, X: Any) -> tuple[float, ...]:
-    """The entries of a point in the order of the features of X. Raises BadInputError for others, where both have names."""
-    values, names = point_of(point)
-    if names:
-        features = tuple(open_source(Source(absolute(X))).features) if isinstance(X, str | Path) else columns_of(X)
-        place = {name: i for i, name in enumerate(names)}
-        if features and set(features) == set(place) and len(place) == len(names):
-            values = values[[place[name] for name in features]]
-        elif features:
-            raise BadInputError(f"the point: {difference(names, features)} than X; name all features, each once")
-    return tuple(values.tolist())
-
-
 def check(options: Mapping[str, Any], *groups: type) -> None:
     """Raise UsageError for options by name that make no sense, whatever the data."""
     for group in groups:
         group(**{each.name: options[each.name] for each in fields(group) if each.name in options})
-
-
-def labels_by_path(X: str | Path, labels: str | Path | None) -> str | None:
-    """The labels of data by path as a ``Source`` has them; those of a Problem, or ``ALL_POSITIVE`` for none.
-
-    Raises UsageError and BadInputError for a file of points that has no such labels.
-    """
-    if labels == ALL_POSITIVE:
-        return None
-    if is_file(place(X)):
-        from dfeas.data.ingest.small_file import labels_in  # with readers of all formats
-
-        return labels_in(X, labels)
-    return None if labels is None else absolute(labels)

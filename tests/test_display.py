@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.cli.status import Submitted, run_status
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, lines
 from tests import typed
 
@@ -127,7 +127,7 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     add("plan", dfeas.plan(room / "yes"), "plan", str(room / "yes"))
     add("cones", dfeas.predict(room / "on-cones", room / "q"), "predict", "on-cones", "q", "e.npy", last="eigenvalues  e.npy")
     add("info", dfeas.info(room / "yes"), "info", str(room / "yes"))
-    header = open_source(Source(str(room / "yes"))).header
+    header = open_source(Source(DataSpec(room / "yes"))).header
     found["dataset"] = header, printed("info", "yes", cwd=room).removeprefix("data         yes\n")
     # what no command prints
     classes = dfeas.soft_margin(room / "three", one_vs_rest=True)

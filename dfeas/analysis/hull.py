@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dfeas.analysis.separation import Separation, said, searched
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
@@ -31,7 +33,6 @@ from dfeas.problem import Goal, Kernel, Problem, View
 from dfeas.run.exact.search import floats
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result, cost_row
-from dfeas.run.session import open_data
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.verify.separation import COMPLETE
@@ -131,7 +132,7 @@ def _in_hull(
         return _exactly(problem, result, limits, resources, output)
     if result.support is None or result.weights is None or result.verdict == UNDECIDED:
         return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
-    differences = signed_rows(open_data(problem.X, None, problem.view)[1], result.support)
+    differences = signed_rows(open_source(Source(problem.spec)), result.support)
     length = np.linalg.norm(differences, axis=1)
     here = length == 0
     weights = here.astype(np.float64) if here.any() else result.weights / length

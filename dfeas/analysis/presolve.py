@@ -23,9 +23,9 @@ from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide, decide_table, require_proved
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
-from dfeas.run.session import Session, Surveyed, open_data, open_session, require_labels, survey
+from dfeas.run.session import Session, Surveyed, open_data, open_session, require_labels, source_for, survey
 from dfeas.run.sinks import report_start, run_options, run_sinks
-from dfeas.run.spec import Request, RunSpec, where
+from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of
@@ -50,7 +50,7 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
     asked = Request.begun(goal, limits, resources)
     if resources.client is not None:
         return None
-    opened = open_data(problem.X, problem.labels, problem.view, cache_dir=resources.cache_dir, memory=asked.memory)[1]
+    opened = open_data(source_for(problem.spec, resources))[1]
     if not _fits(opened, asked.memory):
         return None
     if output.out is not None:
@@ -137,9 +137,7 @@ def _written(
         (why,),
         race=False,
         to_the_end=False,
-        positive=problem.view.positive,
-        intercept=dataset.intercept,
-        **where(session),
+        data=session.source.spec.without_memory(),
     )
     how = run_options(0.0, Output(progress=output.progress))
     report_start(run_sinks(stack, session, job, folder, how, None), dataset, name, why, None)

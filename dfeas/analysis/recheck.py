@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, is_file, seen_as
+from dfeas.data.source import DataSpec, Source, is_file, seen_as
 from dfeas.data.storage.layout import fingerprint, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop
@@ -165,10 +165,10 @@ def recheck(
     old = {name: _load(folder) for name, folder in (folders or {"": path}).items()}
     first = next(iter(old.values())).values
     beside = None if labels is None else absolute(labels)
-    source = Source(absolute(data), beside, intercept=bool(first["intercept"]), many=True, cones=True)
+    source = Source(DataSpec(data, beside, intercept=bool(first["intercept"]), one_vs_rest=True), cones=True)
     require_type("out", out, "str | Path | None")
     if out is not None:
-        require_apart(out, source.path)
+        require_apart(out, source.spec.where)
     dataset = None if is_file(place(data)) else open_source(source)
     transform = seen_as(next(iter(old.values())).certificate.view)[1]
     if dataset is None or dataset.header is None:
@@ -300,7 +300,7 @@ def _renewed(
         "certificate": None,
         "fingerprint": mark,
         "versions": versions(),
-        "data": {**values["data"], "path": source.path, "labels": source.labels},
+        "data": {**values["data"], "path": source.spec.where, "labels": source.spec.labels},
         "detail": text if values["verdict"] == FEASIBLE else f"{text}: {values['message']}",
     }
     return Result.from_json(values, **renewed, evidence=replace(certificate, fingerprint=mark))

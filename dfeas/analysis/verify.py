@@ -10,16 +10,15 @@ from typing import Any
 from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_claims, require_listed, require_whole
 from dfeas.analysis.hard_margin import MARGIN, MarginClaim
 from dfeas.data.dataset import Dataset
-from dfeas.data.open import open_source
-from dfeas.data.source import Source, Transform, for_checker, is_file, seen_as, source_of
+from dfeas.data.open import open_source, resolve
+from dfeas.data.source import DataSpec, Source, Transform, for_checker, seen_as
 from dfeas.data.storage.files import read_json
-from dfeas.data.storage.places import paths_of, place
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
-from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.keywords import like, takes
-from dfeas.problem import Problem, View, labels_by_path
+from dfeas.problem import Problem, View
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result, load_values
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE
 from dfeas.settings import parse_bytes
@@ -85,7 +84,7 @@ def verify_run(
         raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
     values = load_values(run_folder)
     certificate, claim = load(run_folder / CERTIFICATE), MarginClaim.load(run_folder)
-    dataset = open_source(for_checker(source_of(data, cones=True).within(parse_bytes(memory))))
+    dataset = open_source(for_checker(Source(DataSpec.from_json(data), cones=True).within(parse_bytes(memory))))
     with local_engine(dataset, parse_bytes(memory)) as engine:
         proved = _proved(engine, dataset, certificate, claim, kernel, quick)
         reached = reach(engine, dataset, certificate) if claim is not None and proved.verdict == FEASIBLE else None
@@ -205,7 +204,7 @@ def verify_classes(
     if not decided:
         raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
-    dataset = open_source(for_checker(source_of({**whole["data"], **OF_ALL}).within(parse_bytes(memory))))
+    dataset = open_source(for_checker(Source(DataSpec.from_json({**whole["data"], **OF_ALL})).within(parse_bytes(memory))))
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with local_engine(dataset, parse_bytes(memory)) as engine:
@@ -237,7 +236,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int | None =
     try:
         if claim.fingerprint != values["fingerprint"]:
             raise CheckFailedError("it is about other data than the run")
-        dataset = open_source(for_checker(source_of(values["data"]).within(parse_bytes(memory))))
+        dataset = open_source(for_checker(Source(DataSpec.from_json(values["data"])).within(parse_bytes(memory))))
         with local_engine(dataset, parse_bytes(memory)) as engine:
             proof = prove(engine, dataset, claim, proved)
             require_idle(claim, dimension_of(dataset))
@@ -252,7 +251,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int | None =
 def _verify_certificate(
     problem: Problem, *, certificate: Path, memory: str | int | None, function: Function | None, quick: bool
 ) -> Check:
-    view, labels = problem.view, problem.labels
+    view = problem.view
     made = load(certificate)
     positive, transform = seen_as(made.view)
     if positive is not None and view.positive not in (None, positive):
@@ -260,19 +259,14 @@ def _verify_certificate(
     own = transform or Transform()
     if view.transform and view.transform != Transform(own.scale, own.center, own.normalize):
         raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {view.transform.words}")
-    if view.also and labels is not None and not is_file(place(problem.X)):
-        raise UsageError("also is for datasets with labels of their own: leave out labels")
-    source = Source(
-        str(problem.X),
-        labels_by_path(problem.X, labels),
-        positive or view.positive,
-        False if view.intercept is None and made.kernel else view.intercept,
-        many=labels is not None and positive is not None,
-        also=tuple(str(each) for each in paths_of(view.also, "--also")),
-        mask=None if view.mask is None else str(view.mask),
-        cones=not (view.also or transform is not None),
+    spec = replace(
+        resolve(problem.spec),
+        positive=positive or view.positive,
+        intercept=False if view.intercept is None and made.kernel else view.intercept,
+        one_vs_rest=problem.labels is not None and positive is not None,
         transform=transform,
     )
+    source = Source(spec, cones=not view.also)
     dataset = open_source(for_checker(source.within(parse_bytes(memory))))
     with local_engine(dataset, parse_bytes(memory)) as engine:
         proved = check(engine, dataset, made, function, quick=quick)

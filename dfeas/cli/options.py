@@ -16,12 +16,13 @@ import psutil
 
 from dfeas.cli.command import say
 from dfeas.cli.parameter import DATA, JSON, LOCAL, Decorator, Name, option
+from dfeas.data.source import ALL_POSITIVE
 from dfeas.engine.signals import at_once, not_interrupted
 from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
-from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Objective, View
+from dfeas.problem import Goal, Kernel, Objective, View
 from dfeas.run.resources import Limits, Resources
 from dfeas.run.spec import SOFT_METHODS
 from dfeas.settings import setting, variable

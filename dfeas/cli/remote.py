@@ -15,12 +15,14 @@ from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.separation import Separation
 from dfeas.api import resume, soft_margin, solve
 from dfeas.cli.status import RunStatus, Submitted, run_status
+from dfeas.data.open import resolve
+from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import absolute, local, paths_of, require_apart
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError, format_bytes
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.keywords import like
-from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Objective, View, check, labels_by_path
+from dfeas.problem import Goal, Kernel, Objective, View, check
 from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.resources import Limits
 from dfeas.run.result_files import CERTIFICATE, RESULT, TRACE
@@ -135,7 +137,7 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
     paths: dict[str, Any] = {}
     if options.get("labels") not in (None, ALL_POSITIVE):
-        paths["labels"] = labels_by_path(data, options["labels"])
+        paths["labels"] = resolve(DataSpec(data, options["labels"])).labels
     if options.get("also"):
         paths["also"] = tuple(absolute(each) for each in paths_of(options["also"], "--also"))
     for name in ("mask", "weights", "dual"):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import Table, split
 from dfeas.data.labels import encode_array
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_array, require_unpacked, unwrap_array
 from dfeas.data.storage.places import place
@@ -61,24 +61,16 @@ def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     return np.dtype(np.float64 if any(working(dtype) == np.float64 for dtype in dtypes) else np.float32)
 
 
-def from_arrays(
-    X: Any,
-    labels: Any = None,
-    *,
-    positive: str | None = None,
-    intercept: bool | None = None,
-    many: bool = False,
-    known: tuple[str, ...] = (),
-) -> Dataset:
+def open_arrays(source: Source) -> Dataset:
     """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), a SciPy sparse matrix, or
     a data frame, and labels (n,), of which a frame may have them in a column.
 
-    Points are not copied where NumPy has them. Labels of ``many`` classes become codes, of ``known`` ones those of these.
-    Raises BadInputError for a wrong shape, type or labels.
+    Points are not copied where NumPy has them. Raises BadInputError for a wrong shape, type or labels.
     """
+    X = source.spec.where
     require_array(X, "X")
-    table = split(X, labels)
-    return replace(_from_table(table, Source("", None, positive, intercept, many, known=known)), features=table.features)
+    table = split(X, source.spec.beside)
+    return replace(_from_table(table, source), features=table.features)
 
 
 def _from_table(table: Table, source: Source) -> Dataset:
@@ -126,7 +118,7 @@ def of_points(
     where: str, X: Points, classes: tuple[str, ...], label: NDArray[Any], intercept: bool, features: tuple[str, ...]
 ) -> Dataset:
     """A dataset from points (n, m) that were read from a file, dense or CSR, and labels (n,), all as they are stored."""
-    plain = _from_table(Table(X, None), Source("", intercept=intercept))
+    plain = _from_table(Table(X, None), Source(DataSpec(X, intercept=intercept)))
     assert isinstance(plain.points, SliceReader | CsrRows), "they are in memory"
     points = replace(plain.points, files=_of_nothing)  # so that what several processes read is compared
     labels = array_reader("label", label, plain.block_rows)
@@ -158,9 +150,8 @@ def opened(values: Any, where: str) -> Any:
 
 def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, ...], NDArray[Any]]:
     """The classes, and labels (n,) in memory as they are stored."""
-    return encode_array(
-        labels, n, f"labels of {where}", None if source.many else source.positive, source.many, source.known or None
-    )
+    many, positive = source.spec.one_vs_rest, source.spec.positive
+    return encode_array(labels, n, f"labels of {where}", None if many else positive, many, source.known or None)
 
 
 def assemble(
@@ -181,5 +172,5 @@ def assemble(
         points=points,
         labels=array_reader("label", signs, block_rows),
         classes=classes,
-        intercept=source.intercepts(labels is not None),
+        intercept=source.spec.intercepts(labels is not None),
     )

@@ -1,4 +1,4 @@
-"""Opening data by path: a dfeas dataset, or a zarr array of the user with labels."""
+"""Opening data of every kind: one table says what opens which, and what is asked of points is done here for all of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import assemble, encode, stored_dtype
+from dfeas.data.arrays import assemble, encode, open_arrays, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
+from dfeas.data.frames import require_aligned
 from dfeas.data.labels import points_of, stored_type
 from dfeas.data.product import Product
-from dfeas.data.source import Source, is_file
+from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import (
     ATTRIBUTE,
@@ -31,7 +32,7 @@ from dfeas.data.storage.layout import (
     sparse_together,
 )
 from dfeas.data.storage.metadata import member, read_node
-from dfeas.data.storage.places import Place, place, translate_errors_at
+from dfeas.data.storage.places import Place, absolute, place, translate_errors_at
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader, EntryShards
 from dfeas.data.storage.zarr_arrays import (
@@ -46,7 +47,7 @@ from dfeas.data.storage.zarr_arrays import (
     rows_of_whole_chunks,
     slice_reader,
 )
-from dfeas.data.views import masked, open_mask, picked, seen_from, transformed
+from dfeas.data.views import masked, open_mask, picked, point_in_order, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
 from dfeas.linalg.blas import in_child
 from dfeas.passes.survey import checksums
@@ -103,67 +104,77 @@ def _broken(path: Place) -> CorruptDataError:
     return CorruptDataError(f"{path}: X is not stored as its ingest did; ingest it again")
 
 
-def open_source(source: Source) -> Dataset:
-    """Open a dataset by path, without reading points.
+def resolve(spec: DataSpec) -> DataSpec:
+    """The same with labels by path from any folder, or as a file of points has them: a column, or an array in it.
 
-    Raises BadInputError when there is nothing usable at the path, CorruptDataError when it is damaged or incomplete.
+    Raises UsageError and BadInputError for a file of points that has no such labels.
     """
-    if source.also or source.mask is not None:
-        return _picked(source)
-    path = place(source.path)
-    if not path.exists():
+    if not spec.by_path or spec.point is not None or spec.labels == ALL_POSITIVE:
+        return spec
+    if is_file(place(spec.where)):
+        from dfeas.data.ingest.small_file import labels_in  # with readers of all formats
+
+        return replace(spec, labels=labels_in(spec.where, spec.labels))
+    if spec.labels is not None and spec.also:
+        raise UsageError("also is for datasets with labels of their own: leave out labels")
+    return spec if spec.labels is None else replace(spec, labels=absolute(spec.labels))
+
+
+def open_source(source: Source) -> Dataset:
+    """Open data, without reading points, but those of a file, which are read into memory.
+
+    Raises BadInputError when there is nothing usable at a path, CorruptDataError when it is damaged or incomplete.
+    """
+    spec = source.spec
+    dataset = _open_counted(source) if spec.also or spec.mask is not None else _open_one(source)
+    chosen = spec.one_vs_rest or (dataset.header is not None and spec.beside is None)
+    if spec.transform is not None and spec.transform.points:
+        dataset = transformed(dataset, spec.transform)
+    if spec.positive is not None and chosen:
+        dataset = dataset.against_rest(spec.positive)
+    return dataset if spec.point is None else seen_from(dataset, point_in_order(dataset, spec))
+
+
+def _open_one(source: Source) -> Dataset:
+    """All points of one dataset, array or file, by the first opener that accepts it."""
+    spec, path = source.spec, None if not source.spec.by_path else place(source.spec.where)
+    if path is not None and not path.exists():
         raise BadInputError(absent(path))
-    with translate_errors_at(path), translate_errors_at(path if source.labels is None else place(source.labels)):
-        dataset = _points_at(path, source)
+    with translate_errors_at(path), translate_errors_at(None if path is None or spec.beside is None else place(spec.beside)):
+        dataset = next(opener for accepts, opener in OPENERS if accepts(spec))(source)
+        if dataset.cones is not None:
+            _require_plain(dataset, source)
         if dataset.header is not None:
-            if dataset.cones is not None:
-                _require_plain(source)
-            if source.labels is not None:
-                dataset = _relabelled(dataset, open_labels(place(source.labels)), source)
+            if spec.beside is not None:
+                dataset = _relabelled(dataset, open_labels(place(spec.beside)), source)
             _require_same(dataset, source.fingerprint)
-    chosen = source.many or (dataset.header is not None and source.labels is None)
-    if source.transform is not None:
-        dataset = transformed(dataset, source.transform)
-    if source.positive is not None and chosen:
-        dataset = dataset.against_rest(source.positive)
-    if source.point is not None:
-        return seen_from(dataset, source.point)
     return dataset
 
 
-def _points_at(path: Place, source: Source) -> Dataset:
-    """A dataset, an array of zarr, or a small file."""
-    if looks_like_dataset(path):
-        return _open_dataset(path, source)
-    if not is_file(path):
-        return _open_foreign(path, source)
-    from dfeas.data.ingest.small_file import open_file  # with readers of all formats
+def _open_counted(source: Source) -> Dataset:
+    """The points that the mask keeps, of all datasets, or the cones of one."""
+    spec = source.spec
+    chosen = None if spec.one_vs_rest else spec.positive
+    plain = replace(spec, also=(), mask=None, positive=chosen, transform=None)
+    each = replace(source, fingerprint="", cones=source.cones and not spec.also)
+    parts = [open_source(replace(each, spec=replace(plain, where=where))) for where in (spec.where, *spec.also)]
+    if not spec.by_path:
+        require_aligned(spec.where, spec.mask, "mask")
+    mask = open_mask(Path(spec.mask)) if isinstance(spec.mask, str) else spec.mask
+    return picked(parts, mask) if spec.also else masked(parts[0], mask)
 
-    return open_file(source)
 
-
-def _require_plain(source: Source) -> None:
-    """Raise UsageError when something is asked of a dataset of cones that has a meaning for points only."""
+def _require_plain(dataset: Dataset, source: Source) -> None:
+    """Raise UsageError when something is asked of cones that has a meaning for points only."""
     if not source.cones:
-        raise UsageError(
-            f"{source.path}: a dataset of cones; solve, race, resume, plan, verify, predict and info work on it, this does not"
-        )
-    of_points = source.labels, source.positive, source.point, source.transform
-    if source.intercept or any(each is not None for each in of_points):
-        raise UsageError(f"{source.path}: cones have no labels, classes, intercept, transform or hull; leave them out")
-
-
-def _picked(source: Source) -> Dataset:
-    """The points that the mask keeps, of all stores, or the cones of one."""
-    chosen = None if source.many else source.positive
-    plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
-    plain = replace(plain, file_bytes=source.file_bytes, cones=source.cones and not source.also)
-    parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
-    mask = None if source.mask is None else open_mask(Path(source.mask))
-    dataset = picked(parts, mask) if source.also else masked(parts[0], mask)
-    if source.transform is not None:
-        dataset = transformed(dataset, source.transform)
-    return dataset.against_rest(source.positive) if source.many and source.positive is not None else dataset
+        text = "cones: solve, race, resume, plan, verify, predict and info work on them, this does not"
+        raise UsageError(f"{dataset.where}: {text}")
+    spec = source.spec
+    asked = {"labels": spec.beside is not None, "positive": spec.positive is not None, "intercept": bool(spec.intercept)}
+    asked |= {"point": spec.point is not None, "transform": spec.transform is not None}
+    wrong = [name for name, value in asked.items() if value]
+    if wrong:
+        raise UsageError(f"{dataset.where}: cones have no {' and no '.join(wrong)}; leave it out")
 
 
 def _require_same(dataset: Dataset, fingerprint: str) -> None:
@@ -176,7 +187,8 @@ def _require_same(dataset: Dataset, fingerprint: str) -> None:
         )
 
 
-def _open_dataset(path: Place, source: Source) -> Dataset:
+def _open_dataset(source: Source) -> Dataset:
+    path = place(source.spec.where)
     marked = require_complete(path)
     header, arrays = _arrays(path)
     expected = _checksums(path, arrays["checksum"], header)
@@ -205,7 +217,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         labels=reader("label"),
         stored_norms=reader("norm"),
         classes=header.classes,
-        intercept=source.intercepts(bool(header.classes)),
+        intercept=source.spec.intercepts(bool(header.classes)),
         expected=expected,
         header=header,
         fingerprint=header.fingerprint,
@@ -296,18 +308,19 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
         dataset,
         labels=array_reader("label", label, dataset.block_rows),
         classes=classes,
-        intercept=source.intercepts(True),
+        intercept=source.spec.intercepts(True),
         expected=expected,
         header=replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark),
         fingerprint=mark,
     )
 
 
-def _open_foreign(path: Place, source: Source) -> Dataset:
+def _open_foreign(source: Source) -> Dataset:
+    path, beside = place(source.spec.where), source.spec.beside
     array = open_array(path, "points")
     n, m = check_shape(array.shape, str(path))
     dtype = stored_dtype(array.dtype, str(path))
-    labels = None if source.labels is None else open_labels(place(source.labels))
+    labels = None if beside is None else open_labels(place(beside))
     block_rows = rows_of_whole_chunks(array, dtype.itemsize)
     direct = None
     if source.direct and array.dtype == dtype:
@@ -315,6 +328,23 @@ def _open_foreign(path: Place, source: Source) -> Dataset:
     points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype), path, array)
     return assemble(str(path), points, n, m, dtype, block_rows, labels, source)
 
+
+def _open_file(source: Source) -> Dataset:
+    from dfeas.data.ingest.small_file import open_file  # with readers of all formats
+
+    return open_file(source)
+
+
+OPENERS: tuple[tuple[Callable[[DataSpec], bool], Callable[[Source], Dataset]], ...] = (
+    (lambda spec: isinstance(spec.where, Dataset), lambda source: source.spec.where),  # cones in memory
+    (lambda spec: not spec.by_path, open_arrays),  # and frames
+    (lambda spec: looks_like_dataset(place(spec.where)), _open_dataset),
+    (lambda spec: is_file(place(spec.where)), _open_file),
+    (lambda spec: True, _open_foreign),
+)
+"""What accepts a spec -> how such data is opened; the first one that accepts it does it. With a client Dask arrays and frames
+are opened by ``engine.collection``, where they lie.
+"""
 
 _OPEN_RUNS = 8
 _opened: dict[Source, Dataset] = {}

@@ -1,4 +1,4 @@
-"""Where data is and how it is seen, as values that travel.
+"""What the data is, how it is seen and how a process reads it, as values that travel.
 
 A transform has the numbers that centre and scale features, and the length that all points are divided by: points are
 z = (x - shift) * factor, and columns z over its own length, or, not normalised, over the length of the longest of all, so that
@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.frames import point_of
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.layout import looks_like_dataset
-from dfeas.data.storage.places import Place, place
-from dfeas.errors import CorruptDataError
+from dfeas.data.storage.places import Place, absolute, local, place
+from dfeas.errors import CorruptDataError, UsageError
+
+ALL_POSITIVE = "all-positive"
+"""Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
 
 SCALES: tuple[str, ...] = ("maxabs", "std")
 FACTORS = (1e-130, 1e130)
@@ -29,6 +34,8 @@ SHARE = 4
 """A file that is opened as it is takes at most memory over this."""
 FILE_BYTES = 2_000_000_000 // SHARE
 """Of such a file, where nobody said how much memory there is."""
+
+UNSEEN = "--scale, --center and --no-normalize are for the points themselves: leave them out with a --kernel or a point"
 
 Floats = NDArray[np.float64]
 
@@ -137,51 +144,119 @@ def seen_as(view: str) -> tuple[str | None, Transform | None]:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where data is, small enough to travel with every task."""
+class DataSpec:
+    """What the data is, and how it is seen: made by a verb, and kept as it is by a checkpoint, a result and a source.
 
-    path: str
-    labels: str | None = None  # a path, or of a file of points the name of a column or an array in it
+    Raises UsageError for what contradicts each other, whatever the data is.
+    """
+
+    where: Any  # an absolute path or a URL, or what the caller has in memory; None: that is not there any more
+    labels: Any = None  # a path, a column or an array of a file, what is in memory, or ``ALL_POSITIVE``
+    also: tuple[str | Path, ...] = ()  # datasets whose points follow
+    mask: Any = None  # path of booleans, one a point or cone, or what is in memory: those that count
     positive: str | None = None
     intercept: bool | None = None  # None: where points have labels
-    many: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
-    also: tuple[str, ...] = ()  # datasets whose points follow
-    mask: str | None = None  # path of booleans, one a point or cone: those that count
-    run: str = ""  # blocks are checked on first touch once a run
-    direct: bool = True  # False: read through zarr only
-    fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
-    cache_bytes: int = 0  # that each process may keep of the blocks it read
-    cache_dir: str = ""  # folder of each machine that keeps blocks of object stores
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
-    cones: bool = False  # whoever opens it knows what to do with cones
-    transform: Transform | None = None  # of features and lengths
-    file_bytes: int = FILE_BYTES  # that a file of points may have, on disk and in memory
-    known: tuple[str, ...] = ()  # classes that labels have which come with points or beside them; none: those that they show
-    features: int | None = None  # of a file of svmlight, whose lines leave out zeros; None: up to the last that one of them has
+    point_features: tuple[str, ...] = ()  # names of the entries of the point, where they have names
+    transform: Transform | None = None  # of features and lengths; without its numbers until they are known
+    one_vs_rest: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
+
+    def __post_init__(self) -> None:
+        def become(**values: Any) -> None:
+            for name, value in values.items():
+                object.__setattr__(self, name, value)
+
+        if isinstance(self.where, str | Path):
+            become(where=absolute(self.where), also=tuple(map(absolute, self.also)))
+            if not isinstance(self.labels, str | Path | None):
+                kind = type(self.labels).__name__
+                raise UsageError(f"labels of data given by path are a path, or of a table the name of a column, got {kind}")
+            if not isinstance(self.mask, str | Path | None):
+                raise UsageError("a mask of data given by path is given by path, too")
+        elif self.also:
+            raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
+        if isinstance(self.mask, str | Path):
+            become(mask=str(local(self.mask, "--mask").absolute()))
+        if not self.transform:
+            become(transform=None)
+        if self.point is not None:
+            if self.transform is not None:
+                raise UsageError(UNSEEN)
+            if self.beside is not None or self.positive is not None or self.intercept:
+                raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
+            if self.mask is not None or self.also:
+                raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
+            values, names = point_of(self.point)
+            become(intercept=False, point=tuple(values.tolist()), point_features=names or self.point_features)
+
+    @property
+    def by_path(self) -> bool:
+        """Whether others than the caller find the data, too."""
+        return isinstance(self.where, str)
+
+    @property
+    def beside(self) -> Any:
+        """The labels, where some were given."""
+        return None if isinstance(self.labels, str) and self.labels == ALL_POSITIVE else self.labels
 
     def intercepts(self, labelled: bool) -> bool:
         """Whether points have an intercept, which may depend on whether they have labels."""
         return labelled if self.intercept is None else self.intercept
 
+    def without_memory(self) -> DataSpec:
+        """What can be kept of it: all but what the caller has in memory."""
+        return self if self.by_path else replace(self, where=None, labels=None, mask=None)
+
+    def to_json(self) -> dict[str, Any] | None:
+        """What a result keeps of it; None of data in memory."""
+        if not self.by_path:
+            return None
+        return {
+            "path": self.where,
+            "labels": self.beside,
+            "positive": self.positive,
+            "intercept": self.intercept,
+            "point": self.point,
+            "many": self.one_vs_rest,
+            "also": self.also,
+            "mask": self.mask,
+            "transform": None if self.transform is None else self.transform.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> DataSpec:
+        """The data of a finished run, from ``data`` of its result. Raises CorruptDataError for a transform that is none."""
+        return cls(
+            values["path"],
+            values["labels"],
+            tuple(map(str, values.get("also") or ())),
+            values.get("mask"),
+            values["positive"],
+            values["intercept"],
+            None if values.get("point") is None else tuple(map(float, values["point"])),
+            transform=None if values.get("transform") is None else Transform.from_json(values["transform"]),
+            one_vs_rest=bool(values.get("many", False)),
+        )
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data, and how a process reads it: by path small enough to travel with every task."""
+
+    spec: DataSpec
+    run: str = ""  # blocks are checked on first touch once a run
+    direct: bool = True  # False: read through zarr only
+    fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
+    cache_bytes: int = 0  # that each process may keep of the blocks it read
+    cache_dir: str = ""  # folder of each machine that keeps blocks of object stores
+    cones: bool = False  # whoever opens it knows what to do with cones
+    file_bytes: int = FILE_BYTES  # that a file of points may have, on disk and in memory
+    known: tuple[str, ...] = ()  # classes that labels have which come with points or beside them; none: those that they show
+    features: int | None = None  # of a file of svmlight, whose lines leave out zeros; None: up to the last that one of them has
+
     def within(self, memory: int) -> Source:
         """The same for whoever has so much memory."""
         return replace(self, file_bytes=memory // SHARE)
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """What a result keeps of it; ``source_of`` makes it again."""
-        names = ("path", "labels", "positive", "intercept", "point", "many", "also", "mask")
-        transform = None if self.transform is None else self.transform.to_json()
-        return {**{name: getattr(self, name) for name in names}, "transform": transform}
-
-
-def source_of(values: dict[str, Any], cones: bool = False) -> Source:
-    """The data of a finished run, from ``data`` of its result; ``cones`` if the caller knows what to do with them."""
-    point = None if values.get("point") is None else tuple(map(float, values["point"]))
-    many, also = bool(values.get("many", False)), tuple(map(str, values.get("also") or ()))
-    place = values["path"], values["labels"], values["positive"], values["intercept"]
-    transform = None if values.get("transform") is None else Transform.from_json(values["transform"])
-    return Source(*place, many, also, values.get("mask"), point=point, cones=cones, transform=transform)
 
 
 def for_checker(source: Source) -> Source:
@@ -190,7 +265,7 @@ def for_checker(source: Source) -> Source:
     What it reads of a dataset is compared with the fingerprint of its ingest, so that any reader will do. The fingerprint of a
     foreign array is of what the run's own reader gave: another one has to give the same.
     """
-    return replace(source, direct=looks_like_dataset(place(source.path)))
+    return replace(source, direct=looks_like_dataset(place(source.spec.where)))
 
 
 def is_file(path: Place) -> bool:

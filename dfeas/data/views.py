@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
 from dfeas.data.picks import Picks
 from dfeas.data.product import Placing, booleans, cones_kept
-from dfeas.data.source import Transform
+from dfeas.data.source import DataSpec, Transform
 from dfeas.data.storage.features import difference
 from dfeas.data.storage.layout import PADDING, chunks_together
 from dfeas.data.storage.numbers import exact
@@ -81,6 +81,18 @@ class TranslatedReader(MappedReader):
         """Rows as they are stored."""
         points = self.inner.read(index, buffers, Cost()).points
         return points if is_dense(points) else dense(points)
+
+
+def point_in_order(dataset: Dataset, spec: DataSpec) -> tuple[float, ...]:
+    """The entries of a point in the order of the features. Raises BadInputError for others, where both have names."""
+    assert spec.point is not None, "a point is asked about"
+    names, features = spec.point_features, dataset.features
+    if not names or not features:
+        return spec.point
+    if sorted(names) != sorted(features):
+        raise BadInputError(f"the point: {difference(names, features)} than X; name all features, each once")
+    place = {name: i for i, name in enumerate(names)}
+    return tuple(spec.point[place[name]] for name in features)
 
 
 def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:

@@ -25,7 +25,7 @@ from dfeas.data.collections import (
     table_of,
 )
 from dfeas.data.dataset import Dataset
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.distributed import DaskEngine, Locality, Sent, question_name
@@ -41,19 +41,20 @@ FOLDED = 4
 """Partitions for each thread that a fold goes through before its carry is brought to the driver."""
 
 
-def open_collection(
-    client: Client, X: Any, labels: Any, positive: str | None = None, *, intercept: bool | None = None, many: bool = False
-) -> Dataset:
+def open_collection(client: Client, spec: DataSpec) -> Dataset:
     """A dataset of a Dask array or frame, whose lengths are known or counted, and whose classes are looked up where it lies.
 
-    Raises BadInputError for what cannot be used, UsageError for points that are not dense.
+    Raises BadInputError for what cannot be used, UsageError for points that are not dense, and for what is not done there.
     """
+    for what in ("mask", "point"):
+        if getattr(spec, what) is not None:
+            raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or leave the client out")
     with client.as_current():
-        table = table_of(X, labels)
-    labelled = Labelled()
+        table = table_of(spec.where, spec.beside)
+    labelled, many = Labelled(), spec.one_vs_rest
     if table.labels is not None:
-        labelled = labelled_by(_label_counts(client, table.labels), int(table.X.shape[0]), positive, many=many)
-    return dataset_of(client, table, block_rows_of(table.X), labelled, intercept=intercept)
+        labelled = labelled_by(_label_counts(client, table.labels), int(table.X.shape[0]), spec.positive, many=many)
+    return dataset_of(client, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
 
 
 def _label_counts(client: Client, labels: Any) -> list[dict[Any, int]]:
@@ -91,7 +92,7 @@ class CollectionEngine(DaskEngine):
     """Runs passes on the partitions of a collection, on the workers that have them."""
 
     def __init__(self, client: Client, dataset: Dataset, scratch: Scratch | None = None, watch: Watch | None = None) -> None:
-        super().__init__(client, Source(dataset.where), dataset, scratch, watch)
+        super().__init__(client, Source(DataSpec(None)), dataset, scratch, watch)
         collection = collection_of(dataset)
         assert collection is not None, "a dataset of a collection"
         self.collection = collection

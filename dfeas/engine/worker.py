@@ -64,7 +64,7 @@ def _reading(source: Source) -> Iterator[None]:
     except DfeasError:
         raise
     except OSError as error:
-        raise CorruptDataError(f"{source.path}: cannot be read on a worker: {line(error)}") from None
+        raise CorruptDataError(f"{source.spec.where}: cannot be read on a worker: {line(error)}") from None
 
 
 def _room(dataset: Dataset) -> int:

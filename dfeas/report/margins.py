@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import source_of
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import Header, seen_fingerprint
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
@@ -86,7 +86,7 @@ def _not_shown(why: str) -> Seen:
 
 def _look(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
     """At one source, for all runs about it."""
-    dataset = open_source(source_of(runs[0].values["data"], cones=True).within(parse_bytes(memory)))
+    dataset = open_source(Source(DataSpec.from_json(runs[0].values["data"]), cones=True).within(parse_bytes(memory)))
     stored = dataset.stored or dataset
     own: dict[str, Any] = {"header": stored.header, "bytes": stored.bytes, "classes": dataset.classes}
     answers, fitting = {}, []

@@ -14,6 +14,7 @@ import psutil
 
 from dfeas.data.cache import HELD_BYTES
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
+from dfeas.data.source import Source
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, held_bytes, sides_bytes, thread_bytes, threads_that_fit
@@ -233,7 +234,7 @@ def plan(
         raise UsageError("loss and folds are of a soft margin: give C, too")
     if C is not None and (view.one_vs_rest or method is not None or space is not None or view.transform):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
-    opened = open_data(problem.X, problem.labels, view, cones=True, memory=budget)[1]
+    opened = open_data(Source(problem.spec, cones=True).within(budget))[1]
     require_labels(problem, opened)
     geometry = geometry_of(opened, space)
     geometry.require(opened, transform=view.transform, C=C is not None)

@@ -10,7 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
 from dfeas.data.labels import plain
 from dfeas.data.open import open_source
-from dfeas.data.source import is_file, seen_as, source_of
+from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file, seen_as
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
@@ -36,7 +35,6 @@ from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
-from dfeas.problem import ALL_POSITIVE, View
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.run.signs import TrueSigns, plane_of
@@ -198,7 +196,7 @@ def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(place_of, dict) or len(sides) != 2 or place_of.get("also") or is_file(place(place_of["path"])):
         return values
     try:
-        dataset = open_source(source_of(place_of))
+        dataset = open_source(Source(DataSpec.from_json(place_of)))
     except (BadInputError, CorruptDataError, UsageError):
         return values
     known, names = (dataset.stored or dataset).header is not None, [side["name"] for side in sides.values()]
@@ -226,11 +224,11 @@ def _opened(
 ) -> tuple[Dataset, Geometry]:
     """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = finished.classes is not None
-    view = View(positive=positive, one_vs_rest=many, intercept=False)
-    opened = partial(open_data, X, cones=not many, memory=parse_bytes(memory), features=finished.m)
     column = finished.labels_of(X) if labels is None else None
+    spec = DataSpec(X, column or labels, positive=positive, intercept=False, one_vs_rest=many)
+    source = Source(spec, cones=not many, features=finished.m).within(parse_bytes(memory))
     try:
-        dataset = opened(column or labels, view, known=() if positive is not None else finished.names)[1]
+        dataset = open_data(replace(source, known=() if positive is not None else finished.names))[1]
     except BadInputError as error:
         if column not in (None, ALL_POSITIVE) and error.typed.startswith("labels of"):
             classes = f"classes of the run ({', '.join(finished.names[:6])})" if finished.names else "labels"
@@ -239,7 +237,7 @@ def _opened(
                 f"{where}: column {column} is no feature of the run {finished.name}, and holds no {classes}: leave it out, or "
                 "say which column has the labels"
             ) from None
-        dataset = opened(column or labels, view)[1]  # maybe labels are of other classes
+        dataset = open_data(source)[1]  # maybe labels are of other classes
     return dataset, geometry_again(dataset, finished.certificates[0].kernel, kernel or finished.function)
 
 
@@ -365,7 +363,7 @@ class Finished:
         if not needed and self.values.get("sides"):
             return None  # the run says itself what its classes are
         try:
-            dataset = open_source(source_of(self.values["data"], cones=True))
+            dataset = open_source(Source(DataSpec.from_json(self.values["data"]), cones=True))
         except (BadInputError, CorruptDataError):
             if needed:
                 raise

@@ -11,17 +11,15 @@ from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dfeas.data.arrays import from_arrays
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
-from dfeas.data.frames import require_aligned
 from dfeas.data.labels import too_many
-from dfeas.data.open import open_source
-from dfeas.data.source import Source, Transform, for_checker, is_file
+from dfeas.data.open import open_source, resolve
+from dfeas.data.source import DataSpec, Source, Transform, for_checker, is_file
 from dfeas.data.storage.layout import Header, seen_fingerprint
-from dfeas.data.storage.places import absolute, local, paths_of, place, require_apart
+from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.views import masked, open_mask, seen_from
+from dfeas.data.views import point_in_order
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import answer_bytes, cache_bytes, require, threads_that_fit
@@ -32,7 +30,7 @@ from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import ALL_POSITIVE, Problem, View, labels_by_path
+from dfeas.problem import Problem
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, engine_there, mark_of, with_transform
@@ -42,9 +40,6 @@ from dfeas.verify.points import Sight
 
 if TYPE_CHECKING:
     from distributed import Client
-
-PLAIN = View()
-"""All points as they are stored, with their labels."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ class Checking:
 class Session:
     """The data, and who reads it."""
 
-    source: Source | None  # None for arrays in memory
+    source: Source
     dataset: Dataset
     engine: Engine
     checking: Checking
@@ -87,11 +82,6 @@ class Session:
     workers: int = 0  # processes of a cluster that read
     log: Sink | None = None  # of the cluster
     tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
-
-    @property
-    def place(self) -> dict[str, Any] | None:
-        """Where the data is, as a result keeps it; None for arrays in memory."""
-        return None if self.source is None else self.source.place
 
     def geometry(self, kernel: str) -> Geometry:
         """That of the data, or of a kernel as a job keeps it."""
@@ -108,91 +98,30 @@ class Surveyed:
     positive: int = 0  # points with label +1
 
 
-def open_data(
-    X: Any,
-    labels: Any = None,
-    view: View = PLAIN,
-    *,
-    cache_dir: str | Path | None = None,
-    cones: bool = False,
-    client: Client | None = None,
-    memory: int | None = None,
-    known: tuple[str, ...] = (),
-    features: int | None = None,
-) -> Data:
-    """Data by path or in memory, without reading points; the source is None for arrays.
+def open_data(source: Source, client: Client | None = None) -> Data:
+    """Data without its transform, not read but for a small file, and the source of it as it was opened: with labels and an
+    intercept as they are there. With a ``client`` a Dask array or frame stays where it lies.
 
-    A small file of points is read, into a part of ``memory``. Labels are what a Problem has: ``ALL_POSITIVE`` for none; of
-    ``known`` classes not all need be there, but in a dataset, and of so many ``features`` not the last ones in svmlight. Where
-    the caller knows what to do with them, data may be ``cones``: a dataset, or one in memory. Labels of many classes stay codes
-    where each is set against the rest; otherwise more than two are refused unless the view chooses one. Blocks of object stores
-    are kept in ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
+    Labels of many classes stay codes where each is set against the rest. Raises BadInputError for more than two otherwise.
     """
-    positive, point, many, mask = view.positive, view.point, view.one_vs_rest, view.mask
-    intercept = False if view.intercept is None and point is not None else view.intercept
-    named, labels = labels, None if isinstance(labels, str) and labels == ALL_POSITIVE else labels
-    if point is not None and (labels is not None or positive is not None or intercept):
-        raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
-    if point is not None and (mask is not None or view.also):
-        raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
-    if isinstance(X, Dataset):
-        plain = {"labels": labels is not None, "positive": positive, "intercept": bool(intercept), "point": point is not None}
-        geometry_of(X).require(X, **plain, also=view.also, classes=many)
-        if not cones:
-            raise UsageError("a product of cones: solve, race, resume, plan and predict work on it, this does not")
-        return None, X if mask is None else masked(X, _mask_of(mask))
-    if not isinstance(X, str | Path):
-        if view.also:
-            raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
-        if client is not None and is_collection(X):
-            return None, _opened_there(client, X, labels, view)
-        dataset = from_arrays(X, labels, positive=positive, intercept=intercept, many=many, known=known)
-        if mask is not None:
-            require_aligned(X, mask, "mask")
-            dataset = masked(dataset, _mask_of(mask))
-        return None, dataset if point is None else seen_from(dataset, point)
-    if labels is not None and not isinstance(labels, str | Path):
-        kind = type(labels).__name__
-        raise UsageError(f"labels of data given by path are a path, or of a table the name of a column, got {kind}")
-    beside = labels_by_path(X, named) if point is None else None
-    if mask is not None and not isinstance(mask, str | Path):
-        raise UsageError("a mask of data given by path is given by path, too")
-    if view.also and beside is not None and not is_file(place(X)):
-        raise UsageError("also is for datasets with labels of their own: leave out labels")
-    source = Source(
-        absolute(X),
-        beside,
-        positive,
-        intercept,
-        many,
-        tuple(absolute(each) for each in paths_of(view.also, "--also")),
-        None if mask is None else str(local(mask, "--mask").absolute()),
-        cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
-        point=None if point is None else tuple(float(v) for v in point),
-        cones=cones and not (many or view.also),
-        known=known,
-        features=features,
-    )
-    source = source if memory is None else source.within(memory)
-    dataset = open_source(source)
-    if dataset.coded and not many:
+    spec = resolve(replace(source.spec, transform=None))
+    source = replace(source, spec=spec)
+    if client is not None and is_collection(spec.where):
+        from dfeas.engine.collection import open_collection
+
+        dataset: Dataset = open_collection(client, spec)
+    else:
+        dataset = open_source(source)
+    if dataset.coded and not spec.one_vs_rest:
         raise too_many(dataset.classes, dataset.where)
-    return replace(source, intercept=dataset.intercept), dataset
+    point = None if spec.point is None else point_in_order(dataset, spec)
+    return replace(source, spec=replace(spec, intercept=dataset.intercept, point=point, point_features=())), dataset
 
 
-def _mask_of(mask: Any) -> Any:
-    """A mask of data in memory, which may be one by path."""
-    return open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask
-
-
-def _opened_there(client: Client, X: Any, labels: Any, view: View) -> Dataset:
-    """A Dask array or frame on its cluster. Raises UsageError for views that it cannot be seen with there."""
-    if view.mask is not None or view.point is not None:
-        what = "mask" if view.mask is not None else "point"
-        raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or leave the client out")
-    from dfeas.engine.collection import open_collection
-
-    return open_collection(client, X, labels, view.positive, intercept=view.intercept, many=view.one_vs_rest)
+def source_for(spec: DataSpec, resources: Resources, cones: bool = False) -> Source:
+    """Data for a run with these resources, which maybe knows what to do with ``cones``."""
+    folder = "" if resources.cache_dir is None else str(local(resources.cache_dir, "--cache-dir").absolute())
+    return Source(spec, cache_dir=folder, cones=cones).within(resources.memory_bytes)
 
 
 @contextmanager
@@ -210,15 +139,15 @@ def open_session(
 
     Raises what opening does, and UsageError for an ``out`` in the data or around it.
     """
-    view, kernel, memory = problem.view, problem.kernel, resources.memory_bytes
-    client = resources.client
-    data = open_data(problem.X, problem.labels, view, cache_dir=resources.cache_dir, cones=cones, client=client, memory=memory)
-    geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=view.transform)
+    spec, kernel, memory, client = problem.spec, problem.kernel, resources.memory_bytes, resources.client
+    data = open_data(source_for(spec, resources, cones), client)
+    wanted = spec.transform if transform is None else transform
+    geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=wanted)
     if kernel.kernel is not None and collection_of(data[1]) is not None:
         raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or leave the client out")
-    data = with_transform(data, view.transform if transform is None else transform, memory, resources.client, progress)
+    data = with_transform(data, wanted or Transform(), memory, client, progress)
     with ExitStack() as stack:
-        yield assemble_session(stack, data, memory, resources.client, out, kernel.function, resources.scratch)
+        yield assemble_session(stack, data, memory, client, out, kernel.function, resources.scratch)
 
 
 def assemble_session(
@@ -236,12 +165,12 @@ def assemble_session(
     is the kernel, ``tiles`` a folder for what is computed with one. Raises UsageError for an ``out`` in the data or around it.
     """
     source, dataset = data
-    if source is not None and out is not None:
-        require_apart(out, source.path, *source.also)
+    if out is not None:
+        require_apart(out, source.spec.where, *source.spec.also)
     folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
-    plain = None if source is None else for_checker(source)
-    reread = None if plain is None or is_file(place(plain.path)) else plain
-    other = dataset.uncached() if reread is None else open_source(reread)
+    rereads = source.spec.by_path and not is_file(place(source.spec.where))
+    plain = for_checker(source) if source.spec.by_path else source
+    other = open_source(plain) if rereads else dataset.uncached()
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
@@ -258,7 +187,7 @@ def assemble_session(
         processes = client.nthreads()
         threads, workers = max(processes.values(), default=1), max(1, len(processes))
         require(other, memory, threads)
-        kept = None if source is None else replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
+        kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
         engine, second = engine_there(client, kept, dataset, scratch), engine_there(client, plain, other)
         log = ClusterLog(client, dataset.where if out is None else Path(out).name)
         stack.callback(log.close)
@@ -266,7 +195,7 @@ def assemble_session(
     stack.callback(engine.close)
     stack.callback(second.close)
     # another reader has to give what the run's own gave of arrays that dfeas did not write
-    checking = Checking(second, other, function, reread is None or dataset.header is not None, collection_of(dataset) is None)
+    checking = Checking(second, other, function, not rereads or dataset.header is not None, collection_of(dataset) is None)
     return Session(source, dataset, engine, checking, scratch, threads, workers, log, folder)
 
 

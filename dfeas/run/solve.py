@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.data.frames import require_aligned
-from dfeas.data.source import Transform, is_file
-from dfeas.data.storage.places import local, place, require_apart
+from dfeas.data.source import Transform
+from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Objective, Problem, View
+from dfeas.problem import Goal, Kernel, Objective, Problem, View
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources
@@ -25,7 +25,7 @@ from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, classes_to_share, open_session, require_labels
 from dfeas.run.sinks import run_options
 from dfeas.run.soft_margin.result import dual_place
-from dfeas.run.spec import Request, RunSpec, method_for, options_of, require_memory, where
+from dfeas.run.spec import Request, RunSpec, method_for, options_of, require_memory
 
 logger = logging.getLogger("dfeas")
 
@@ -70,13 +70,10 @@ def decide(
             whys,
             race,
             to_the_end or bool(classes),
-            positive=view.positive,
-            intercept=session.dataset.intercept,
-            point=None if view.point is None else tuple(float(v) for v in view.point),
+            session.source.spec.without_memory(),
             kernel=geometry.text,
             classes=classes,
             then=then,
-            **where(session),
         )
         return execute(session, job, run_options(resources.checkpoint_every, output), folder)
 
@@ -146,11 +143,9 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
             (why,),
             race=False,
             to_the_end=True,
-            positive=problem.view.positive,
-            intercept=dataset.intercept,
+            data=session.source.spec.without_memory(),
             soft=options,
             classes=classes,
-            **where(session),
         )
         return execute(session, job, run_options(resources.checkpoint_every, output), folder)
 
@@ -190,13 +185,13 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
         resources = replace(resources, memory=job.asked.memory)
         began = time.monotonic() - earlier.seconds
         opened = open_session(
-            problem, resources, folder, cones=True, progress=output.progress, transform=job.transform or Transform()
+            problem, resources, folder, cones=True, progress=output.progress, transform=job.data.transform or Transform()
         )
         session = stack.enter_context(opened)
         if job.classes and session.dataset.classes != job.classes:
             raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
         request = replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=began)
-        job = replace(job, asked=request, **where(session))
+        job = replace(job, asked=request, data=session.source.spec.without_memory())
         answer = execute(session, job, run_options(resources.checkpoint_every, output), folder, earlier)
     return Resumed(answer, job, problem, limits, resources)
 
@@ -210,19 +205,16 @@ def _warn_of_versions(run: Path, earlier: Checkpoint) -> None:
 
 def _as_asked(run: Path, job: RunSpec, given: Problem) -> Problem:
     """The problem of a job, with data that is given anew, if it is."""
-    X, labels = given.X, given.labels
+    spec = job.data
+    X, labels = (spec.where, spec.labels) if given.X is None else (given.X, given.labels)
     if X is None:
-        if job.path is None:
-            raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
-        X, labels = job.path, job.labels
-        if labels is None and is_file(place(X)):
-            labels = ALL_POSITIVE
+        raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
     view = View(
-        intercept=job.intercept,
-        positive=job.positive,
-        one_vs_rest=bool(job.classes),
-        also=job.also,
-        mask=job.mask if given.view.mask is None else given.view.mask,
-        point=job.point,
+        intercept=spec.intercept,
+        positive=spec.positive,
+        one_vs_rest=spec.one_vs_rest,
+        also=spec.also,
+        mask=spec.mask if given.view.mask is None else given.view.mask,
+        point=spec.point,
     )
     return Problem(X, labels, view, Kernel(kernel=given.kernel.kernel))

@@ -11,7 +11,7 @@ import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import values_of
-from dfeas.data.source import Transform
+from dfeas.data.source import DataSpec
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, UsageError, enough, format_bytes
@@ -22,7 +22,6 @@ from dfeas.methods.soft_margin.problem import SoftMargin, counted
 from dfeas.methods.soft_margin.rows import least_memory
 from dfeas.problem import Goal, Objective
 from dfeas.run.resources import Limits, Resources
-from dfeas.run.session import Session
 
 
 @dataclass(frozen=True)
@@ -70,16 +69,9 @@ class RunSpec:
     whys: tuple[str, ...]  # why each of them
     race: bool
     to_the_end: bool  # of a race
-    path: str | None  # of the data; None for arrays in memory
-    labels: str | None
-    positive: str | None
-    intercept: bool
-    point: tuple[float, ...] | None = None  # from which the points are seen
+    data: DataSpec  # as it was opened, without what was in memory
     kernel: str = ""  # as certificates keep it
     soft: SoftMarginOptions | None = None  # of a soft margin
-    also: tuple[str, ...] = ()
-    mask: str | None = None
-    transform: Transform | None = None  # of the points, with its numbers
     classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
     then: str = ""  # what is asked of the result of a solve: "hard-margin" | "separation"
 
@@ -87,14 +79,6 @@ class RunSpec:
     def names(self) -> tuple[str, ...]:
         """What runs side by side: methods, or classes."""
         return self.classes or self.methods
-
-
-def where(session: Session) -> dict[str, Any]:
-    """Fields of a job that say where its data is."""
-    source, transform = session.source, session.dataset.transform
-    if source is None:
-        return {"path": None, "labels": None, "transform": transform}
-    return {"transform": transform, **{name: getattr(source, name) for name in ("path", "labels", "also", "mask")}}
 
 
 SOFT_METHODS = ("auto", "sgd")

@@ -34,7 +34,7 @@ from dfeas.run.sinks import print_status
 if TYPE_CHECKING:
     from distributed import Client
 
-Data = tuple[Source | None, Dataset]
+Data = tuple[Source, Dataset]
 
 
 def with_transform(data: Data, transform: Transform, memory: int, client: Client | None = None, progress: bool = False) -> Data:
@@ -95,7 +95,7 @@ def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
 
 def _seen(data: Data, transform: Transform) -> Data:
     source, dataset = data
-    return None if source is None else replace(source, transform=transform), transformed(dataset, transform)
+    return replace(source, spec=replace(source.spec, transform=transform)), transformed(dataset, transform)
 
 
 def _look(
@@ -133,9 +133,9 @@ def _engine(data: Data, memory: int, client: Client | None) -> Engine:
     return engine_there(client, source, dataset)
 
 
-def engine_there(client: Client, source: Source | None, dataset: Dataset, scratch: Scratch | None = None) -> Engine:
+def engine_there(client: Client, source: Source, dataset: Dataset, scratch: Scratch | None = None) -> Engine:
     """Workers of a cluster on data by path, or on a Dask array or frame. Raises UsageError for other arrays in memory."""
-    if source is not None:
+    if source.spec.by_path:
         from dfeas.engine.distributed import DaskEngine
 
         return DaskEngine(client, source, dataset, scratch)

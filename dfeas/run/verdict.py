@@ -115,8 +115,9 @@ class VerdictTarget:
         session, job = self.session, self.job
         why = job.whys[0 if job.classes else job.methods.index(name)]
         if job.classes:
-            source = None if session.source is None else replace(session.source, positive=name)
-            session = replace(session, dataset=session.dataset.against_rest(name), source=source)
+            spec = replace(session.source.spec, positive=name)
+            viewed = session.dataset.against_rest(name)
+            session = replace(session, dataset=viewed, source=replace(session.source, spec=spec))
         dataset = session.dataset
         alone = not (job.race or job.classes)
         if alone and self.geometry.exact and not (dataset.transform or job.then == SEPARATED):
@@ -170,7 +171,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),
-        data=session.place,
+        data=session.source.spec.to_json(),
         conflicts=named,
         detail=detail,
         kernel=json.loads(job.kernel) if job.kernel else None,
@@ -178,7 +179,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         features=list(dataset.features) or None,
         evidence=certificate,
         weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
-        points=session.dataset.uncached() if job.kernel and session.source is None else None,
+        points=session.dataset.uncached() if job.kernel and not job.data.by_path else None,
         function=session.checking.function,
         x=x,
     )
@@ -186,13 +187,13 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
 
 def _advice(dataset: Dataset, job: RunSpec, proved: Check) -> str:
     """How to ask about more hyperplanes, where none through the origin separates points with labels."""
-    wider = proved.verdict != FEASIBLE and dataset.classes and not (dataset.intercept or job.kernel or job.point)
+    wider = proved.verdict != FEASIBLE and dataset.classes and not (dataset.intercept or job.kernel or job.data.point)
     return "; intercept=True (--intercept) asks about any hyperplane" if wider else ""
 
 
 def sides_of(session: Session, job: RunSpec, positive: int) -> Sides | None:
     """Which class is which label, and points of each; None where points have no labels to have."""
-    if job.point is not None or not session.geometry(job.kernel).labelled:
+    if job.data.point is not None or not session.geometry(job.kernel).labelled:
         return None
     return {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
 

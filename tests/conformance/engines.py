@@ -12,7 +12,7 @@ import pytest
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
@@ -59,7 +59,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     """5,000 points of 12 features in 17 blocks."""
     path = tmp_path_factory.mktemp("engines") / "data"
     generate(Instance("halfspace", M, N, block_rows=BLOCK_ROWS), path)
-    return Source(str(path), intercept=False)
+    return Source(DataSpec(path, intercept=False))
 
 
 def walked(question: Any, source: Source) -> Any:
@@ -199,7 +199,7 @@ class EngineTests(ABC):
 
     def test_a_damaged_chunk_is_corrupt_data(self, start: Callable[..., Any], tmp_path: Path) -> None:
         generate(Instance("gaussian", 10, 5000, block_rows=300), tmp_path / "data")
-        engine = start(Source(str(tmp_path / "data"), intercept=False))
+        engine = start(Source(DataSpec(tmp_path / "data", intercept=False)))
         chunk = tmp_path / "data" / "X" / "c.3.0"
         content = chunk.read_bytes()
         chunk.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])

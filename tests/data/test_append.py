@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import MARKER
 from dfeas.data.storage.scratch import claim, release
 from dfeas.data.writers.sparse import SparseWriter
@@ -81,13 +81,13 @@ def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
                 (data / "dfeas.lock").touch()
         if not (data / MARKER).exists():
             with pytest.raises(CorruptDataError, match="an append was interrupted at its end"):
-                open_source(Source(str(data)))
+                open_source(Source(DataSpec(data)))
             with pytest.raises(UsageError, match="exists already"):
                 dfeas.ingest(tmp_path / "all.npz", data)
             seen["cut off"] += 1
             assert dfeas.append(data) == whole
         else:
-            assert open_source(Source(str(data))).header == (whole if done else old)
+            assert open_source(Source(DataSpec(data))).header == (whole if done else old)
             seen["old"] += not done
             if dfeas.append(data) != whole:
                 dfeas.append(data, tmp_path / "new.npz")
@@ -157,7 +157,7 @@ def test_labels_of_a_table_lie_beside_it_and_its_numbers_are_rounded(tmp_path: P
     words = ["append", tmp_path / "data", tmp_path / "new.csv", "--labels", tmp_path / "y.npy", "--dtype", "float32"]
     done = CliRunner().invoke(commands, [str(word) for word in words])
     assert done.exit_code == 0, done.output
-    assert open_source(Source(str(tmp_path / "data"))).header == whole
+    assert open_source(Source(DataSpec(tmp_path / "data"))).header == whole
     with pytest.raises(BadInputError, match="labels of type complex128 cannot be used"):
         dfeas.append(tmp_path / "data", X[:9], labels=label[:9] * 1j)
 

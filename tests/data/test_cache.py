@@ -14,11 +14,10 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.data.arrays import from_arrays
 from dfeas.data.cache import HELD_BYTES, BlockCache
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, DirectReader, cacheable_bytes
 from dfeas.data.storage.zarr_arrays import direct_reader
 from dfeas.engine.local import LocalEngine
@@ -37,7 +36,7 @@ WHOLE = 300 * (5 * 4 + SIDES_WIDTH) + 5 * HELD_BYTES
 def opened(dataset: Callable[..., Any], budget: int, **options: Any) -> Dataset:
     """Five blocks, the last one short, with a cache."""
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    found = open_source(Source(str(path), intercept=False, **options))
+    found = open_source(Source(DataSpec(path, intercept=False), **options))
     found.kept.cache = BlockCache(budget)
     return found
 
@@ -117,7 +116,7 @@ def test_data_that_memory_cannot_hold_is_read_past_the_page_cache(tmp_path: Path
 
 def test_a_thread_that_reads_past_the_page_cache_holds_three_blocks(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 100, 80_000, block_rows=10_000)
-    found = open_source(Source(str(path)))
+    found = open_source(Source(DataSpec(path)))
     found.points = replace(found.points, past_cache=True)
     tracemalloc.start()
     try:
@@ -208,13 +207,17 @@ def test_a_large_answer_gets_the_memory_of_the_cache(dataset: Callable[..., Any]
 def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_own(tmp_path: Path) -> None:
     from contextlib import ExitStack
 
-    from dfeas.run.session import assemble_session
+    from dfeas.problem import Problem, View
+    from dfeas.run.resources import Resources
+    from dfeas.run.session import open_session
 
     X, labels = np.ones((300, 5)), np.arange(300) % 2
     stored = zarr.create_array(tmp_path / "x", data=X, chunks=(64, 5))
     with ExitStack() as stack:
-        memory = assemble_session(stack, (None, from_arrays(X, labels, intercept=False)), 10**9, None, None)
-        lazy = assemble_session(stack, (None, from_arrays(stored, labels, intercept=False)), 10**9, None, None)
+        memory, lazy = (
+            stack.enter_context(open_session(Problem(each, labels, View(intercept=False)), Resources(memory=10**9)))
+            for each in (X, stored)
+        )
         for setting, kept in ((memory, 0), (lazy, X.nbytes)):
             setting.engine.run(QUESTION)
             setting.engine.run(QUESTION)
@@ -226,7 +229,7 @@ def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_ow
 
 def test_a_process_keeps_blocks_of_the_run_it_opened_last(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    one, two = (Source(str(path), run=run, cache_bytes=10 * FULL) for run in ("one", "two"))
+    one, two = (Source(DataSpec(path), run=run, cache_bytes=10 * FULL) for run in ("one", "two"))
     first = open_cached(one)
     for _ in range(FILE_READS + 1):
         read_all(first)

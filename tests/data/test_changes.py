@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import zarr
 
-from dfeas.data.arrays import from_arrays
 from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.errors import CorruptDataError
 from dfeas.passes.survey import Survey
@@ -42,7 +41,7 @@ def test_a_block_that_changes_between_passes_is_noticed(
     dataset: Callable[..., Any], budget: int, direct: bool, name: str
 ) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    opened = open_source(Source(str(path), direct=direct))
+    opened = open_source(Source(DataSpec(path), direct=direct))
     opened.kept.cache = BlockCache(budget)
     whole = read_all(opened).bytes_read
     file = next((path / name).glob("c.3*"))
@@ -59,7 +58,7 @@ def test_a_block_that_changes_between_passes_is_noticed(
 
 def test_a_kept_block_whose_file_is_gone_is_noticed(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     opened.kept.cache = BlockCache(1 << 20)
     read_all(opened)
     (path / "X" / "c.2.0").unlink()
@@ -69,7 +68,7 @@ def test_a_kept_block_whose_file_is_gone_is_noticed(dataset: Callable[..., Any])
 
 def test_old_times_do_not_hide_a_change(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     read_all(opened)
     file = path / "X" / "c.2.0"
     before = file.stat()
@@ -88,8 +87,8 @@ def test_a_users_array_that_changes_between_passes_is_noticed(tmp_path: Path, op
     path, labels = tmp_path / "x", np.arange(5000) % 2
     array = zarr.create_array(path, data=rng.standard_normal((5000, 5)), **{"chunks": (500, 5), **options})
     np.save(tmp_path / "labels.npy", labels)
-    source = Source(str(path), str(tmp_path / "labels.npy"))
-    opened = from_arrays(array, labels) if lazy else open_source(source)
+    source = Source(DataSpec(path, str(tmp_path / "labels.npy")))
+    opened = open_source(Source(DataSpec(array, labels))) if lazy else open_source(source)
     opened.kept.cache = BlockCache(1 << 20)
     read_all(opened)
     assert read_all(opened).bytes_read == 0
@@ -105,7 +104,7 @@ def test_what_was_surveyed_is_what_another_process_must_see(tmp_path: Path) -> N
     X, labels = np.random.default_rng(0).standard_normal((500, 5)), np.arange(500) % 2
     zarr.create_array(tmp_path / "x", data=X, chunks=(50, 5))
     np.save(tmp_path / "labels.npy", labels)
-    source = Source(str(tmp_path / "x"), str(tmp_path / "labels.npy"))
+    source = Source(DataSpec(tmp_path / "x", str(tmp_path / "labels.npy")))
     opened = open_source(source)
     pass_ = Survey()
     partials = [pass_.scan(block) for block in opened.read_blocks(range(opened.blocks), Cost())]

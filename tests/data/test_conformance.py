@@ -12,10 +12,9 @@ import scipy.sparse as sp
 import zarr
 
 import dfeas
-from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, Transform
+from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import DirectReader, Files
 from dfeas.data.storage.shards import ShardReader
@@ -85,7 +84,7 @@ class TestChunksThatArePlainFiles(ReaderTests):
     direct = True
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(stored(folder, dense(), folder), direct=self.direct)), dense()
+        return open_source(Source(DataSpec(stored(folder, dense(), folder)), direct=self.direct)), dense()
 
 
 class TestChunksPastThePageCache(TestChunksThatArePlainFiles):
@@ -117,7 +116,7 @@ class TestShards(ReaderTests):
     direct = True
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(stored(folder, dense(), folder, SHARD), direct=self.direct)), dense()
+        return open_source(Source(DataSpec(stored(folder, dense(), folder, SHARD)), direct=self.direct)), dense()
 
 
 class TestShardsPastThePageCache(TestShards):
@@ -148,7 +147,7 @@ class TestSmallChunksTogether(ReaderTests):
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         place = stored(folder, dense(), folder, self.shard, SMALL)
-        dataset = open_source(Source(place, direct=self.direct))
+        dataset = open_source(Source(DataSpec(place), direct=self.direct))
         assert dataset.block_rows == 4 * SMALL
         return dataset, dense()
 
@@ -185,7 +184,7 @@ class TestSparseChunks(ReaderTests):
     direct = True
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(stored(folder, sparse(), folder), direct=self.direct)), sparse()
+        return open_source(Source(DataSpec(stored(folder, sparse(), folder)), direct=self.direct)), sparse()
 
 
 class TestSparseShards(ReaderTests):
@@ -202,7 +201,7 @@ class TestSparseShards(ReaderTests):
     direct = True
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(stored(folder, sparse(), folder, 10**8), direct=self.direct)), sparse()
+        return open_source(Source(DataSpec(stored(folder, sparse(), folder, 10**8)), direct=self.direct)), sparse()
 
 
 class TestSmallSparseChunksTogether(ReaderTests):
@@ -219,7 +218,7 @@ class TestSmallSparseChunksTogether(ReaderTests):
     shard = 0
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        dataset = open_source(Source(stored(folder, sparse(), folder, self.shard, SMALL)))
+        dataset = open_source(Source(DataSpec(stored(folder, sparse(), folder, self.shard, SMALL))))
         assert dataset.block_rows == 2 * SMALL
         return dataset, sparse()
 
@@ -245,14 +244,14 @@ class TestSparseChunksThroughZarr(TestSparseChunks):
 class TestArrayInMemory(ReaderTests):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         X = dense(6000, 200, np.float64)
-        return from_arrays(X), X
+        return open_source(Source(DataSpec(X))), X
 
 
 class TestMatrixInMemory(ReaderTests):
     least_blocks = 1
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return from_arrays(sparse()), sparse()
+        return open_source(Source(DataSpec(sparse()))), sparse()
 
 
 class TestArrayOfZarr(ReaderTests):
@@ -267,7 +266,7 @@ class TestArrayOfZarr(ReaderTests):
         X = dense(6000, 200, np.float64)
         if not (folder / "x").exists():
             zarr.create_array(folder / "x", shape=X.shape, chunks=(1000, 150), dtype=">f8")[:] = X
-        return open_source(Source(str(folder / "x"))), X
+        return open_source(Source(DataSpec(folder / "x"))), X
 
 
 class TestArrayOfHdf5(ReaderTests):
@@ -275,7 +274,7 @@ class TestArrayOfHdf5(ReaderTests):
         X = dense(6000, 200, np.float64)
         with h5py.File(folder / "x.h5", "w") as file:
             file.create_dataset("X", data=X, chunks=(1000, 200))
-        return from_arrays(h5py.File(folder / "x.h5")["X"]), X
+        return open_source(Source(DataSpec(h5py.File(folder / "x.h5")["X"]))), X
 
 
 class TestSubsetOfTwoStores(ReaderTests):
@@ -285,21 +284,21 @@ class TestSubsetOfTwoStores(ReaderTests):
             if not (folder / name).exists():
                 dfeas.ingest(X[rows], folder / name, labels=np.resize([0, 1], len(X[rows])), block_rows=size)
         np.save(folder / "mask.npy", mask)
-        return open_source(Source(str(folder / "a"), also=(str(folder / "b"),), mask=str(folder / "mask.npy"))), X[mask]
+        return open_source(Source(DataSpec(folder / "a", also=(str(folder / "b"),), mask=str(folder / "mask.npy")))), X[mask]
 
 
 class TestSparseSubset(ReaderTests):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         mask = np.random.default_rng(1).random(300) < 0.7
         np.save(folder / "mask.npy", mask)
-        source = Source(stored(folder, sparse(), folder), mask=str(folder / "mask.npy"))
+        source = Source(DataSpec(stored(folder, sparse(), folder), mask=str(folder / "mask.npy")))
         return open_source(source), sparse()[np.flatnonzero(mask)]
 
 
 class TestPointsSeenFromAPoint(ReaderTests):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         point = tuple(np.linspace(-1, 1, 7).tolist())
-        dataset = open_source(Source(stored(folder, dense(), folder), point=point))
+        dataset = open_source(Source(DataSpec(stored(folder, dense(), folder), point=point)))
         return dataset, dense().astype(np.float64) - np.array(point)
 
 
@@ -307,7 +306,7 @@ class TestCentredAndScaledPoints(ReaderTests):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         shift, factor = tuple(np.linspace(-1, 1, 7).tolist()), tuple(np.linspace(0.5, 3, 7).tolist())
         seen_as = Transform("std", center=True, points=700, shift=shift, factor=factor)
-        dataset = transformed(open_source(Source(stored(folder, dense(), folder))), seen_as)
+        dataset = transformed(open_source(Source(DataSpec(stored(folder, dense(), folder)))), seen_as)
         return dataset, (dense().astype(np.float64) - np.array(shift)) * np.array(factor)
 
 
@@ -315,7 +314,7 @@ class TestScaledSparsePoints(ReaderTests):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         factor = tuple(np.linspace(0.5, 3, 50).tolist())
         dataset = transformed(
-            open_source(Source(stored(folder, sparse(), folder))), Transform("maxabs", points=300, factor=factor)
+            open_source(Source(DataSpec(stored(folder, sparse(), folder)))), Transform("maxabs", points=300, factor=factor)
         )
         X = sparse().astype(np.float64)
         return dataset, sp.csr_array((X.data * np.array(factor)[X.indices], X.indices, X.indptr), shape=X.shape)
@@ -350,13 +349,13 @@ class TestObjects(ReaderTests):
     damages: ClassVar[Mapping[str, Damage]] = {"a bit": changed("X/c.3.0"), "gone": removed("X/c.3.0")}
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(stored(url(folder), dense(), folder))), dense()
+        return open_source(Source(DataSpec(stored(url(folder), dense(), folder)))), dense()
 
 
 class TestObjectsKeptOnThisMachine(TestObjects):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         dataset, written = super().opened(folder)
-        source = replace(Source(dataset.where), cache_dir=str(folder / "cache"))
+        source = replace(Source(DataSpec(dataset.where)), cache_dir=str(folder / "cache"))
         return open_source(source), written
 
 
@@ -370,13 +369,13 @@ class TestShardsThatAreObjects(ReaderTests):
     }
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(stored(url(folder), dense(), folder, SHARD))), dense()
+        return open_source(Source(DataSpec(stored(url(folder), dense(), folder, SHARD)))), dense()
 
 
 class TestShardsKeptOnThisMachine(TestShardsThatAreObjects):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         dataset, written = super().opened(folder)
-        source = replace(Source(dataset.where), cache_dir=str(folder / "cache"))
+        source = replace(Source(DataSpec(dataset.where)), cache_dir=str(folder / "cache"))
         return open_source(source), written
 
 
@@ -385,4 +384,4 @@ class TestSparseObjects(ReaderTests):
     damages: ClassVar[Mapping[str, Damage]] = {"an entry": changed("X/data/c.0"), "gone": removed("X/indices/c.0")}
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(stored(url(folder), sparse(), folder))), sparse()
+        return open_source(Source(DataSpec(stored(url(folder), sparse(), folder)))), sparse()

@@ -16,11 +16,10 @@ import zarr.codecs
 import zarr.storage
 
 from dfeas import ingest, solve
-from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.metadata import array_at, member, put_array, put_group
 from dfeas.data.storage.readers import Cost, DirectReader, SliceReader
 from dfeas.data.storage.shards import Form, codecs_of
@@ -47,7 +46,7 @@ def chunk(path: Path, name: str, index: int) -> Path:
 def test_what_was_generated_is_read(dataset: Callable[..., Any], arrays: Callable[..., Any], dtype: str, direct: bool) -> None:
     path, header = dataset("planted", 7, 1000, dtype=dtype, block_rows=64)
     X, labels = arrays("planted", 7, 1000, dtype=dtype, block_rows=64)
-    opened = open_source(Source(str(path), direct=direct))
+    opened = open_source(Source(DataSpec(path), direct=direct))
     assert isinstance(opened.points, DirectReader if direct else SliceReader)
     points, label, norm = read_all(opened)
     assert points.tobytes() == X.tobytes()
@@ -150,7 +149,7 @@ def test_numbers_are_not_read_as_those_of_another_type(name: str, dtype: str, fi
     file = path / name / "zarr.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "data_type": dtype, "fill_value": fill}))
     with pytest.raises(CorruptDataError, match=f"{name} has type {dtype}, expected float|metadata cannot be read"):
-        open_source(Source(str(path)))
+        open_source(Source(DataSpec(path)))
 
 
 @pytest.mark.parametrize("command", ["info data", "verify run", "plan data", "solve data --out other"])
@@ -171,7 +170,7 @@ def test_nothing_waits_for_the_event_loop_of_zarr(kind: Any, tmp_path: Path, mon
     monkeypatch.setattr("zarr.core.sync._get_loop", asked)
     X = np.where(np.arange(200).reshape(20, 10) % 7 == 0, 1.5, 0.0)
     ingest(kind(X), tmp_path / "data", labels=np.arange(20) % 2)
-    data = open_source(Source(str(tmp_path / "data")))
+    data = open_source(Source(DataSpec(tmp_path / "data")))
     (block,) = data.read_blocks(range(data.blocks), Cost())
     np.testing.assert_array_equal(dense(block.points), X)
 
@@ -185,7 +184,7 @@ def test_a_list_is_compared_with_its_own_checksum(name: str, at: int, tmp_path: 
     content[at] ^= 1
     file.write_bytes(content)
     with pytest.raises(CorruptDataError, match=r"list of .* cannot be read"):
-        open_source(Source(str(tmp_path / "data")))
+        open_source(Source(DataSpec(tmp_path / "data")))
 
 
 def test_a_users_array_is_read_as_it_is(tmp_path: Path) -> None:
@@ -202,7 +201,7 @@ def test_a_users_array_is_read_as_it_is(tmp_path: Path) -> None:
         array[:] = X
         given = zarr.create_array(tmp_path / f"{name}-labels", shape=(500,), dtype="int64", chunks=(90,))
         given[:] = labels
-        opened = open_source(Source(str(tmp_path / name), str(tmp_path / f"{name}-labels")))
+        opened = open_source(Source(DataSpec(tmp_path / name, str(tmp_path / f"{name}-labels"))))
         points, label, norm = read_all(opened)
         assert np.array_equal(points, X), name
         assert points.dtype == opened.dtype == np.dtype("float64" if name == "f64" else "float32")
@@ -214,24 +213,24 @@ def test_a_users_array_is_read_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.bool_, np.int32, np.int64, np.float16, ">f8"])
 def test_numbers_of_other_types_are_cast_exactly(dtype: Any) -> None:
     X = np.array([[1, 0], [0, 1], [1, 1]]).astype(dtype)
-    assert np.array_equal(read_all(from_arrays(X, [0, 1, 1]))[0], X.astype(float))
+    assert np.array_equal(read_all(open_source(Source(DataSpec(X, [0, 1, 1]))))[0], X.astype(float))
 
 
 def test_integers_without_an_exact_float_are_refused() -> None:
     with pytest.raises(BadInputError, match=r"2\*\*53"):
-        read_all(from_arrays(np.array([[2**53 + 2], [1]]), [0, 1]))
+        read_all(open_source(Source(DataSpec(np.array([[2**53 + 2], [1]]), [0, 1]))))
 
 
 @pytest.mark.parametrize("X", [np.ones((2, 2), complex), np.array([["a"]]), np.array([[None]])])
 def test_entries_that_are_no_real_numbers_are_refused(X: np.ndarray) -> None:
     with pytest.raises(BadInputError, match=r"cannot be used|missing"):
-        from_arrays(X, np.arange(len(X)))
+        open_source(Source(DataSpec(X, np.arange(len(X)))))
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (3,), (2, 2, 2)])
 def test_a_shape_without_points_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(BadInputError, match=r"points|features"):
-        from_arrays(np.ones(shape), np.ones(shape[0]))
+        open_source(Source(DataSpec(np.ones(shape), np.ones(shape[0]))))
 
 
 def test_a_checksum_is_verified_on_first_touch_for_every_array(dataset: Callable[..., Any]) -> None:
@@ -244,16 +243,16 @@ def test_a_checksum_is_verified_on_first_touch_for_every_array(dataset: Callable
                 file.write_bytes(intact[:position] + bytes([intact[position] ^ 4]) + intact[position + 1 :])
                 for direct in (True, False):
                     with pytest.raises(CorruptDataError, match=f"(chunk|block) {index}"):
-                        read_all(open_source(Source(str(path), direct=direct)))
+                        read_all(open_source(Source(DataSpec(path), direct=direct)))
             file.write_bytes(intact)
-    read_all(open_source(Source(str(path))))
+    read_all(open_source(Source(DataSpec(path))))
 
 
 def test_a_chunk_that_is_missing_short_long_empty_or_a_folder_is_seen(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     file = chunk(path, "X", 2)
     intact = file.read_bytes()
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     for content in (b"", intact[:-5], intact + b"x", None):
         file.unlink()
         if content is not None:
@@ -261,12 +260,12 @@ def test_a_chunk_that_is_missing_short_long_empty_or_a_folder_is_seen(dataset: C
         with pytest.raises(CorruptDataError, match=r"c\.2\.0: chunk 2 of X"):
             read_all(opened)
         with pytest.raises(CorruptDataError):
-            read_all(open_source(Source(str(path), direct=False)))
+            read_all(open_source(Source(DataSpec(path), direct=False)))
         file.write_bytes(intact)
     file.unlink()
     file.mkdir()
     with pytest.raises(CorruptDataError):
-        read_all(open_source(Source(str(path))))
+        read_all(open_source(Source(DataSpec(path))))
 
 
 def test_two_chunks_that_were_swapped_are_seen(dataset: Callable[..., Any]) -> None:
@@ -276,7 +275,7 @@ def test_two_chunks_that_were_swapped_are_seen(dataset: Callable[..., Any]) -> N
     one.write_bytes(b)
     two.write_bytes(a)
     with pytest.raises(CorruptDataError, match="chunk 0 of X is damaged"):
-        read_all(open_source(Source(str(path))))
+        read_all(open_source(Source(DataSpec(path))))
 
 
 def test_labels_of_another_type_are_no_signs(dataset: Callable[..., Any], tmp_path: Path) -> None:
@@ -292,7 +291,7 @@ def test_labels_of_another_type_are_no_signs(dataset: Callable[..., Any], tmp_pa
     node["codecs"][0] |= {"configuration": {"endian": "little"}}
     file.write_text(json.dumps(node))
     with pytest.raises(CorruptDataError, match="labels of 2 classes have type int16, expected int8; ingest it again"):
-        open_source(Source(str(path)))
+        open_source(Source(DataSpec(path)))
 
 
 def test_damaged_metadata_is_one_error(dataset: Callable[..., Any]) -> None:
@@ -301,9 +300,9 @@ def test_damaged_metadata_is_one_error(dataset: Callable[..., Any]) -> None:
         intact = (path / file).read_bytes()
         (path / file).write_bytes(intact[: len(intact) // 2])
         with pytest.raises(CorruptDataError):
-            open_source(Source(str(path)))
+            open_source(Source(DataSpec(path)))
         (path / file).write_bytes(intact)
-    open_source(Source(str(path)))
+    open_source(Source(DataSpec(path)))
 
 
 def test_another_header_is_not_the_one_that_was_sealed(dataset: Callable[..., Any]) -> None:
@@ -315,13 +314,13 @@ def test_another_header_is_not_the_one_that_was_sealed(dataset: Callable[..., An
         values["attributes"]["dfeas"][name] = value
         (path / "zarr.json").write_text(json.dumps(values))
         with pytest.raises(CorruptDataError, match=r"not those that its ingest sealed|does not match the list"):
-            open_source(Source(str(path)))
+            open_source(Source(DataSpec(path)))
 
 
 def test_zarr_format_2_and_unknown_codecs_are_refused_before_a_chunk_is_read(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "v2", shape=(4, 2), dtype="f4", zarr_format=2)
     with pytest.raises(BadInputError, match="format 2"):
-        open_source(Source(str(tmp_path / "v2")))
+        open_source(Source(DataSpec(tmp_path / "v2")))
 
 
 def test_a_missing_chunk_of_a_users_array_is_not_zero(tmp_path: Path) -> None:
@@ -330,7 +329,7 @@ def test_a_missing_chunk_of_a_users_array_is_not_zero(tmp_path: Path) -> None:
     chunk_file = next(p for p in (tmp_path / "x").rglob("*") if p.is_file() and p.name != "zarr.json")
     chunk_file.unlink()
     with pytest.raises(CorruptDataError, match="1 of 4 chunks are missing"):
-        open_source(Source(str(tmp_path / "x")))
+        open_source(Source(DataSpec(tmp_path / "x")))
 
 
 @pytest.mark.parametrize("decoy", ["c.01.0", "c.4.0", "c.1.0.part", "c.1.1", "c.+1.0", "c..0", "C.1.0", "c.1.0"])
@@ -338,21 +337,21 @@ def test_what_is_named_like_a_chunk_is_none(tmp_path: Path, decoy: str) -> None:
     named = {"name": "default", "separator": "."}
     array = zarr.create_array(tmp_path / "x", shape=(40, 2), chunks=(10, 2), dtype="f4", chunk_key_encoding=named)
     array[:] = 1
-    assert open_source(Source(str(tmp_path / "x"))).n == 40
+    assert open_source(Source(DataSpec(tmp_path / "x"))).n == 40
     (tmp_path / "x" / "c.1.0").unlink()
     if decoy == "c.1.0":
         (tmp_path / "x" / decoy).mkdir()
     else:
         (tmp_path / "x" / decoy).write_bytes(b"1")
     with pytest.raises(CorruptDataError, match="1 of 4 chunks are missing"):
-        open_source(Source(str(tmp_path / "x")))
+        open_source(Source(DataSpec(tmp_path / "x")))
 
 
 def test_a_range_of_blocks_counts_its_bytes(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     for direct in (True, False):
         cost, seen = Cost(), []
-        opened = open_source(Source(str(path), direct=direct))
+        opened = open_source(Source(DataSpec(path), direct=direct))
         seen = [block.start for block in opened.read_blocks(range(1, 4), cost)]
         assert seen == [64, 128, 192]
         assert cost.bytes_read == 3 * 64 * 5 * 4
@@ -360,7 +359,7 @@ def test_a_range_of_blocks_counts_its_bytes(dataset: Callable[..., Any]) -> None
 
 def test_blocks_in_memory_are_views() -> None:
     X = np.ones((100, 3))
-    block: Block = next(from_arrays(X, np.arange(100) % 2).read_blocks(range(0, 1), Cost()))
+    block: Block = next(open_source(Source(DataSpec(X, np.arange(100) % 2))).read_blocks(range(0, 1), Cost()))
     assert np.shares_memory(block.points, X)
 
 
@@ -403,28 +402,28 @@ def test_the_fingerprint_depends_on_points_and_labels_and_not_on_the_way_in(tmp_
 @pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1])
 def test_an_integer_that_rounds_to_the_limit_is_refused(value: int) -> None:
     with pytest.raises(BadInputError, match=r"2\*\*53"):
-        read_all(from_arrays(np.array([[value, 1], [2**53, 1]]), [0, 1]))
+        read_all(open_source(Source(DataSpec(np.array([[value, 1], [2**53, 1]]), [0, 1]))))
 
 
 def test_a_zarr_array_that_lost_a_chunk_is_refused_from_python_too(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "x", data=np.ones((40, 2), "f4"), chunks=(10, 2), compressors=None)
     next(p for p in (tmp_path / "x").rglob("*") if p.is_file() and p.name != "zarr.json").unlink()
     with pytest.raises(CorruptDataError, match="chunks are missing"):
-        from_arrays(zarr.open_array(tmp_path / "x", mode="r"), np.arange(40) % 2)
+        open_source(Source(DataSpec(zarr.open_array(tmp_path / "x", mode="r"), np.arange(40) % 2)))
 
 
 def test_masked_ragged_and_unknown_shapes_are_refused() -> None:
     import dask.array as da
 
     with pytest.raises(BadInputError, match="masked"):
-        from_arrays(np.ma.masked_equal(np.eye(3), 0), [0, 1, 1])
+        open_source(Source(DataSpec(np.ma.masked_equal(np.eye(3), 0), [0, 1, 1])))
     with pytest.raises(BadInputError, match="different lengths"):
-        from_arrays([[1.0, 2.0], [1.0]], [0, 1])
+        open_source(Source(DataSpec([[1.0, 2.0], [1.0]], [0, 1])))
     unknown = da.from_array(np.eye(4), chunks=2)
     with pytest.raises(BadInputError, match="compute_chunk_sizes"):
-        from_arrays(unknown[unknown[:, 0] >= 0], [0, 1, 1, 0])
+        open_source(Source(DataSpec(unknown[unknown[:, 0] >= 0], [0, 1, 1, 0])))
     with pytest.raises(BadInputError, match="is missing"):
-        from_arrays(np.eye(2), np.array([None, 1], object))
+        open_source(Source(DataSpec(np.eye(2), np.array([None, 1], object))))
 
 
 def test_claiming_a_folder_that_was_finished_meanwhile_does_not_empty_it(
@@ -450,6 +449,6 @@ def test_claiming_a_folder_that_was_finished_meanwhile_does_not_empty_it(
 def test_a_block_is_never_larger_than_the_dataset(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 1, 0])
     assert ingest(tmp_path / "a.npz", tmp_path / "out", block_rows=100).block_rows == 4
-    open_source(Source(str(tmp_path / "out")))
+    open_source(Source(DataSpec(tmp_path / "out")))
     with pytest.raises(UsageError, match="block_rows"):
         ingest(tmp_path / "a.npz", tmp_path / "out2", block_rows=-1)

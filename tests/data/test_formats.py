@@ -30,7 +30,7 @@ from dfeas.data.ingest.csv_file import CsvFile
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.svmlight import Svmlight
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, keywords
 from dfeas.linalg.points import dense
@@ -86,7 +86,7 @@ def as_h5ad(path: Path, X: Any, y: np.ndarray) -> Path:
 
 
 def stored(path: Path) -> np.ndarray:
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     return np.concatenate([dense(b.points).copy() for b in opened.read_blocks(range(opened.blocks), Cost())])
 
 

@@ -14,7 +14,8 @@ import pyarrow
 import pytest
 
 import dfeas
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers
 
 COUNT = 200
@@ -51,7 +52,7 @@ def test_a_frame_of_every_library_is_the_same_data(kind: str) -> None:
     expected = np.column_stack([frame[name].to_numpy(np.float64) for name in ("age", "income", "id", "owner")])
     result = dfeas.solve(FRAMES[kind](frame), "kind", intercept=True)
     assert result.fingerprint == dfeas.solve(expected, frame.kind.to_numpy(str), intercept=True).fingerprint
-    assert from_arrays(FRAMES[kind](frame), "kind").features == ("age", "income", "id", "owner")
+    assert open_source(Source(DataSpec(FRAMES[kind](frame), "kind"))).features == ("age", "income", "id", "owner")
 
 
 def test_frames_without_labels_are_refused_unless_that_is_asked_by_name() -> None:
@@ -96,7 +97,7 @@ def test_what_cannot_be_used_is_named(change: Callable[[pandas.DataFrame], Any],
 
 def test_dummies_in_sparse_columns_stay_sparse() -> None:
     dummies = pandas.get_dummies(people().age, sparse=True)
-    dataset = from_arrays(dummies, people().kind)
+    dataset = open_source(Source(DataSpec(dummies, people().kind)))
     assert dataset.entries is not None
     assert dataset.entries.count == COUNT
 
@@ -113,7 +114,7 @@ def test_a_column_that_is_called_by_a_number_has_the_labels(kind: str) -> None:
 def test_columns_of_any_name_are_found_by_it_where_types_are_mixed() -> None:
     frame = people().drop(columns="kind")
     for names in ([3, 2, 1, 0], pandas.MultiIndex.from_product([["a", "b"], [1, 2]])):
-        dataset = from_arrays(frame.set_axis(names, axis=1), people().kind)
+        dataset = open_source(Source(DataSpec(frame.set_axis(names, axis=1), people().kind)))
         assert dataset.features == tuple(map(str, names))
         np.testing.assert_array_equal(dataset.points.read(0, Buffers()), frame.to_numpy(np.float64))
 
@@ -127,7 +128,7 @@ def test_categories_that_are_numbers_are_these_numbers(kind: str) -> None:
         "arrow": pyarrow.array(label),
         "dask": dask.dataframe.from_pandas(label, npartitions=2),
     }
-    assert from_arrays(people()[["age", "income"]], given[kind]).classes == ("9", "10")
+    assert open_source(Source(DataSpec(people()[["age", "income"]], given[kind]))).classes == ("9", "10")
 
 
 def test_sparse_columns_beside_others_and_those_of_ones_are_filled() -> None:
@@ -135,7 +136,9 @@ def test_sparse_columns_beside_others_and_those_of_ones_are_filled() -> None:
     sparse = frame.astype({"owner": pandas.SparseDtype(float, 0.0)})
     ones = frame.astype(pandas.SparseDtype(float, 1.0))
     for each in (sparse, ones):
-        np.testing.assert_array_equal(from_arrays(each, people().kind).points.read(0, Buffers()), frame.to_numpy())
+        np.testing.assert_array_equal(
+            open_source(Source(DataSpec(each, people().kind))).points.read(0, Buffers()), frame.to_numpy()
+        )
 
 
 @pytest.mark.parametrize("what", ["labels", "mask", "weights"])
@@ -151,9 +154,9 @@ def test_rows_in_another_order_are_refused_wherever_they_stand_beside_points(wha
 
 def test_truth_values_that_are_objects_are_labels() -> None:
     frame = people().drop(columns="kind")
-    assert from_arrays(frame, frame.owner.astype(object)).classes == ("False", "True")
+    assert open_source(Source(DataSpec(frame, frame.owner.astype(object)))).classes == ("False", "True")
     with pytest.raises(dfeas.BadInputError, match="label of point 3 is missing"):
-        from_arrays(frame, np.where(np.arange(COUNT) == 3, None, frame.owner))
+        open_source(Source(DataSpec(frame, np.where(np.arange(COUNT) == 3, None, frame.owner))))
 
 
 @pytest.mark.parametrize("verb", ["solve", "ingest", "mask"])

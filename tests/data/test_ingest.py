@@ -20,7 +20,7 @@ from dfeas import ingest
 from dfeas.data.ingest.options import IngestKeywords, IngestOptions, SourceKeywords
 from dfeas.data.labels import encode_array
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, keywords
 
@@ -60,7 +60,7 @@ def test_every_format_gives_the_same_dataset(tmp_path: Path, data: tuple[np.ndar
     for name, (path, options) in sources(tmp_path, X, y).items():
         header = ingest(path, tmp_path / f"out-{name}", block_rows=64, **options)
         marks[name] = header.fingerprint, header.classes
-        opened = open_source(Source(str(tmp_path / f"out-{name}")))
+        opened = open_source(Source(DataSpec(tmp_path / f"out-{name}")))
         points = np.concatenate([b.points.copy() for b in opened.read_blocks(range(0, opened.blocks), Cost())])
         assert np.array_equal(points, X), name
         assert header.positive == int((y == "yes").sum())

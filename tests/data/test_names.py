@@ -17,7 +17,7 @@ import scipy.sparse
 
 import dfeas
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, Transform
+from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage import features
 from dfeas.data.storage.features import difference, keep_names
 from dfeas.data.writers.dataset import DatasetWriter
@@ -110,7 +110,7 @@ def test_files_keep_their_names(tmp_path: Path, people: pandas.DataFrame, name: 
     write(people, tmp_path / name)
     header = dfeas.ingest(tmp_path / name, tmp_path / "data", **options)
     assert (header.features, header.format) == (NAMES, 2)
-    assert open_source(Source(str(tmp_path / "data"))).features == NAMES
+    assert open_source(Source(DataSpec(tmp_path / "data"))).features == NAMES
 
 
 def test_blanks_behind_commas_are_no_part_of_names(tmp_path: Path) -> None:
@@ -229,13 +229,13 @@ def test_views_keep_names(room: Path) -> None:
     np.save(room / "mask.npy", mask)
     transform = Transform("std", True, True, N, (0.0,) * 4, (1.0,) * 4)
     sources = [
-        Source(data, intercept=True),
-        Source(data, positive="bad"),
-        Source(data, mask=str(room / "mask.npy")),
-        Source(data, also=(str(room / "plain"),)),
-        Source(str(room / "plain"), also=(data,)),
-        Source(data, transform=transform),
-        Source(data, point=(1.0, 2.0, 3.0, 4.0)),
+        Source(DataSpec(data, intercept=True)),
+        Source(DataSpec(data, positive="bad")),
+        Source(DataSpec(data, mask=str(room / "mask.npy"))),
+        Source(DataSpec(data, also=(str(room / "plain"),))),
+        Source(DataSpec(room / "plain", also=(data,))),
+        Source(DataSpec(data, transform=transform)),
+        Source(DataSpec(data, point=(1.0, 2.0, 3.0, 4.0))),
     ]
     assert {open_source(source).features for source in sources} == {NAMES}
 
@@ -274,7 +274,7 @@ def test_append_keeps_names_and_takes_points_without(room: Path, people: pandas.
     header = dfeas.append(room / "data", room / "X.npy", labels=labels)
     assert (header.n, header.features, header.format) == (3 * N, NAMES, 2)
     assert dfeas.append(room / "plain", people, label_column="kind").features == ()
-    assert open_source(Source(str(room / "data"))).features == NAMES
+    assert open_source(Source(DataSpec(room / "data"))).features == NAMES
 
 
 def test_certificates_have_names_and_are_of_them(room: Path) -> None:
@@ -338,7 +338,7 @@ def test_names_are_sealed_and_one_for_each_feature(room: Path) -> None:
         values["attributes"]["dfeas"]["features"] = list(names)
         meta.write_text(json.dumps(values))
         with pytest.raises(CorruptDataError):
-            open_source(Source(str(room / "data")))
+            open_source(Source(DataSpec(room / "data")))
 
 
 def test_a_worker_has_them_for_messages(tmp_path: Path) -> None:

@@ -24,12 +24,11 @@ import zarr
 import dfeas
 from dfeas import ingest
 from dfeas.cli.main import main
-from dfeas.data.arrays import from_arrays
 from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage import bucket, object_path, object_readers
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.object_readers import KeptBlocks
@@ -90,19 +89,19 @@ def test_the_same_bits_as_from_disk_on_threads_and_workers(
     data: str, dataset: Callable[..., Any], door: Door, server: Any, client: Any
 ) -> None:
     path, header = dataset("planted", 5, 700, margin=0.1, block_rows=100)
-    there = open_source(Source(data))
+    there = open_source(Source(DataSpec(data)))
     assert there.header == header
     assert (
         read_all(there)[0]
-        == read_all(open_source(Source(str(path))))[0]
-        == read_all(open_source(Source(data, direct=False)))[0]
+        == read_all(open_source(Source(DataSpec(path))))[0]
+        == read_all(open_source(Source(DataSpec(data), direct=False)))[0]
     )
-    found = {"disk": iterates(LocalEngine(open_source(Source(str(path))), 2), METHODS)}
-    found["objects"] = iterates(LocalEngine(open_source(Source(data)), 3), METHODS)
-    found["by zarr"] = iterates(LocalEngine(open_source(Source(data, direct=False)), 2), METHODS)
+    found = {"disk": iterates(LocalEngine(open_source(Source(DataSpec(path))), 2), METHODS)}
+    found["objects"] = iterates(LocalEngine(open_source(Source(DataSpec(data))), 3), METHODS)
+    found["by zarr"] = iterates(LocalEngine(open_source(Source(DataSpec(data), direct=False)), 2), METHODS)
     client.run(lambda values: os.environ.update(values), server[1])
     door.reset()
-    engine = DaskEngine(client, Source(data, cache_bytes=10_000), open_source(Source(data)))
+    engine = DaskEngine(client, Source(DataSpec(data), cache_bytes=10_000), open_source(Source(DataSpec(data))))
     found["workers"] = iterates(engine, METHODS)
     engine.close()
     assert len(set(found.values())) == 1, found
@@ -115,7 +114,7 @@ def test_sparse_points_in_shards_are_read_by_ranges(door: Door, tmp_path: Path, 
     for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")):
         ingest(X, where, labels=y, block_rows=100, shard=10**8)
     door.reset()
-    there, here = (open_source(Source(where)) for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")))
+    there, here = (open_source(Source(DataSpec(where))) for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")))
     for first, second in zip(*(each.read_blocks(range(7), Cost()) for each in (there, here)), strict=True):
         assert (first.points != second.points).nnz == 0
     assert there.entries is not None
@@ -125,7 +124,7 @@ def test_sparse_points_in_shards_are_read_by_ranges(door: Door, tmp_path: Path, 
     path = ObjectPath.of(f"{URL}/sparse-shards/data/X/indices/c.0")
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(CorruptDataError, match="index of the shard is damaged"):
-        open_source(Source(f"{URL}/sparse-shards/data")).read(3, Buffers(), Cost())
+        open_source(Source(DataSpec(f"{URL}/sparse-shards/data"))).read(3, Buffers(), Cost())
 
 
 def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +134,7 @@ def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Pa
     for where in (f"{data}-sparse", str(tmp_path / "sparse")):
         header = ingest(X, where, labels=y, block_rows=100)
         assert header.entries == X.nnz > 1000
-    there, here = (open_source(Source(where)) for where in (f"{data}-sparse", str(tmp_path / "sparse")))
+    there, here = (open_source(Source(DataSpec(where))) for where in (f"{data}-sparse", str(tmp_path / "sparse")))
     assert there.header == here.header
     for first, second in zip(*(each.read_blocks(range(7), Cost()) for each in (there, here)), strict=True):
         assert (first.points != second.points).nnz == 0
@@ -148,17 +147,17 @@ def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Pa
         path = ObjectPath.of(f"{data}-sparse/{name}")
         restore, intact = damage(f"{data}-sparse", name), path.read_bytes()
         with pytest.raises(CorruptDataError, match=r"damaged|out of range"):
-            open_source(Source(f"{data}-sparse")).read(place, Buffers(), Cost())
+            open_source(Source(DataSpec(f"{data}-sparse"))).read(place, Buffers(), Cost())
         for content, words in ((intact[:-9], "has .* bytes, expected"), (None, "is missing|chunks are missing")):
             path.unlink() if content is None else path.write_bytes(content)
             with pytest.raises(CorruptDataError, match=words):
-                open_source(Source(f"{data}-sparse")).read(place, Buffers(), Cost())
+                open_source(Source(DataSpec(f"{data}-sparse"))).read(place, Buffers(), Cost())
         restore()
     assert generate(texts, f"{data}-texts") == generate(texts, tmp_path / "texts")
 
 
 def test_many_requests_are_under_way_while_blocks_are_read(data: str, door: Door) -> None:
-    opened = open_source(Source(data))
+    opened = open_source(Source(DataSpec(data)))
     door.reset()
     door.delay = 0.03
     read_all(opened)
@@ -171,14 +170,14 @@ def test_many_requests_are_under_way_while_blocks_are_read(data: str, door: Door
 
 
 def test_passing_faults_are_borne(data: str, door: Door) -> None:
-    whole = read_all(open_source(Source(data)))[0]
+    whole = read_all(open_source(Source(DataSpec(data))))[0]
     seen: dict[str, int] = {}
 
     def fault(method: str, path: str) -> str:
         seen[path] = seen.get(path, 0) + 1
         return ("refuse" if "c.3" in path else "break") if "/X/c." in path and seen[path] == 1 else ""
 
-    opened = open_source(Source(data))
+    opened = open_source(Source(DataSpec(data)))
     door.reset()
     door.fault = fault
     assert read_all(opened)[0] == whole
@@ -194,14 +193,14 @@ def test_lasting_faults_are_said(data: str, door: Door) -> None:
         door.fault = lambda method, path, part=part, kind=kind: kind if part in path else ""
         for direct in (True, False)[: 1 + bool(part)]:
             with pytest.raises(error, match=words) as caught:
-                read_all(open_source(Source(data, direct=direct)))
+                read_all(open_source(Source(DataSpec(data), direct=direct)))
             assert "\n" not in str(caught.value)
             assert len(str(caught.value)) < 300
 
 
 def test_a_block_that_changes_between_passes_is_noticed(data: str, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     for direct in (True, False):
-        opened = open_source(Source(data, direct=direct))
+        opened = open_source(Source(DataSpec(data), direct=direct))
         if not direct:  # zarr says no ETag of what it read
             monkeypatch.setattr(object_readers, "FRESH_SECONDS", 0.0)
             monkeypatch.setattr(object_readers, "SELDOM", 0)
@@ -217,7 +216,7 @@ def test_a_block_that_changes_between_passes_is_noticed(data: str, door: Door, m
 def test_a_kept_block_that_changes_is_noticed_by_the_next_listing(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_readers, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(object_readers, "SELDOM", 0)
-    opened = open_source(Source(data))
+    opened = open_source(Source(DataSpec(data)))
     opened.kept.cache = BlockCache(1 << 20)
     whole = read_all(opened)[0]
     assert read_all(opened)[1].bytes_read == 0
@@ -234,7 +233,7 @@ def test_a_kept_block_that_changes_is_noticed_by_the_next_listing(data: str, mon
 
 
 def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, door: Door, tmp_path: Path) -> None:
-    source = Source(data, cache_dir=str(tmp_path / "kept"))
+    source = Source(DataSpec(data), cache_dir=str(tmp_path / "kept"))
     whole = read_all(open_source(source))[0]
     door.reset()
     assert read_all(open_source(source))[0] == whole
@@ -270,15 +269,15 @@ def sharded(door: Door, name: str) -> str:
 
 def test_a_shard_takes_a_request_for_its_index_and_one_for_each_block(data: str, door: Door, tmp_path: Path) -> None:
     where = sharded(door, "shards")
-    dataset = open_source(Source(where))
+    dataset = open_source(Source(DataSpec(where)))
     door.reset()
-    assert read_all(dataset)[0] == read_all(open_source(Source(data)))[0]
+    assert read_all(dataset)[0] == read_all(open_source(Source(DataSpec(data))))[0]
     assert door.count("GET", "/shards/data/X/c.") == 7 + 3
     for _ in range(2):
         door.reset()
         read_all(dataset)
         assert door.count("GET", "/shards/data/X/c.") == 7
-    source = Source(where, cache_dir=str(tmp_path / "kept"))
+    source = Source(DataSpec(where), cache_dir=str(tmp_path / "kept"))
     whole = read_all(open_source(source))[0]
     door.reset()
     assert read_all(open_source(source))[0] == whole
@@ -289,7 +288,7 @@ def test_a_shard_that_changes_between_passes_is_noticed(door: Door, monkeypatch:
     monkeypatch.setattr(object_readers, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(object_readers, "SELDOM", 0)
     where = sharded(door, "changing")
-    dataset = open_source(Source(where))
+    dataset = open_source(Source(DataSpec(where)))
     whole = read_all(dataset)[0]
     put_back = damage(where, "X/c.1.0")  # its blocks lie in the order in which they came
     with pytest.raises(CorruptDataError, match=r"chunk [345] of X is damaged"):
@@ -324,25 +323,25 @@ def test_users_shards_are_looked_through_when_they_are_opened(door: Door) -> Non
     zarr.create_array(
         zarr_store(ObjectPath.of(f"{URL}/users/x"), read_only=False), data=X, chunks=(500, 100), shards=(1000, 100)
     )
-    dataset = open_source(Source(f"{URL}/users/x"))
+    dataset = open_source(Source(DataSpec(f"{URL}/users/x")))
     assert np.array_equal(np.concatenate([b.points for b in dataset.read_blocks(range(dataset.blocks), Cost())]), X)
     where = ObjectPath.of(f"{URL}/users/x/c/2/0")
     content = where.read_bytes()
     where.write_bytes(content[:-3])
     with pytest.raises(CorruptDataError, match="c/2/0: the index of the shard is damaged"):
-        open_source(Source(f"{URL}/users/x"))
+        open_source(Source(DataSpec(f"{URL}/users/x")))
 
 
 def test_a_full_disk_keeps_nothing_and_is_no_error(
     data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(KeptBlocks, "free_share", 2.0)
-    source = Source(data, cache_dir=str(tmp_path / "kept"))
-    assert read_all(open_source(source))[0] == read_all(open_source(Source(data)))[0]
+    source = Source(DataSpec(data), cache_dir=str(tmp_path / "kept"))
+    assert read_all(open_source(source))[0] == read_all(open_source(Source(DataSpec(data))))[0]
     assert not any((tmp_path / "kept").rglob("*"))
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"cache_dir .*file: cannot be written"):
-        open_source(Source(data, cache_dir=str(tmp_path / "file")))
+        open_source(Source(DataSpec(data), cache_dir=str(tmp_path / "file")))
 
 
 def test_a_users_arrays_are_read_as_they_are(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,9 +357,9 @@ def test_a_users_arrays_are_read_as_they_are(door: Door, monkeypatch: pytest.Mon
         given = io.BytesIO()
         np.save(given, labels)
         ObjectPath.of(f"{URL}/foreign/{name}.npy").write_bytes(given.getvalue())
-        source = Source(f"{URL}/foreign/{name}", f"{URL}/foreign/{name}.npy")
+        source = Source(DataSpec(f"{URL}/foreign/{name}", f"{URL}/foreign/{name}.npy"))
         opened = open_source(source)
-        assert read_all(opened)[0] == read_all(from_arrays(X, labels))[0] or opened.block_rows != 500
+        assert read_all(opened)[0] == read_all(open_source(Source(DataSpec(X, labels))))[0] or opened.block_rows != 500
         assert opened.points.distant
         assert dfeas.solve(source.path, source.labels).verdict == dfeas.solve(X, labels).verdict
         array[77] = 0.5
@@ -465,12 +464,12 @@ def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, mo
     assert subprocess.run([sys.executable, "-c", KILLED, where], check=False).returncode == -signal.SIGKILL
     ObjectPath.of(f"{where}/X/of-the-dead").write_bytes(b"")
     with pytest.raises(CorruptDataError, match="incomplete dataset"):
-        open_source(Source(where))
+        open_source(Source(DataSpec(where)))
     with pytest.raises(UsageError, match="another process writes it, or died less than 120 s ago"):
         generate(instance, where)
     monkeypatch.setattr(object_path, "DEAD_SECONDS", 0.0)
     header = generate(instance, where)
-    assert open_source(Source(where)).header == header
+    assert open_source(Source(DataSpec(where))).header == header
     assert not any(found["path"].endswith(("of-the-dead", "dfeas.lock")) for found in ObjectPath.of(where).listed())
     with pytest.raises(UsageError, match="exists already"):
         generate(instance, where)

@@ -28,7 +28,7 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Ingest
 from dfeas.data.ingest.text import TextFile
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import Header
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
@@ -166,11 +166,11 @@ def test_what_a_killed_one_left_is_no_part_of_the_next(
         with pytest.raises(_Killed):
             ingest(src, tmp_path / "out", block_rows=64, pool=killed, **options)
     with pytest.raises(CorruptDataError, match="incomplete dataset, its ingest was interrupted"):
-        open_source(Source(str(tmp_path / "out")))
+        open_source(Source(DataSpec(tmp_path / "out")))
     other = ingest(np.load(src)[::-1], tmp_path / "out", labels=np.load(tmp_path / "y.npy"), block_rows=64)
     with pytest.raises(FileNotFoundError):
         late[0].write()
-    found = open_source(Source(str(tmp_path / "out")))
+    found = open_source(Source(DataSpec(tmp_path / "out")))
     assert found.header == other
     assert not list((tmp_path / "out").glob("part-*"))
 

@@ -24,14 +24,13 @@ from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import SparseInstance
 from dfeas.data.ingest.cones import append_cones
 from dfeas.data.ingest.ingest import ingest as ingest_here
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, stamp_of
@@ -102,7 +101,7 @@ def test_shards_change_neither_bits_nor_fingerprint(
     given: dict[str, Any] = {} if coded else {"labels": label}
     plain = dfeas.ingest(source, folder / "plain", block_rows=rows, **given)
     assert dfeas.ingest(source, folder / "shards", block_rows=rows, shard=shard, **given) == plain
-    one, other = (open_source(Source(str(folder / name))) for name in ("plain", "shards"))
+    one, other = (open_source(Source(DataSpec(folder / name))) for name in ("plain", "shards"))
     assert isinstance(other.points, ShardReader)
     assert other.fingerprint == one.fingerprint
     assert read_all(one).tobytes() == read_all(other).tobytes() == X.tobytes()
@@ -149,7 +148,7 @@ def test_any_rows_of_a_stream_are_put_in_shards(tmp_path: Path, rows: int) -> No
     given: dict[str, Any] = {"label_column": "y", "block_rows": rows}
     plain = dfeas.ingest(tmp_path / "a.csv", tmp_path / "plain", **given)
     assert dfeas.ingest(tmp_path / "a.csv", tmp_path / "shards", shard=1000, **given) == plain
-    assert np.array_equal(read_all(open_source(Source(str(tmp_path / "shards")))), X)
+    assert np.array_equal(read_all(open_source(Source(DataSpec(tmp_path / "shards")))), X)
     assert not list((tmp_path / "shards").rglob("*.part"))
 
 
@@ -207,7 +206,7 @@ def test_sparse_points_in_shards_are_those_of_plain_chunks(tmp_path: Path, narro
     X, label = words(n)
     plain = dfeas.ingest(X, tmp_path / "plain", labels=label, **{**narrow, "shard": 0})
     assert dfeas.ingest(X, tmp_path / "shards", labels=label, **narrow) == plain
-    one, other = (open_source(Source(str(tmp_path / name))) for name in ("plain", "shards"))
+    one, other = (open_source(Source(DataSpec(tmp_path / name))) for name in ("plain", "shards"))
     assert np.array_equal(read_rows(other), X.toarray())
     assert np.array_equal(read_rows(one), X.toarray())
     for name in ("X/data", "X/indices", "X/indptr", "label", "norm", "offset"):
@@ -247,7 +246,7 @@ def test_several_processes_write_sparse_shards(tmp_path: Path, narrow: dict[str,
     header = ingest_here(tmp_path / "a.h5ad", tmp_path / "many", options, pool=travelling)
     assert ingest_here(tmp_path / "a.h5ad", tmp_path / "one", options) == header
     assert content(tmp_path / "one") == content(tmp_path / "many")
-    assert np.array_equal(read_rows(open_source(Source(str(tmp_path / "many")))), X.toarray())
+    assert np.array_equal(read_rows(open_source(Source(DataSpec(tmp_path / "many")))), X.toarray())
 
 
 @pytest.mark.parametrize("old", [2, 60, 70, 140, 333, 700, 980])
@@ -257,7 +256,7 @@ def test_sparse_points_are_appended_to_shards_as_by_one_ingest(tmp_path: Path, n
     dfeas.ingest(X[:old], tmp_path / "data", labels=label[:old], **narrow)
     for first, stop in ((old, old + 7), (old + 7, 1000)):
         dfeas.append(tmp_path / "data", X[first:stop], labels=label[first:stop])
-    found = open_source(Source(str(tmp_path / "data")))
+    found = open_source(Source(DataSpec(tmp_path / "data")))
     assert np.array_equal(read_rows(found), X.toarray())
     if old >= 70:
         assert found.fingerprint == whole.fingerprint
@@ -294,7 +293,7 @@ def test_an_ingest_that_is_cut_off_leaves_nothing_that_looks_whole(tmp_path: Pat
     assert not (tmp_path / "data" / MARKER).exists()
     array = zarr.open_array(tmp_path / "data" / "X", mode="r")
     with pytest.raises(CorruptDataError, match="5 of 6 shards are missing"):
-        from_arrays(array, label)
+        open_source(Source(DataSpec(array, label)))
 
 
 def lost(index: list[tuple[int, int]]) -> None:
@@ -343,14 +342,14 @@ def test_an_index_that_cannot_be_is_one_clear_line(tmp_path: Path, name: str) ->
     X, label = points()
     dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
     rewritten(tmp_path / "data" / "X" / "c.1.0", change)
-    dataset = open_source(Source(str(tmp_path / "data")))
+    dataset = open_source(Source(DataSpec(tmp_path / "data")))
     assert np.array_equal(dataset.points.read(0, Buffers()), X[:ROWS])
     with pytest.raises(CorruptDataError, match=words) as error:
         read_all(dataset)
     assert "\n" not in str(error.value)
     assert "c.1.0" in str(error.value)
     with pytest.raises(CorruptDataError):
-        read_all(open_source(Source(str(tmp_path / "data"), direct=False)))
+        read_all(open_source(Source(DataSpec(tmp_path / "data"), direct=False)))
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
@@ -361,17 +360,17 @@ def test_a_users_shard_that_lost_a_chunk_is_never_zeros(tmp_path: Path, compress
     options: dict[str, Any] = {"chunks": (1000, 200), "shards": (3000, 200), "compressors": compressors}
     array = zarr.create_array(tmp_path / "x", data=X.astype(np.float64), **options)
     np.save(tmp_path / "y.npy", label)
-    source = Source(str(tmp_path / "x"), str(tmp_path / "y.npy"))
+    source = Source(DataSpec(tmp_path / "x", str(tmp_path / "y.npy")))
     dataset = open_source(source)
     assert isinstance(dataset.points, ShardReader) == (compressors is None)
     assert np.array_equal(read_all(dataset), X)
-    assert np.array_equal(read_all(from_arrays(array, label)), X)
+    assert np.array_equal(read_all(open_source(Source(DataSpec(array, label)))), X)
     rewritten(tmp_path / "x" / "c" / "1" / "0", change)
     with pytest.raises(CorruptDataError, match=r"absent|outside|another size|changed|cannot be read"):
         read_all(dataset)  # opened before
     opening: tuple[Callable[[], Any], ...] = (
         lambda: open_source(source),
-        lambda: from_arrays(array, label),
+        lambda: open_source(Source(DataSpec(array, label))),
         lambda: dfeas.ingest(tmp_path / "x", tmp_path / "out", labels=label),
     )
     for opened in opening:
@@ -383,12 +382,15 @@ def test_a_chunk_that_a_user_left_out_is_not_read_as_fill_values(tmp_path: Path)
     array = zarr.create_array(tmp_path / "x", shape=(40, 2), dtype="f4", chunks=(10, 2), shards=(20, 2), fill_value=7)
     array[:] = np.arange(80).reshape(40, 2)
     array[30:] = 7
-    for opened in (lambda: open_source(Source(str(tmp_path / "x"))), lambda: from_arrays(array, np.arange(40) % 2)):
+    for opened in (
+        lambda: open_source(Source(DataSpec(tmp_path / "x"))),
+        lambda: open_source(Source(DataSpec(array, np.arange(40) % 2))),
+    ):
         with pytest.raises(CorruptDataError, match="1 of the 2 chunks of the shard are absent, the first is number 1"):
             opened()
     memory = zarr.create_array({}, data=np.ones((40, 2), "f4"), chunks=(10, 2), shards=(20, 2))
     with pytest.raises(BadInputError, match="give its path"):
-        from_arrays(memory, np.arange(40) % 2)
+        open_source(Source(DataSpec(memory, np.arange(40) % 2)))
 
 
 @pytest.mark.parametrize("location", ["start", "end"])
@@ -401,7 +403,7 @@ def test_users_shards_are_read_as_they_are(tmp_path: Path, location: Any, index:
     array = zarr.create(shape=wide.shape, chunks=(2000, 100), dtype="f8", codecs=[codec], store=tmp_path / "x", fill_value=0)
     array[:] = wide
     np.save(tmp_path / "y.npy", label)
-    dataset = open_source(Source(str(tmp_path / "x"), str(tmp_path / "y.npy")))
+    dataset = open_source(Source(DataSpec(tmp_path / "x", str(tmp_path / "y.npy"))))
     if dataset.block_rows == 1000:
         assert isinstance(dataset.points, ShardReader)
     assert np.array_equal(read_all(dataset), wide)
@@ -412,7 +414,7 @@ def test_users_shards_are_read_as_they_are(tmp_path: Path, location: Any, index:
     whole[1000] ^= 1
     file.write_bytes(whole)
     with pytest.raises(CorruptDataError, match="chunk 2 of X is damaged"):
-        read_all(open_source(Source(str(tmp_path / "x"), str(tmp_path / "y.npy"))))
+        read_all(open_source(Source(DataSpec(tmp_path / "x", str(tmp_path / "y.npy")))))
 
 
 @pytest.mark.parametrize("n", [20_000, 23_456])
@@ -430,13 +432,13 @@ def test_large_chunks_begin_with_a_page_and_are_read_past_the_page_cache(
     assert np.array_equal(zarr.open_array(folder, mode="r")[:], X)
     monkeypatch.setattr("dfeas.data.storage.zarr_arrays.cacheable_bytes", lambda: 1000)
     monkeypatch.setattr("dfeas.data.storage.zarr_arrays.CACHED", 0)
-    dataset = open_source(Source(str(tmp_path / "data")))
+    dataset = open_source(Source(DataSpec(tmp_path / "data")))
     assert isinstance(dataset.points, ShardReader)
     assert not dataset.points.overlaps
     assert np.array_equal(read_all(dataset), X)
     (folder / "c.1.0").write_bytes((folder / "c.1.0").read_bytes()[:-5000])
     with pytest.raises(CorruptDataError, match="index of the shard is damaged"):
-        read_all(open_source(Source(str(tmp_path / "data"))))
+        read_all(open_source(Source(DataSpec(tmp_path / "data"))))
 
 
 def test_a_shard_is_looked_at_once_a_way_and_what_changes_on_the_way_is_seen(
@@ -451,7 +453,7 @@ def test_a_shard_is_looked_at_once_a_way_and_what_changes_on_the_way_is_seen(
         return stamp_of(path)
 
     monkeypatch.setattr("dfeas.data.storage.readers.stamp_of", counted)
-    dataset = open_source(Source(str(tmp_path / "data")))
+    dataset = open_source(Source(DataSpec(tmp_path / "data")))
     for _ in range(2):
         looks.clear()
         read_all(dataset)
@@ -470,7 +472,7 @@ def test_chunks_that_cut_rows_go_through_zarr(tmp_path: Path) -> None:
     X, label = points(6000, 200)
     zarr.create_array(tmp_path / "x", data=X, chunks=(1000, 50), shards=(3000, 100), compressors=None)
     np.save(tmp_path / "y.npy", label)
-    dataset = open_source(Source(str(tmp_path / "x"), str(tmp_path / "y.npy")))
+    dataset = open_source(Source(DataSpec(tmp_path / "x", str(tmp_path / "y.npy"))))
     assert np.array_equal(read_all(dataset), X)
     before = [dataset.points.stamp(index) for index in range(dataset.blocks)]
     assert None not in before
@@ -478,7 +480,7 @@ def test_chunks_that_cut_rows_go_through_zarr(tmp_path: Path) -> None:
     assert [dataset.points.stamp(index) for index in range(dataset.blocks)] != before
     shards(tmp_path / "x")[0].unlink()
     with pytest.raises(CorruptDataError, match="1 of 4 shards are missing"):
-        open_source(Source(str(tmp_path / "x")))
+        open_source(Source(DataSpec(tmp_path / "x")))
 
 
 @pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
@@ -495,17 +497,17 @@ def test_ways_of_storing_that_are_not_known_are_named(tmp_path: Path) -> None:
         ("around", [TransposeCodec(order=(0, 1)), plain], (20, 4), "transpose"),
     ):
         with pytest.raises(BadInputError, match=words):
-            open_source(Source(made(name, codecs, chunks)))
+            open_source(Source(DataSpec(made(name, codecs, chunks))))
     where = made("unknown", [plain])
     meta = json.loads((tmp_path / "unknown" / "zarr.json").read_text())
     meta["codecs"][0]["configuration"]["index_codecs"] = [{"name": "bytes", "configuration": {"endian": "big"}}]
     (tmp_path / "unknown" / "zarr.json").write_text(json.dumps(meta))
     with pytest.raises(BadInputError, match="an index of"):
-        open_source(Source(where))
+        open_source(Source(DataSpec(where)))
     meta["codecs"][0]["configuration"]["codecs"] = [{"name": "bytes"}, {"name": "lzma-of-tomorrow"}]
     (tmp_path / "unknown" / "zarr.json").write_text(json.dumps(meta))
     with pytest.raises(CorruptDataError, match="zarr metadata cannot be read"):
-        open_source(Source(where))
+        open_source(Source(DataSpec(where)))
 
 
 @pytest.mark.parametrize(
@@ -518,14 +520,14 @@ def test_sizes_that_cannot_be_are_one_line(tmp_path: Path, chunk: list[int], sha
     meta["chunk_grid"]["configuration"]["chunk_shape"] = shard
     (tmp_path / "x" / "zarr.json").write_text(json.dumps(meta))
     with pytest.raises((BadInputError, CorruptDataError)) as error:
-        open_source(Source(str(tmp_path / "x")))
+        open_source(Source(DataSpec(tmp_path / "x")))
     assert "\n" not in str(error.value)
 
 
 def test_a_shard_that_changes_between_passes_is_read_again(tmp_path: Path) -> None:
     X, label = points()
     dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
-    dataset = open_source(Source(str(tmp_path / "data")))
+    dataset = open_source(Source(DataSpec(tmp_path / "data")))
     assert np.array_equal(read_all(dataset), X)
     file = tmp_path / "data" / "X" / "c.1.0"
     whole = file.read_bytes()
@@ -625,7 +627,7 @@ def cones(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 def test_cones_in_shards_are_those_of_plain_chunks(tmp_path: Path, cones: tuple[bool, int]) -> None:
     X, m = cone_rows(cones[0]), 40
     header = dfeas.ingest_cone_rows(X, CONES, tmp_path / "plain")
-    plain, sharded = (open_source(Source(str(tmp_path / name), cones=True)) for name in ("plain", "data"))
+    plain, sharded = (open_source(Source(DataSpec(tmp_path / name), cones=True)) for name in ("plain", "data"))
     assert plain.blocks > 20
     assert sharded.header == header
     for name in ("label", "norm", "X/indptr" if cones[0] else "X"):
@@ -647,7 +649,7 @@ def test_cones_in_shards_are_those_of_plain_chunks(tmp_path: Path, cones: tuple[
 def test_cones_are_appended_to_shards(tmp_path: Path, cones: tuple[bool, int]) -> None:
     sparse, shard = cones
     X, table = cone_rows(sparse), {**CONES, "s": [3] * 17}
-    whole = open_source(Source(str(tmp_path / "data"), cones=True))
+    whole = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
     dfeas.ingest_cone_rows(X[: 307 + 17 * 6], table, tmp_path / "grown", shard=shard)
     if sparse:
         save_npz(tmp_path / "more.npz", X[307 + 17 * 6 :].tocsr())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import (
     LEAST_BLOCKS,
     SPARSE_BLOCK_BYTES,
@@ -61,7 +61,7 @@ def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def separator(data: Path) -> Certificate:
-    return Certificate("separator", open_source(Source(str(data), intercept=False)).fingerprint, y=np.full(M, M**-0.5))
+    return Certificate("separator", open_source(Source(DataSpec(data, intercept=False))).fingerprint, y=np.full(M, M**-0.5))
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**7), st.integers(1, 10**9))
@@ -75,7 +75,7 @@ def test_a_block_is_no_larger_than_usual_and_there_are_some(chunk_rows: int, usu
 
 def test_a_survey_has_the_checksum_of_each_chunk(data: Path) -> None:
     X, label = points()
-    dataset = open_source(Source(str(data)))
+    dataset = open_source(Source(DataSpec(data)))
     assert dataset.together > 1
     found = LocalEngine(dataset, 2).run(Survey()).checksums
     signs = label.astype(np.int8)
@@ -86,9 +86,9 @@ def test_a_survey_has_the_checksum_of_each_chunk(data: Path) -> None:
 
 
 def test_the_fingerprint_is_that_of_the_chunks(data: Path, tmp_path: Path) -> None:
-    dataset = open_source(Source(str(data)))
+    dataset = open_source(Source(DataSpec(data)))
     np.save(tmp_path / "label.npy", points()[1])
-    again = open_source(Source(str(data), labels=str(tmp_path / "label.npy")))
+    again = open_source(Source(DataSpec(data, labels=str(tmp_path / "label.npy"))))
     assert again.fingerprint == dataset.fingerprint
     assert dfeas.info(data).blocks == -(-N // ROWS)
 
@@ -100,15 +100,15 @@ def test_damage_is_told_by_the_number_of_the_chunk_also_by_the_checker(tmp_path:
     content = bytearray(file.read_bytes())
     content[5] ^= 1
     file.write_bytes(content)
-    dataset = open_source(Source(str(tmp_path / "data"), intercept=False))
+    dataset = open_source(Source(DataSpec(tmp_path / "data", intercept=False)))
     with pytest.raises(CorruptDataError, match=r"chunk 101 of X is damaged"):
         LocalEngine(dataset, 2).run(Survey())
     with pytest.raises(CorruptDataError, match=r"chunk 101 of X is damaged"):
-        check(LocalEngine(open_source(Source(str(tmp_path / "data"), intercept=False)), 2), dataset, certificate)
+        check(LocalEngine(open_source(Source(DataSpec(tmp_path / "data", intercept=False))), 2), dataset, certificate)
 
 
 def test_a_change_between_two_passes_is_noticed(data: Path) -> None:
-    dataset = open_source(Source(str(data), intercept=False))
+    dataset = open_source(Source(DataSpec(data, intercept=False)))
     engine, question = LocalEngine(dataset, 2), Softmin(np.ones((M, 1)), np.ones(1))
     engine.run(question)
     file = sorted((data / "X").glob("c.*"))[3]
@@ -125,7 +125,7 @@ def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path:
     for name, shard in (("files", 0), ("shards", PER * (ROWS * M * 4 + 4))):
         dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard)
         for threads in (1, 3):
-            engine = LocalEngine(open_source(Source(str(tmp_path / name), intercept=False)), threads)
+            engine = LocalEngine(open_source(Source(DataSpec(tmp_path / name, intercept=False))), threads)
             answer = engine.run(Softmin(np.eye(M)[:, :2] + 0.1, np.full(2, 0.3)))
             answers.add(b"".join(part.tobytes() for part in (answer.low, answer.arg, answer.lse, answer.mean)))
     assert len(answers) == 1
@@ -134,7 +134,7 @@ def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path:
 def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path) -> None:
     X, label = points()
     dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=PER * (ROWS * M * 4 + 4))
-    dataset = open_source(Source(str(tmp_path / "data")))
+    dataset = open_source(Source(DataSpec(tmp_path / "data")))
     reader = dataset.points
     assert isinstance(reader, ShardReader)
     size = reader.size
@@ -144,7 +144,7 @@ def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path
         table = np.empty((PER, 2), np.uint64)
         table[order] = np.stack([np.arange(PER) * size, np.full(PER, size)], axis=1)
         file.write_bytes(b"".join(chunks[place] for place in order) + seal_index(table))
-    again = open_source(Source(str(tmp_path / "data")))
+    again = open_source(Source(DataSpec(tmp_path / "data")))
     read = [block.points.copy() for block in again.read_blocks(range(again.blocks), Cost())]
     assert (np.concatenate(read) == X).all()
 
@@ -154,7 +154,7 @@ def test_chunks_of_whole_pages_come_past_the_page_cache(tmp_path: Path, monkeypa
     """The last block has one short chunk, or some of those of a block."""
     X = np.random.default_rng(0).standard_normal((n, 8)).astype(np.float32)
     dfeas.ingest(X, tmp_path / "data", labels=np.resize([0, 1], n), block_rows=128)  # of 4096 bytes
-    dataset, asked = open_source(Source(str(tmp_path / "data"))), []
+    dataset, asked = open_source(Source(DataSpec(tmp_path / "data"))), []
     assert dataset.together == 4
     monkeypatch.setattr(dataset, "points", replace(dataset.points, past_cache=True))
 
@@ -190,7 +190,7 @@ def test_what_is_appended_is_rechecked_from_the_block_that_it_begins_in(data: Pa
     before = dfeas.solve(data, out=data.parent / "run")
     dfeas.append(data, X[N:], labels=label[N:])
     one = dfeas.ingest(X, data.parent / "one", labels=label, block_rows=ROWS)
-    assert open_source(Source(str(data))).fingerprint == one.fingerprint
+    assert open_source(Source(DataSpec(data))).fingerprint == one.fingerprint
     assert before.verdict == "feasible"
     rechecked = dfeas.recheck(data.parent / "run", data).results.values()
     assert [result.verdict for result in rechecked] == ["feasible"]
@@ -287,7 +287,7 @@ def test_a_block_of_sparse_chunks_is_never_large(entries: list[int], rows: int) 
 
 def test_sparse_chunks_keep_their_checksums(sparse_data: Path) -> None:
     X, label = sparse_points()
-    dataset, signs = open_source(Source(str(sparse_data))), label.astype(np.int8)
+    dataset, signs = open_source(Source(DataSpec(sparse_data))), label.astype(np.int8)
     assert dataset.together > 1
     found = LocalEngine(dataset, 2).run(Survey()).checksums
     chunks = [slice(first, first + ROWS) for first in range(0, N, ROWS)]
@@ -302,7 +302,7 @@ def test_sparse_chunks_give_the_same_bits_wherever_they_lie(tmp_path: Path) -> N
     for name, shard in (("files", 0), ("shards", 1000)):
         marks.add(dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard).fingerprint)
         for threads in (1, 3):
-            engine = LocalEngine(open_source(Source(str(tmp_path / name), intercept=False)), threads)
+            engine = LocalEngine(open_source(Source(DataSpec(tmp_path / name, intercept=False))), threads)
             answer = engine.run(Softmin(np.eye(50)[:, :2] + 0.1, np.full(2, 0.3)))
             answers.add(b"".join(part.tobytes() for part in (answer.low, answer.arg, answer.lse, answer.mean)))
     assert len(answers) == len(marks) == 1
@@ -317,10 +317,10 @@ def test_damage_of_sparse_points_is_told_by_the_chunk_also_by_the_checker(tmp_pa
     content = bytearray(file.read_bytes())
     content[4 * int(X.indptr[chunk * ROWS + 1]) if what == "X" else 0] ^= 3
     file.write_bytes(content)
-    dataset = open_source(Source(str(tmp_path / "data"), intercept=False))
+    dataset = open_source(Source(DataSpec(tmp_path / "data", intercept=False)))
     for look in (
         lambda: LocalEngine(dataset, 2).run(Survey()),
-        lambda: check(LocalEngine(open_source(Source(str(tmp_path / "data"), intercept=False)), 2), dataset, certificate),
+        lambda: check(LocalEngine(open_source(Source(DataSpec(tmp_path / "data", intercept=False))), 2), dataset, certificate),
     ):
         with pytest.raises(CorruptDataError, match=rf"chunk {chunk} of {what} is damaged"):
             look()
@@ -331,7 +331,7 @@ def test_sparse_points_are_appended_to_small_chunks(sparse_data: Path) -> None:
     dfeas.append(sparse_data, X[N:], labels=label[N:])
     whole = sp.csr_array(sp.vstack([sparse_points()[0], X[N:]]))
     one = dfeas.ingest(whole, sparse_data.parent / "one", labels=label, block_rows=ROWS)
-    dataset = open_source(Source(str(sparse_data)))
+    dataset = open_source(Source(DataSpec(sparse_data)))
     assert dataset.fingerprint == one.fingerprint
     read = [block.points.copy() for block in dataset.read_blocks(range(dataset.blocks), Cost())]
     assert (sp.vstack(read) != whole).nnz == 0

@@ -12,13 +12,12 @@ import scipy.sparse as sp
 import zarr
 
 import dfeas
-from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.ingest.ingest import ingest as ingest_here
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Chunks, Cost, DirectReader
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryFiles
 from dfeas.data.writers.dataset import output_place
@@ -64,7 +63,7 @@ def stored(tmp_path: Path) -> Callable[..., Path]:
 def test_what_is_written_is_what_is_read_here_and_by_zarr(stored: Callable[..., Path]) -> None:
     X = matrix()
     path = stored(X)
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     assert isinstance(opened.points, CsrChunks)
     assert same(read_all(opened), X)
     group = zarr.open_group(path, mode="r")
@@ -88,7 +87,7 @@ def test_blocks_reach_over_chunks_of_entries(tmp_path: Path, monkeypatch: pytest
         for index in (2, 0, 3, 1):  # in any order
             target.write(index, X[64 * index : 64 * (index + 1)], np.resize(np.array([1, -1], np.int8), 64))
         target.finish(("0", "1"))
-    opened = open_source(Source(str(tmp_path / "data")))
+    opened = open_source(Source(DataSpec(tmp_path / "data")))
     assert len(list((tmp_path / "data" / "X" / "data").glob("c.*"))) == -(-X.nnz // 100) > 4
     assert same(read_all(opened), X)
     assert np.array_equal(zarr.open_array(tmp_path / "data" / "X" / "data", mode="r")[:], X.data)
@@ -96,7 +95,7 @@ def test_blocks_reach_over_chunks_of_entries(tmp_path: Path, monkeypatch: pytest
 
 def test_every_source_gives_the_same_dataset(tmp_path: Path, stored: Callable[..., Path]) -> None:
     X, labels = matrix(dtype=np.float64), labels_of(300)
-    wanted = open_source(Source(str(stored(X)))).fingerprint
+    wanted = open_source(Source(DataSpec(stored(X)))).fingerprint
     with h5py.File(tmp_path / "X.h5ad", "w") as file:
         group = file.create_group("X")
         group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": X.shape})
@@ -119,14 +118,14 @@ def test_every_source_gives_the_same_dataset(tmp_path: Path, stored: Callable[..
     np.savez(tmp_path / "dense.npz", X=X.toarray(), y=labels)
     assert dfeas.ingest(tmp_path / "dense.npz", tmp_path / "sparse", block_rows=64, sparse=True).fingerprint == wanted
     dense = dfeas.ingest(tmp_path / "X.npz", tmp_path / "dense", labels=str(tmp_path / "y.npy"), sparse=False)
-    assert (dense.entries, open_source(Source(str(tmp_path / "dense"))).bytes) == (None, X.shape[0] * X.shape[1] * 8)
+    assert (dense.entries, open_source(Source(DataSpec(tmp_path / "dense"))).bytes) == (None, X.shape[0] * X.shape[1] * 8)
 
 
 def test_columns_are_turned_into_rows_in_bounded_memory(
     tmp_path: Path, stored: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = matrix()
-    wanted = open_source(Source(str(stored(X)))).fingerprint
+    wanted = open_source(Source(DataSpec(stored(X)))).fingerprint
     monkeypatch.setattr(CscRows, "read_entries", 37)
     sp.save_npz(tmp_path / "csc.npz", X.tocsc())
     with h5py.File(tmp_path / "csc.h5ad", "w") as file:
@@ -155,15 +154,17 @@ def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path)
         np.savez(tmp_path / "new.npz", X=X[new].toarray(), y=y[new])
         dfeas.append(tmp_path / kind, tmp_path / "new.npz")
         dfeas.ingest(points, tmp_path / f"{kind}-whole", labels=y, block_rows=64)
-    opened = {path.name: open_source(Source(str(path))) for path in tmp_path.iterdir() if path.is_dir()}
+    opened = {path.name: open_source(Source(DataSpec(path))) for path in tmp_path.iterdir() if path.is_dir()}
     assert opened["sparse"].header == opened["sparse-whole"].header
     assert same(read_all(opened["sparse"]), X)
     for name, chosen in (("mask.npy", mask), (None, slice(None))):
-        source = Source(str(tmp_path / "sparse"), also=(str(tmp_path / "sparse-more"),), mask=name and str(tmp_path / name))
+        source = Source(
+            DataSpec(tmp_path / "sparse", also=(str(tmp_path / "sparse-more"),), mask=name and str(tmp_path / name))
+        )
         found = open_source(source)
         expected = sp.csr_array(sp.vstack([X, X[new]], format="csr"))[chosen]
         assert same(read_all(found), expected)
-        assert abs(found.bytes - open_source(Source(str(tmp_path / "sparse"))).bytes * found.n / 700) < 0.1 * found.bytes
+        assert abs(found.bytes - open_source(Source(DataSpec(tmp_path / "sparse"))).bytes * found.n / 700) < 0.1 * found.bytes
         also, plain = [tmp_path / "sparse-more"], [tmp_path / "dense-more"]
         given = None if name is None else tmp_path / name
         ours = dfeas.solve(tmp_path / "sparse", also=also, mask=given, out=tmp_path / f"run-{name}")
@@ -171,7 +172,7 @@ def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path)
         assert (ours.verdict, ours.n) == (theirs.verdict, theirs.n)
         assert dfeas.verify_run(tmp_path / f"run-{name}").verdict == ours.verdict
     with pytest.raises(BadInputError, match=r"one of it and .* is sparse, the other dense"):
-        open_source(Source(str(tmp_path / "sparse"), also=(str(tmp_path / "dense-more"),)))
+        open_source(Source(DataSpec(tmp_path / "sparse", also=(str(tmp_path / "dense-more"),))))
     np.savez(tmp_path / "new.npz", X=X[new].toarray().astype(float) + 1e-12, y=y[new])
     with pytest.raises(BadInputError, match=r"point 0 feature \d+ of the new points: .* is not exact in float32"):
         dfeas.append(tmp_path / "sparse", tmp_path / "new.npz")
@@ -228,7 +229,7 @@ def test_damage_is_seen_before_anything_is_computed(stored: Callable[..., Path],
         if change is not file.unlink:
             file.write_bytes(content)
         with pytest.raises(CorruptDataError, match=r"damaged|missing|bytes, expected|match|cannot be read|sealed"):
-            read_all(open_source(Source(str(path))))
+            read_all(open_source(Source(DataSpec(path))))
 
 
 def test_indices_of_a_row_that_changed_places_are_damage_to_the_checker_too(stored: Callable[..., Path]) -> None:
@@ -245,7 +246,7 @@ def test_the_checker_reads_damaged_indices_without_harm(stored: Callable[..., Pa
     X = matrix()
     X = X[np.flatnonzero(np.diff(X.indptr))]
     path = stored(X)
-    dataset = open_source(Source(str(path)))
+    dataset = open_source(Source(DataSpec(path)))
     file = path / "X/indices/c.0"
     content = bytearray(file.read_bytes())
     content[0:4] = (2**31 - 1).to_bytes(4, "little")
@@ -286,16 +287,16 @@ def test_matrices_in_memory_are_not_changed_and_mean_what_scipy_means() -> None:
     untidy = sp.csr_array((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)  # each twice
     before = untidy.data.copy(), untidy.indices.copy()
     for form in (untidy, X.tocsc(), X.tocoo(), sp.csr_matrix(X)):
-        assert (read_all(from_arrays(form, labels_of(300))) != X).nnz == 0
+        assert (read_all(open_source(Source(DataSpec(form, labels_of(300))))) != X).nnz == 0
     assert np.array_equal(untidy.data, before[0])
     assert np.array_equal(untidy.indices, before[1])
     broken = X.copy()
     broken.indices[3] = 99
     with pytest.raises(BadInputError, match="not a CSR matrix"):
-        from_arrays(broken, labels_of(300))
+        open_source(Source(DataSpec(broken, labels_of(300))))
     for bad in (X * 1j, sp.csr_array((0, 5))):
         with pytest.raises(BadInputError):
-            from_arrays(bad, [])
+            open_source(Source(DataSpec(bad, [])))
 
 
 @pytest.mark.parametrize("kind", ["halfspace", "planted", "gaussian", "one-flip"])
@@ -305,7 +306,7 @@ def test_generated_texts_have_the_answer_that_they_promise(tmp_path: Path, kind:
     assert header.entries == pytest.approx(0.06 * 100 * 1200, rel=0.05)
     assert header.norm_min == pytest.approx(1, abs=1e-6)
     again, label = texts.block(2)
-    block = open_source(Source(str(tmp_path / "data"))).read(2, Buffers(), Cost())
+    block = open_source(Source(DataSpec(tmp_path / "data"))).read(2, Buffers(), Cost())
     assert same(again, block.points)
     assert np.array_equal(label, block.label)
     found = dfeas.solve(tmp_path / "data")

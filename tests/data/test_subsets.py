@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.views import picked
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -29,7 +30,7 @@ def stores(tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("share", [None, 0.03, 0.5, 1.0])
 def test_picked_points_are_the_rows_of_one_array(stores: tuple[np.ndarray, np.ndarray], share: float | None) -> None:
     X, y = stores
-    parts = [from_arrays(X[rows], y[rows]) for rows in (slice(0, 137), slice(137, 140), slice(140, 1000))]
+    parts = [open_source(Source(DataSpec(X[rows], y[rows]))) for rows in (slice(0, 137), slice(137, 140), slice(140, 1000))]
     for part, size in zip(parts, (10, 3, 64), strict=True):
         part.block_rows = size
         for reader in (part.points, part.labels):

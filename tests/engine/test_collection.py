@@ -17,10 +17,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import dfeas
-from dfeas.data.arrays import from_arrays
 from dfeas.data.collections import Labelled, Table, block_rows_of, dataset_of
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import local_cluster
@@ -42,7 +41,7 @@ __all__ = ["source"]  # a fixture of the tests below
 
 def rows_of(path: str, index: int, name: str) -> np.ndarray:
     """A block of a dataset, as its bytes are now."""
-    return getattr(open_source(Source(path)), name).read(index, Buffers()).copy()
+    return getattr(open_source(Source(DataSpec(path))), name).read(index, Buffers()).copy()
 
 
 class CollectionTests(EngineTests):
@@ -183,7 +182,7 @@ def test_labels_are_a_file_other_partitions_or_categories_of_numbers(client: Any
         assert dfeas.solve(lazy, given, client=client, intercept=True).fingerprint == here.fingerprint
     numbers = pd.Series(pd.Categorical(np.where(positive, 10, 9)))
     for given, classes in ((numbers.to_frame("label"), ("9", "10")), (pd.Series(positive, dtype="boolean"), ("False", "True"))):
-        assert open_collection(client, lazy, dd.from_pandas(given, npartitions=3)).classes == classes
+        assert open_collection(client, DataSpec(lazy, dd.from_pandas(given, npartitions=3))).classes == classes
 
 
 @pytest.mark.parametrize("types", ["float32 bool", "bool", "float32 int8", "boolean Int64", "Float32 boolean", "Int8"])
@@ -191,8 +190,8 @@ def test_columns_are_stored_as_in_memory_whatever_their_types(client: Any, types
     """One fingerprint: what is proved here is proved there."""
     columns = {name: pd.Series([0, 1, 1, 0, 1] * 4).astype(name) for name in types.split()}
     frame, outcome = pd.DataFrame(columns), np.arange(20) % 2
-    there = open_collection(client, dd.from_pandas(frame, npartitions=3), outcome)
-    here = from_arrays(frame, outcome)
+    there = open_collection(client, DataSpec(dd.from_pandas(frame, npartitions=3), outcome))
+    here = open_source(Source(DataSpec(frame, outcome)))
     assert there.dtype == here.dtype
     np.testing.assert_array_equal(there.points.read(0, Buffers()), here.points.read(0, Buffers()))
 
@@ -254,20 +253,20 @@ def test_refusals_say_what_to_do(client: Any) -> None:
     with pytest.raises(UsageError, match="make a Dask array of them"):
         dfeas.solve(np.ones((50, 3)), labels, client=client)
     with pytest.raises(BadInputError, match="3 classes"):
-        open_collection(client, X, np.arange(50) % 3)
+        open_collection(client, DataSpec(X, np.arange(50) % 3))
     with pytest.raises(BadInputError, match="point 30 is not a finite number"):
-        open_collection(client, X, da.from_array(np.where(np.arange(50) == 30, np.nan, labels), chunks=25))
+        open_collection(client, DataSpec(X, da.from_array(np.where(np.arange(50) == 30, np.nan, labels), chunks=25)))
     with pytest.raises(BadInputError, match="expected 50 labels"):
-        open_collection(client, X, labels[:40])
+        open_collection(client, DataSpec(X, labels[:40]))
     frame, outcome = people(300)
     lazy = dd.from_pandas(frame.assign(outcome=pd.Series(outcome).where(frame.age < 80)), npartitions=2)
     with pytest.raises(BadInputError, match=r"the label of point \d+ is missing"):
-        open_collection(client, lazy, "outcome")
+        open_collection(client, DataSpec(lazy, "outcome"))
     nullable = pd.Series(outcome == "yes").astype("boolean").mask(np.arange(300) == 7)
     with pytest.raises(BadInputError, match="the label of point 7 is missing"):
-        open_collection(client, lazy[["age"]], dd.from_pandas(nullable, npartitions=2))
+        open_collection(client, DataSpec(lazy[["age"]], dd.from_pandas(nullable, npartitions=2)))
     with pytest.raises(BadInputError, match="two columns are called alike"):
-        open_collection(client, lazy[["age", "since", "age"]], outcome)
+        open_collection(client, DataSpec(lazy[["age", "since", "age"]], outcome))
     with pytest.raises(BadInputError, match="column id: an integer beyond"):
         dfeas.solve(dd.from_pandas(frame.assign(id=np.arange(300) + 2**60), npartitions=2), outcome, client=client)
 
@@ -284,7 +283,7 @@ def test_weights_of_all_points_are_projected(client: Any) -> None:
     n, memory = 400_000, 22_000_000
     rng = np.random.default_rng(0)
     X, labels = da.from_array(rng.standard_normal((n, 1)), chunks=100_000), rng.integers(0, 2, n)
-    data = open_collection(client, X, labels, intercept=True)
+    data = open_collection(client, DataSpec(X, labels, intercept=True))
     projected = project(Points(), data, ["mirror-prox"], memory, 0.3, workers=1, threads=1).memory_bytes
     tracemalloc.start()
     dfeas.solve(X, labels, client=client, method="mirror-prox", eps=0.3, intercept=True, memory=memory)
@@ -311,7 +310,7 @@ def test_partitions_of_a_dead_worker_are_made_again(arrays: Callable[..., Any]) 
         assert digest(found.evidence) == digest(calm.evidence)
         assert [getattr(found, name) for name in SAME] == [getattr(calm, name) for name in SAME]
         wait_until(lambda: len(client.nthreads()) == 2)
-        engine = CollectionEngine(client, open_collection(client, points, labels))
+        engine = CollectionEngine(client, open_collection(client, DataSpec(points, labels)))
         client.cancel(points, force=True)
         with pytest.raises(ClusterLostError):
             engine.run(Survey())

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import connect, local_cluster
 from dfeas.engine.configuration import configuration
@@ -87,7 +86,9 @@ class Threads:
 
 @pytest.mark.parametrize(("width", "most"), [(0, 4), (1, 4), (2, 2), (3, 1), (100, 1)])
 def test_fewer_threads_answer_where_sums_take_more_than_their_memory(width: int, most: int) -> None:
-    dataset = from_arrays(np.random.default_rng(0).standard_normal((320, 3)), np.arange(320) % 2, intercept=False)
+    dataset = open_source(
+        Source(DataSpec(np.random.default_rng(0).standard_normal((320, 3)), np.arange(320) % 2, intercept=False))
+    )
     dataset.block_rows, dataset.points = 10, replace(dataset.points, block_rows=10)
     dataset.labels = replace(dataset.labels, block_rows=10)
     engine = LocalEngine(dataset, 4, answer_bytes=4 * sums_bytes(3, 32, 1) + 1)
@@ -121,7 +122,7 @@ def test_the_carry_of_a_fold_travels_and_the_points_do_not(dataset: Callable[...
         return sum(logs.values())
 
     path, _ = dataset("planted", 40, 40_000, margin=0.2, block_rows=700)
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     before = received()
     DaskEngine(client, source, open_source(source), fold_bytes=500_000).run(Ordered(Online(np.zeros(40))))
     # a busy scheduler may move a range or two; without sizes half of the fourteen move
@@ -132,8 +133,8 @@ def test_arrays_in_memory_give_the_bits_of_the_dataset(dataset: Callable[..., An
     options = {"block_rows": 10485}
     path, _ = dataset("halfspace", 100, 22_000, **options)
     X, labels = arrays("halfspace", 100, 22_000, **options)
-    assert iterates(LocalEngine(from_arrays(X, labels, intercept=False), 2)) == iterates(
-        LocalEngine(open_source(Source(str(path), intercept=False)), 2)
+    assert iterates(LocalEngine(open_source(Source(DataSpec(X, labels, intercept=False))), 2)) == iterates(
+        LocalEngine(open_source(Source(DataSpec(path, intercept=False))), 2)
     )
 
 
@@ -142,10 +143,10 @@ def test_some_blocks_alone_give_the_answer_of_their_points(
 ) -> None:
     path, _ = dataset("gaussian", 12, 5000, block_rows=300)
     X, labels = arrays("gaussian", 12, 5000, block_rows=300)
-    source, blocks = Source(str(path), intercept=False), (1, 4, 5, 16)
+    source, blocks = Source(DataSpec(path, intercept=False)), (1, 4, 5, 16)
     rows = np.concatenate([np.arange(300 * b, min(5000, 300 * b + 300)) for b in blocks])
     question = Softmin(np.random.default_rng(0).standard_normal((12, 2)), np.array([0.0, 0.3]))
-    alone = LocalEngine(from_arrays(X[rows], labels[rows], intercept=False), 1).run(question)
+    alone = LocalEngine(open_source(Source(DataSpec(X[rows], labels[rows], intercept=False))), 1).run(question)
     found = set()
     for engine in (
         LocalEngine(open_source(source), 1),
@@ -166,9 +167,9 @@ def test_some_blocks_alone_give_the_answer_of_their_points(
 def test_a_damaged_chunk_is_the_same_error_from_both_engines(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("gaussian", 10, 5000, block_rows=300)
     (path / "X" / "c.3.0").unlink()
-    source = Source(str(path), intercept=False, direct=True)
+    source = Source(DataSpec(path, intercept=False), direct=True)
     question = Softmin(np.ones((10, 1)), np.ones(1))
-    opened = from_arrays(np.ones((5000, 10)), np.arange(5000) % 2, intercept=False)
+    opened = open_source(Source(DataSpec(np.ones((5000, 10)), np.arange(5000) % 2, intercept=False)))
     opened.block_rows = 300
     with pytest.raises(CorruptDataError, match="chunks are missing"):
         open_source(source)
@@ -202,7 +203,7 @@ def _checked(engine: LocalEngine) -> None:
 @pytest.mark.parametrize("look", [_scanned, _checked])
 def test_an_error_in_one_thread_stops_the_others(dataset: Callable[..., Any], look: Callable[[LocalEngine], None]) -> None:
     path, _ = dataset("gaussian", 10, 20_000, block_rows=100)
-    opened = open_source(Source(str(path), intercept=False))
+    opened = open_source(Source(DataSpec(path, intercept=False)))
     engine = LocalEngine(opened, 2)
     opened.labels = labels = Slow(opened.labels, engine._stop)
     (path / "X" / "c.96.0").write_bytes(b"")  # the first one of the second thread
@@ -217,8 +218,10 @@ def test_workers_merge_as_one_walk_does(data: st.DataObject) -> None:
     """However blocks are cut into ranges, and neighbours are put together, on as many levels as there are."""
     blocks = data.draw(st.integers(1, 40))
     size = st.integers(1, 30)
-    dataset = from_arrays(
-        np.random.default_rng(blocks).standard_normal((7 * blocks, 3)), np.arange(7 * blocks) % 2, intercept=False
+    dataset = open_source(
+        Source(
+            DataSpec(np.random.default_rng(blocks).standard_normal((7 * blocks, 3)), np.arange(7 * blocks) % 2, intercept=False)
+        )
     )
     dataset.block_rows, dataset.points, dataset.labels = (
         7,
@@ -254,7 +257,7 @@ def test_ranges_are_about_as_long_as_each_other_and_begin_where_the_tree_does(bl
 @pytest.mark.parametrize("merged_bytes", [MERGED_BYTES, 0])
 def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any], merged_bytes: int) -> None:
     path, _ = dataset("gaussian", 50, 100_000, block_rows=500)
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     question = Softmin(np.ones((50, 2)), np.array([0.1, 0.0]))
     calm = digest(LocalEngine(open_source(source), 1).run(question))
     with local_cluster(2) as client:
@@ -267,7 +270,7 @@ def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any], mer
 
 def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 50, 12_000, block_rows=100)
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     question = Ordered(Online(np.ones(50)))
     calm = digest(LocalEngine(open_source(source), 1).run(question))
     with local_cluster(2) as client:
@@ -280,7 +283,7 @@ def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any
 
 def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 10, 2000, block_rows=500)
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     question = Softmin(np.ones((10, 1)), np.ones(1))
     with local_cluster(1) as client:
         engine = DaskEngine(client, source, open_source(source), watch=Watch(client, look_seconds=0.5, patience_seconds=2.0))

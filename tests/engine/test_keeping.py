@@ -12,7 +12,7 @@ import zarr
 from dfeas.data.cache import HELD_BYTES
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -33,7 +33,7 @@ def test_a_second_pass_reads_only_what_all_workers_together_cannot_keep(dataset:
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
     block = 500 * (50 * 4 + SIDES_WIDTH) + HELD_BYTES
     for each, kept in ((0, 0), (10, 14), (200, 80)):
-        source = Source(str(path), intercept=False, cache_bytes=each * block)
+        source = Source(DataSpec(path, intercept=False), cache_bytes=each * block)
         engine = DaskEngine(client, source, open_source(source))
         engine.run(Partial(QUESTION, (0, 7)))
         for _ in range(FILE_READS + 1):
@@ -51,7 +51,7 @@ def test_a_second_pass_reads_only_what_all_workers_together_cannot_keep(dataset:
 
 def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("planted", 50, 40_000, block_rows=500, margin=0.2)
-    source = Source(str(path), intercept=False, cache_bytes=2 * WHOLE)
+    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
     question = Ordered(Online(np.ones(50)))
     engine = DaskEngine(client, source, open_source(source), fold_bytes=500_000)
     for read in (*[WHOLE] * (FILE_READS + 1), WHOLE / 4):
@@ -68,7 +68,7 @@ def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[...,
         return sum(d.cache.bytes for s, d in open._opened.items() if s.run == run and d.cache is not None)
 
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
-    source = Source(str(path), intercept=False, cache_bytes=2 * WHOLE)
+    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
     engine = DaskEngine(client, source, open_source(source))
     for _ in range(2 * FILE_READS + 1):
         engine.run(QUESTION)
@@ -79,7 +79,7 @@ def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[...,
 
 def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
-    source = Source(str(path), intercept=False, cache_bytes=2 * WHOLE)
+    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
     here = LocalEngine(open_source(source), 1).run(QUESTION)
     with local_cluster(2) as client:
         engine = DaskEngine(client, source, open_source(source))
@@ -93,7 +93,7 @@ def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
 
 def test_a_busy_worker_does_not_hold_a_pass_up(dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
-    source = Source(str(path), intercept=False, cache_bytes=2 * WHOLE)
+    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
     done = tmp_path / "done"
     with local_cluster(2) as client:
         engine = DaskEngine(client, source, open_source(source))
@@ -122,7 +122,7 @@ def users_array(folder: Path) -> Source:
     rng = np.random.default_rng(0)
     zarr.create_array(folder / "x", data=rng.standard_normal((20_000, 50)), chunks=(3000, 50))
     np.save(folder / "labels.npy", np.arange(20_000) % 2)
-    return Source(str(folder / "x"), str(folder / "labels.npy"), intercept=False, cache_bytes=4 << 20)
+    return Source(DataSpec(folder / "x", str(folder / "labels.npy"), intercept=False), cache_bytes=4 << 20)
 
 
 class Surveying:
@@ -157,7 +157,7 @@ def test_a_worker_that_sees_other_data_than_the_survey_is_noticed(tmp_path: Path
 def test_a_worker_that_sees_another_dataset_is_noticed(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("gaussian", 50, 4_000, block_rows=500)
     other, _ = dataset("gaussian", 50, 4_000, block_rows=500, seed=7, name="other")
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     engine = DaskEngine(client, source, open_source(source))
     engine.run(QUESTION)
     elsewhere = replace(engine.source, path=str(other))
@@ -168,7 +168,7 @@ def test_a_worker_that_sees_another_dataset_is_noticed(dataset: Callable[..., An
 
 def test_data_that_changes_under_the_workers_is_noticed(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("gaussian", 50, 4_000, block_rows=500)
-    source = Source(str(path), intercept=False, cache_bytes=2 * WHOLE)
+    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
     engine = DaskEngine(client, source, open_source(source))
     engine.run(QUESTION)
     file = path / "X" / "c.3.0"

@@ -9,7 +9,7 @@ import pytest
 import dfeas
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -24,7 +24,7 @@ def test_four_workers_a_shuffled_order_and_a_killed_worker(
     dataset: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, _ = dataset("halfspace", 20, 8_000, block_rows=300)
-    source = Source(str(path))
+    source = Source(DataSpec(path))
     found = {"one thread": iterates(LocalEngine(open_source(source), 1), SOME)}
     ends: list[int] = []
     shuffled = Meddling(path, uneven)
@@ -53,6 +53,6 @@ def test_the_check_has_the_same_bits_for_every_cut(dataset: Callable[..., Any]) 
     assert found.verdict == "eps-infeasible"
     bounds = set()
     for threads in (1, 2, 3, 8, 30):
-        opened = open_source(Source(str(path), direct=False))
+        opened = open_source(Source(DataSpec(path), direct=False))
         bounds.add(check(LocalEngine(opened, threads), opened, found.evidence).margin_upper)
     assert bounds == {found.margin_upper}

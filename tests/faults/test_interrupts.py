@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.signals import interrupts_held, raise_held
@@ -71,7 +71,7 @@ def test_interrupts_at_any_moment_leave_the_client_as_it_was(
     dataset: Callable[..., Any], ctrl_c: Callable[[float], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     path, _ = dataset("halfspace", 10, 20_000)
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     question = Softmin(np.ones((10, 1)), np.array([0.1]))
     rng = random.Random(1)
     with local_cluster(1) as client:

@@ -11,7 +11,7 @@ import pytest
 
 import dfeas
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost, SliceReader
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.distributed import DaskEngine
@@ -89,7 +89,9 @@ def test_a_read_of_a_worker_may_fail(dataset: Callable[..., Any], client: Any, d
     path, _ = dataset("planted", 4, 2400, margin=0.3, block_rows=100)
     client.register_plugin(Meddling(path, Damage(path, damage, 3)))
     try:
-        engine = DaskEngine(client, Source(str(path), intercept=False), open_source(Source(str(path), intercept=False)))
+        engine = DaskEngine(
+            client, Source(DataSpec(path, intercept=False)), open_source(Source(DataSpec(path, intercept=False)))
+        )
         # a worker that opens the data only now finds that a chunk is missing
         with pytest.raises(CorruptDataError, match=r"chunk \d+ of X|chunks are missing|X/c\."):
             engine.run(question)
@@ -103,7 +105,7 @@ def _unreadable(dataset: Any, first: int, stop: int) -> bytes:
 
 def test_storage_that_fails_on_a_worker_is_corrupt_data_and_no_lost_cluster(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("planted", 4, 120, margin=0.3, block_rows=30)
-    engine = DaskEngine(client, Source(str(path), intercept=False), open_source(Source(str(path), intercept=False)))
+    engine = DaskEngine(client, Source(DataSpec(path, intercept=False)), open_source(Source(DataSpec(path, intercept=False))))
     with pytest.raises(CorruptDataError, match=r"cannot be read on a worker: \[Errno 5"):
         engine.map(_unreadable)
 
@@ -127,7 +129,7 @@ class Held:
 
 def test_a_block_that_nobody_wants_any_more_is_not_waited_for(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    opened = open_source(Source(str(path), intercept=False, direct=False))
+    opened = open_source(Source(DataSpec(path, intercept=False), direct=False))
     assert isinstance(opened.points, SliceReader)
     held = Held(opened.points.array[:])
     opened.points = replace(opened.points, array=held)
@@ -142,7 +144,7 @@ def test_a_block_that_nobody_wants_any_more_is_not_waited_for(dataset: Callable[
 def test_a_full_disk_under_the_vectors_is_said(dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("planted", 4, 120, margin=0.3, block_rows=30)
     scratch = Scratch(tmp_path / "scratch")
-    engine = LocalEngine(open_source(Source(str(path), intercept=False)), 2, scratch)
+    engine = LocalEngine(open_source(Source(DataSpec(path, intercept=False))), 2, scratch)
     scratch.folder.mkdir()
     (scratch.folder / "v.f64").symlink_to("/dev/full")
     with pytest.raises(CorruptDataError, match="choose out where there is room"):

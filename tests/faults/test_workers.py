@@ -14,7 +14,7 @@ import pytest
 import dfeas
 from dfeas.data.ingest.partitions import Ingest
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster, mend
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.watch import Watch
@@ -126,7 +126,7 @@ def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
     (tmp_path / "marks").mkdir()
     incident = Incident(9000, kill, tmp_path / "marks", range(100))
     _meddle(cluster, path, incident)
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     engine = DaskEngine(cluster, source, open_source(source), watch=Watch(cluster, most_deaths=3))
     try:
         with pytest.raises(ClusterLostError, match="4 Dask workers died, one after the other"):

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts, Mixture, Sparse, Stored
@@ -43,7 +44,7 @@ def engine_of(dataset: Dataset) -> Counting:
 def in_memory(columns: np.ndarray) -> tuple[Counting, Facts]:
     """An engine over signed points given as columns (m, n), all with label +1, and the facts."""
     m, n = columns.shape
-    dataset = from_arrays(np.ascontiguousarray(columns.T))
+    dataset = open_source(Source(DataSpec(np.ascontiguousarray(columns.T))))
     return engine_of(dataset), Facts(m, n, radius=float(np.linalg.norm(columns.astype(np.float64), axis=0).max()))
 
 
@@ -54,7 +55,7 @@ def problem(kind: str, m: int, n: int, **options: Any) -> tuple[Counting, np.nda
     X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
     wide = X.astype(np.float64) * labels[:, None]
     A = (wide / np.linalg.norm(wide, axis=1)[:, None]).T
-    dataset = from_arrays(X, labels, intercept=False)
+    dataset = open_source(Source(DataSpec(X, labels, intercept=False)))
     radius = float(np.linalg.norm(X.astype(np.float64), axis=1).max())
     return engine_of(dataset), A, Facts(m, n, blocks=dataset.blocks, itemsize=X.itemsize, radius=radius)
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.methods.mirror_prox import TWO, AdaptiveSteps, FixedSteps, MirrorProx
 from dfeas.methods.mirror_prox_one_pass import FIVE, OnePassMirrorProx
 from dfeas.methods.protocol import Facts
@@ -181,7 +182,7 @@ def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
         X = np.array(points)
         method = METHODS[name]
         state = method.init(Facts(2, len(X)))
-        engine = engine_of(from_arrays(X))
+        engine = engine_of(open_source(Source(DataSpec(X))))
         for _ in range(3 if name == "perceptron" else 40):
             state = method.tell(state, engine.run(method.ask(state)))
         bracket = method.evidence(state).bracket

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import dfeas
-from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import Instance
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.points import choose
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
@@ -30,7 +31,7 @@ from tests.exact import conflicts, small_instance
 def problem(
     X: np.ndarray, labels: np.ndarray | None, memory: int = 1 << 30, block_rows: int = 0, **more: Any
 ) -> tuple[LocalEngine, Facts]:
-    dataset = from_arrays(X, labels, intercept=False)
+    dataset = open_source(Source(DataSpec(X, labels, intercept=False)))
     if block_rows:
         dataset.block_rows = block_rows
         dataset.points = replace(dataset.points, block_rows=block_rows)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
@@ -82,7 +83,7 @@ def test_the_intercept_is_the_last_feature(block: Callable[..., Block]) -> None:
 def test_an_engine_runs_it_and_it_can_be_sent_to_a_worker(arrays: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
     X, labels = arrays("planted", 12, 5000, margin=0.05)
     y = np.random.default_rng(1).standard_normal(12)
-    engine = LocalEngine(from_arrays(X, labels, intercept=False), 2)
+    engine = LocalEngine(open_source(Source(DataSpec(X, labels, intercept=False))), 2)
     try:
         found = engine.run(pickle.loads(pickle.dumps(Histogram(y))))
     finally:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.linalg.points import taken_together
 from dfeas.passes.block import Columns
@@ -62,7 +62,7 @@ def test_nobody_else_holds_columns_when_they_are_put_together(
     dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, _ = dataset("gaussian", 1000, 12_000)
-    points = open_source(Source(str(path), intercept=False))
+    points = open_source(Source(DataSpec(path, intercept=False)))
     holders: list[list[int]] = []
 
     def counted(parts: list[Any]) -> Any:

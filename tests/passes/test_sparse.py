@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.linalg.points import norms
@@ -154,7 +154,7 @@ def test_the_solver_sees_the_same_columns() -> None:
 
 def test_both_engines_give_the_same_bits(tmp_path: Any, client: Any) -> None:
     generate(SparseInstance("halfspace", 40, 400, 0.1, block_rows=50), tmp_path / "data")
-    source = Source(str(tmp_path / "data"))
+    source = Source(DataSpec(tmp_path / "data"))
     methods = ("working-set", "online-perceptron")
     found = set()
     for threads, kept in ((1, 0), (3, 1 << 20)):
@@ -164,5 +164,5 @@ def test_both_engines_give_the_same_bits(tmp_path: Any, client: Any) -> None:
         found.add(iterates(engine, methods))
         engine.close()
     dataset = open_source(source)
-    found.add(iterates(DaskEngine(client, Source(str(tmp_path / "data"), cache_bytes=1 << 20, run="a"), dataset), methods))
+    found.add(iterates(DaskEngine(client, Source(DataSpec(tmp_path / "data"), cache_bytes=1 << 20, run="a"), dataset), methods))
     assert len(found) == 1

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dfeas
+from dfeas.data.source import DataSpec
 from dfeas.engine.collection import open_collection
 
 SAME = ("verdict", "proof", "margin_lower", "margin_upper", "passes", "reads", "fingerprint")
@@ -72,7 +73,7 @@ def test_each_class_against_the_rest(given: tuple[Any, ...], client: Any) -> Non
             assert result.sides == here.results[name].sides
             assert result.fingerprint == here.results[name].fingerprint
             assert digest_of(result) == digest_of(here.results[name])
-    dataset = open_collection(client, points, names, many=True)
+    dataset = open_collection(client, DataSpec(points, names, one_vs_rest=True))
     assert [dataset.count(code) for code in dataset.codes] == [int((three == name).sum()) for name in dataset.classes]
 
 

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import KINDS, Instance
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import thread_bytes, threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError, enough
@@ -219,7 +220,7 @@ class Counting(LocalEngine):
 @pytest.mark.parametrize("kind", ["planted", "gaussian"])
 def test_a_solve_reads_exactly_what_it_says(arrays: Callable[..., Any], name: str, kind: str) -> None:
     request = Request.begun(dfeas.Goal(eps=0.02), Limits(), Resources())
-    job = RunSpec(request, (name,), ("asked for",), False, False, None, None, None, intercept=False)
+    job = RunSpec(request, (name,), ("asked for",), False, False, DataSpec(None, intercept=False))
     with open_session(Problem(*arrays(kind, 5, 400, margin=0.1)), Resources()) as session:
         passes = Counting(session.dataset, 1, session.scratch)
         checks = Counting(session.checking.dataset, 1)
@@ -287,7 +288,7 @@ def test_limits_end_a_run_with_the_best_evidence(arrays: Callable[..., Any]) -> 
 
 
 def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable[..., Any]) -> None:
-    dataset = from_arrays(*arrays("planted", 5, 400, margin=0.1), intercept=False)
+    dataset = open_source(Source(DataSpec(*arrays("planted", 5, 400, margin=0.1), intercept=False)))
     margins: list[float] = []
 
     def grudging(certificate: Certificate) -> Check:
@@ -308,7 +309,7 @@ def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable
 
 
 def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_the_other() -> None:
-    dataset = from_arrays(np.eye(2))
+    dataset = open_source(Source(DataSpec(np.eye(2))))
     kinds: list[str] = []
 
     class Both(Mistakes):
@@ -331,7 +332,7 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
 
 @pytest.mark.parametrize("reason", [KeyboardInterrupt(), ClusterLostError("gone")], ids=["ctrl-c", "cluster lost"])
 def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., Any], reason: BaseException) -> None:
-    dataset = from_arrays(*arrays("halfspace", 20, 2000), intercept=False)
+    dataset = open_source(Source(DataSpec(*arrays("halfspace", 20, 2000), intercept=False)))
 
     class Impatient(LocalEngine):
         count = 0
@@ -427,7 +428,7 @@ def test_other_sizes_are_refused(text: str) -> None:
 
 
 def test_threads_fit_the_budget_and_too_small_a_budget_is_refused_with_the_number() -> None:
-    dataset = from_arrays(np.zeros((100_000, 50)) + 1)
+    dataset = open_source(Source(DataSpec(np.zeros((100_000, 50)) + 1)))
     need = thread_bytes(dataset)
     assert threads_that_fit(dataset, need, 8) == 1
     assert threads_that_fit(dataset, 3 * need, 8) == 3

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import Tree
@@ -51,7 +51,7 @@ def separable(tmp_path: Path) -> Callable[..., tuple[Path, Floats]]:
 
 def inspected(path: Path, y: Floats, **seen: Any) -> tuple[Any, Certificate, Any]:
     """What is seen on the read of a selection, of which certificate, and the data."""
-    dataset = open_source(Source(str(path), intercept=False, **seen))
+    dataset = open_source(Source(DataSpec(path, intercept=False, **seen)))
     certificate = Certificate("separator", dataset.fingerprint, y, view=dataset.view)
     look = sight(dataset, certificate)
     assert look is not None
@@ -104,7 +104,7 @@ def test_any_cut_of_the_blocks_shows_the_same(separable: Callable[..., tuple[Pat
 def test_bytes_that_are_not_those_of_the_fingerprint_prove_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:
     """The checker computes checksums of what it is shown: a reader that gave other points would be found out."""
     path, y = separable()
-    dataset = open_source(Source(str(path), intercept=False))
+    dataset = open_source(Source(DataSpec(path, intercept=False)))
     certificate = Certificate("separator", dataset.fingerprint, y)
     look = sight(dataset, certificate)
     assert look is not None
@@ -123,7 +123,7 @@ def test_bytes_that_are_not_those_of_the_fingerprint_prove_nothing(separable: Ca
 
 def test_what_cannot_be_looked_at_shows_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:
     path, y = separable()
-    dataset = open_source(Source(str(path), intercept=False))
+    dataset = open_source(Source(DataSpec(path, intercept=False)))
     look = sight(dataset, Certificate("separator", dataset.fingerprint, y))
     assert look is not None
     assert look(0, np.full((3, 6), np.inf), np.ones(3, np.int8)) is None
@@ -192,7 +192,7 @@ def test_a_conflict_is_checked_from_its_blocks(conflicting: Path, tmp_path: Path
 
 
 def test_a_quick_check_leaves_what_is_expected_as_it_is(conflicting: Path) -> None:
-    dataset = open_source(Source(str(conflicting)))
+    dataset = open_source(Source(DataSpec(conflicting)))
     certificate = Certificate("gordan", dataset.fingerprint, support=np.array([5, 205]), weights=np.full(2, 0.5))
     wrong = np.zeros((dataset.blocks, 2), "<u4")  # two numbers a block, as of data without norms
     foreign = replace(dataset, expected=wrong)
@@ -224,7 +224,7 @@ def damage(path: Path, index: int) -> None:
 
 
 def test_a_forged_conflict_is_refused_from_its_blocks_as_from_all(conflicting: Path) -> None:
-    dataset = open_source(Source(str(conflicting)))
+    dataset = open_source(Source(DataSpec(conflicting)))
     support = np.array([5, 205, 3003])
     forged = Certificate("gordan", dataset.fingerprint, support=support, weights=np.array([0.2, 0.3, 0.5]))
     engine = LocalEngine(dataset, 1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import dfeas
 from dfeas.data.dataset import SIDES_WIDTH
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage import vectors
 from dfeas.data.storage.vectors import is_mapped, part, pieces, spool, total
 from dfeas.engine.clusters import local_cluster
@@ -55,7 +55,7 @@ def uneven(points: Path, seed: int = 0) -> Certificate:
     support = np.sort(rng.choice(2 * N // 3, 1100, replace=False))
     weights = rng.exponential(size=len(support))
     return Certificate(
-        "gordan", open_source(Source(str(points))).fingerprint, support=support, weights=weights / total(weights)
+        "gordan", open_source(Source(DataSpec(points))).fingerprint, support=support, weights=weights / total(weights)
     )
 
 
@@ -121,7 +121,7 @@ def test_a_truncated_certificate_is_damaged(points: Path, tmp_path: Path) -> Non
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_portions_prove_what_the_whole_proves_to_the_bit(points: Path, tmp_path: Path, threads: int) -> None:
-    dataset, certificate = open_source(Source(str(points))), uneven(points)
+    dataset, certificate = open_source(Source(DataSpec(points))), uneven(points)
     certificate.save(tmp_path / "certificate.npz")
     with closing(LocalEngine(dataset, threads)) as engine:
         expected = check(engine, dataset, certificate)
@@ -149,7 +149,7 @@ def test_what_is_no_certificate_is_refused_piece_by_piece(
     good = uneven(points)
     support, weights = change(good.support, good.weights)
     Certificate("gordan", good.fingerprint, support=support, weights=weights).save(tmp_path / "certificate.npz")
-    dataset = open_source(Source(str(points)))
+    dataset = open_source(Source(DataSpec(points)))
     with closing(LocalEngine(dataset)) as engine, pytest.raises(CheckFailedError, match=message):
         check(engine, dataset, load(tmp_path / "certificate.npz"))
 
@@ -220,7 +220,7 @@ def test_memory_does_not_grow_with_the_weights(tmp_path: Path, monkeypatch: pyte
         dfeas.verify_run(folder / "run", memory)
         peaks.append((solved, tracemalloc.get_traced_memory()[1]))
         tracemalloc.stop()
-        dataset = open_source(Source(str(path), intercept=True))
+        dataset = open_source(Source(DataSpec(path, intercept=True)))
         assert solved <= project(Points(), dataset, ["mirror-prox"], memory, 0.3, threads=1).memory_bytes - PROCESS_BYTES
     for less, more in zip(*peaks[1:], strict=True):
         assert more - less < 1_500_000 * SIDES_WIDTH

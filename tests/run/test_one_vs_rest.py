@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.geometry.points import Points
@@ -173,7 +172,7 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     code = rng.integers(0, 30, 3000)
     X = (rng.standard_normal((30, 20)) * 4)[code] + 0.1 * rng.standard_normal((3000, 20))
-    dataset = from_arrays(X, code, many=True)
+    dataset = open_source(Source(DataSpec(X, code, one_vs_rest=True)))
     count = Points().abreast("auto", 30, dataset, 30_000_000)
     assert 1 < count < 30
     every = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", intercept=True, out=tmp_path / "run")
@@ -277,7 +276,7 @@ def test_other_labels_are_those_of_another_ingest(data: Path, tmp_path: Path) ->
 
 
 def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
-    dataset = open_source(Source(str(data), many=True))
+    dataset = open_source(Source(DataSpec(data, one_vs_rest=True)))
     engine = LocalEngine(dataset)
 
     def lanes() -> list[VerdictTask]:

@@ -16,7 +16,7 @@ import dfeas
 from dfeas.data.dataset import FILE_READS
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
 from dfeas.errors import UsageError, enough, format_bytes
@@ -74,7 +74,7 @@ def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Pat
     here, worker = json.loads(done.stdout)
     assert max(here, worker) <= 1.1 * BUDGET + SLACK
     threads = 1 if workers else None
-    projection = project(POINTS, open_source(Source(str(large))), [method], BUDGET, 1e-3, workers=workers, threads=threads)
+    projection = project(POINTS, open_source(Source(DataSpec(large))), [method], BUDGET, 1e-3, workers=workers, threads=threads)
     for projected, peak in ((projection.memory_bytes, here), (projection.worker_bytes, worker)):
         assert peak <= 1.1 * projected
         assert projected <= 2.5 * peak
@@ -87,7 +87,7 @@ def test_sums_of_wide_points_are_part_of_the_peak_that_is_projected_and_within_t
     script.write_text(CHILD)
     words = [str(path), "mirror-prox-one-pass", str(BUDGET), "0"]
     done = subprocess.run([sys.executable, str(script), *words], check=True, capture_output=True, text=True)
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     projection = project(POINTS, opened, ["mirror-prox-one-pass"], BUDGET, 1e-3, max_passes=3)
     peak = json.loads(done.stdout)[0]
     assert peak <= min(1.1 * projection.memory_bytes, BUDGET + SLACK)
@@ -97,7 +97,7 @@ def test_sums_of_wide_points_are_part_of_the_peak_that_is_projected_and_within_t
 @pytest.mark.parametrize("memory", [30_000_000, 60_000_000, 250_000_000, 10**9])
 def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: int) -> None:
     path, _ = dataset("gaussian", 100, 150_000)
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     projection = project(POINTS, opened, ["mirror-prox"], memory, 1e-3, threads=1)
     opened.enable_cache(cache_bytes(opened, memory, 1, worker=False))
     assert projection.kept_after == FILE_READS
@@ -111,14 +111,14 @@ def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: i
 
 def test_more_workers_keep_more_and_read_less(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 100, 150_000)
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     projections = [project(POINTS, opened, ["mirror-prox"], 60_000_000, 1e-3, workers=w, threads=1) for w in (1, 2, 8)]
     assert projections[0].later_bytes > projections[1].later_bytes > projections[2].later_bytes == 0
     assert len({f.worker_bytes for f in projections}) == 1
 
 
 def test_every_method_has_a_projection_within_its_budget_for_large_data(large: Path) -> None:
-    opened = open_source(Source(str(large)))
+    opened = open_source(Source(DataSpec(large)))
     for method in METHODS:
         projection = project(POINTS, opened, [method], BUDGET, 1e-3)
         assert projection.memory_bytes <= 1.1 * BUDGET + SLACK, method
@@ -126,7 +126,7 @@ def test_every_method_has_a_projection_within_its_budget_for_large_data(large: P
 
 
 def test_arrays_in_memory_are_not_kept_twice() -> None:
-    data = open_data(np.ones((1000, 5)), np.arange(1000) % 2)[1]
+    data = open_data(Source(DataSpec(np.ones((1000, 5)), np.arange(1000) % 2)))[1]
     assert project(POINTS, data, ["mirror-prox"], 10**9, 1e-3).cache_bytes == 0
 
 
@@ -135,7 +135,7 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
     dfeas.solve(path, memory=60_000_000, out=tmp_path / "run")
     methods = ("mirror-prox", "perceptron")
     dfeas.race(path, methods=methods, memory=60_000_000, out=tmp_path / "race", max_passes=1)
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     for folder, names in (("run", ["working-set"]), *((f"race/{name}", methods) for name in methods)):
         events = [json.loads(line) for line in (tmp_path / folder / "trace.jsonl").read_text().splitlines()]
         kinds = [event["event"] for event in events]
@@ -150,7 +150,7 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
 
 def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> None:
     request = Request.begun(Goal(), Limits(), Resources())
-    job = RunSpec(request, ("perceptron",), ("asked for",), False, False, str(large), None, None, intercept=False)
+    job = RunSpec(request, ("perceptron",), ("asked for",), False, False, DataSpec(large, intercept=False))
     with open_session(Problem(large), Resources()) as session:
         expected = VerdictTarget(session, job, Probe(bytes=1, share=0.1)).projected()
         session.engine.run(Survey())
@@ -236,7 +236,7 @@ def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: 
 
 def test_workers_of_too_many_threads_are_refused_with_the_number_needed(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 100, 5000)
-    opened = open_source(Source(str(path)))
+    opened = open_source(Source(DataSpec(path)))
     require(opened, 8 * thread_bytes(opened), 8)
     with pytest.raises(UsageError, match=f"at least memory='{enough(8 * thread_bytes(opened))}' is needed"):
         require(opened, 8 * thread_bytes(opened) - 1, 8)
@@ -244,7 +244,7 @@ def test_workers_of_too_many_threads_are_refused_with_the_number_needed(dataset:
 
 def test_a_question_is_answered_within_a_budget_of_one_block(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 100, 50_000)
-    result = dfeas.solve(path, method="perceptron", memory=thread_bytes(open_source(Source(str(path)))), max_passes=2)
+    result = dfeas.solve(path, method="perceptron", memory=thread_bytes(open_source(Source(DataSpec(path)))), max_passes=2)
     assert result.passes > 0
 
 
@@ -252,7 +252,7 @@ def test_blocks_of_short_rows_are_small_and_their_scores_are_projected(tmp_path:
     """A byte a point: labels, norms, scores and bounds of a block take many times what it does."""
     path = tmp_path / "bytes"
     dfeas.generate(dfeas.Instance("gaussian", m=1, n=700_000, dtype="uint8"), path)
-    dataset = open_source(Source(str(path), intercept=False))
+    dataset = open_source(Source(DataSpec(path, intercept=False)))
     assert dataset.blocks > 1
     tracemalloc.start()
     buffers, question = Buffers(), Select(np.ones(1), 0.5, 10, 10)
@@ -276,10 +276,10 @@ def test_what_a_process_holds_of_each_point_is_projected(dataset: Callable[..., 
     np.save(tmp_path / "labels.npy", np.arange(n) % 2)
     np.save(tmp_path / "mask.npy", np.arange(n) % 3 > 0)
     source = {
-        "labels": Source(str(path), str(tmp_path / "labels.npy")),
-        "also": Source(str(path), also=(str(path),)),
-        "mask": Source(str(path), mask=str(tmp_path / "mask.npy")),
-        "point": Source(str(path), point=(2.0,)),
+        "labels": Source(DataSpec(path, str(tmp_path / "labels.npy"))),
+        "also": Source(DataSpec(path, also=(str(path),))),
+        "mask": Source(DataSpec(path, mask=str(tmp_path / "mask.npy"))),
+        "point": Source(DataSpec(path, point=(2.0,))),
     }[what]
     open_source(source)  # what is made once
     tracemalloc.start()
@@ -288,5 +288,5 @@ def test_what_a_process_holds_of_each_point_is_projected(dataset: Callable[..., 
     tracemalloc.stop()
     assert held <= held_bytes(opened) + 60_000
     assert held_bytes(opened) <= min(held, 2 * n + 60_000)
-    plain = project(POINTS, open_source(Source(str(path))), ["perceptron"], 10**9, 1e-3)
+    plain = project(POINTS, open_source(Source(DataSpec(path))), ["perceptron"], 10**9, 1e-3)
     assert project(POINTS, opened, ["perceptron"], 10**9, 1e-3).memory_bytes > plain.memory_bytes

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.methods.protocol import Facts
@@ -70,7 +71,7 @@ class Counting(LocalEngine):
 
 def test_what_several_ask_is_read_once(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("halfspace", 20, 2000)
-    engine = Counting(from_arrays(X, labels, intercept=False), 1)
+    engine = Counting(open_source(Source(DataSpec(X, labels, intercept=False))), 1)
     names = ["mirror-prox", "smooth-perceptron", "perceptron", "online-perceptron"]
     course = Course(Limits(max_passes=5), to_the_end=True)
     outcomes, reads = run(engine, lanes(names, 20, 2000), Each(lambda c: None), course)
@@ -126,7 +127,7 @@ def test_evidence_that_is_refused_does_not_end_a_race(arrays: Callable[..., Any]
             raise CheckFailedError("not yet")
         return Check("feasible", "rigorous", 0.01, 1.0, 400, 0, "fine")
 
-    engine = LocalEngine(from_arrays(X, labels, intercept=False), 1)
+    engine = LocalEngine(open_source(Source(DataSpec(X, labels, intercept=False))), 1)
     course = Course(Limits(max_passes=300))
     outcomes, _ = run(engine, lanes(["mirror-prox", "perceptron"], 5, 400), Each(grudging), course)
     assert refusals == ["separator", "separator"]
@@ -142,7 +143,7 @@ def test_an_interrupt_ends_all_with_their_best(arrays: Callable[..., Any], reaso
             return super().run(question)
 
     X, labels = arrays("halfspace", 20, 2000)
-    engine = Impatient(from_arrays(X, labels, intercept=False), 1)
+    engine = Impatient(open_source(Source(DataSpec(X, labels, intercept=False))), 1)
     both = lanes(["mirror-prox", "smooth-perceptron"], 20, 2000)
     outcomes, reads = run(engine, both, Each(lambda c: None), Course(Limits()))
     assert [outcome.decision.stopped for outcome in outcomes] == ["interrupted"] * 2

@@ -19,6 +19,7 @@ import pytest
 import zarr
 
 import dfeas
+from dfeas.data.source import DataSpec
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.methods.registry import METHODS
@@ -141,7 +142,7 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
     X, labels = arrays("planted", 10, 800, margin=0.02)
     dfeas.solve(X, labels, intercept=False, out=tmp_path / "whole")
     request = Request.begun(Goal(), Limits(), Resources())
-    job = RunSpec(request, ("working-set",), ("it fits",), False, False, None, None, None, intercept=False)
+    job = RunSpec(request, ("working-set",), ("it fits",), False, False, DataSpec(None, intercept=False))
     opened = open_session(Problem(X, labels, dfeas.View(intercept=False)), Resources(), tmp_path / "run")
     with opened as session, run_folder(tmp_path / "run") as folder:
         checking = Interrupted(session.checking.engine, session.checking.dataset)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import dfeas
 from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.linalg import columns as sparse_columns
@@ -55,7 +55,7 @@ def test_the_checker_proves_what_it_proves_of_an_array(tmp_path: Path) -> None:
         else:
             np.savez(tmp_path / "dense.npz", X=some, y=labels)
             dfeas.ingest(tmp_path / "dense.npz", tmp_path / "dense", block_rows=90)
-    opened = {name: open_source(Source(str(tmp_path / name), intercept=False)) for name in ("sparse", "dense")}
+    opened = {name: open_source(Source(DataSpec(tmp_path / name, intercept=False))) for name in ("sparse", "dense")}
     rng = np.random.default_rng(0)
     near = dfeas.solve(tmp_path / "sparse", intercept=False).y
     row = X[[5]].toarray()[0]
@@ -83,7 +83,7 @@ def test_scores_that_float64_cannot_tell_are_decided(tmp_path: Path) -> None:
     sp.save_npz(tmp_path / "X.npz", X)
     np.save(tmp_path / "y.npy", [1, 1, 0])
     dfeas.ingest(tmp_path / "X.npz", tmp_path / "data", labels=str(tmp_path / "y.npy"), sparse=True)
-    dataset = open_source(Source(str(tmp_path / "data"), intercept=False))
+    dataset = open_source(Source(DataSpec(tmp_path / "data", intercept=False)))
     engine = LocalEngine(dataset, 1)
     y = np.array([1.0, 1.0, 1.0, 1.0])
     proved = check(engine, dataset, Certificate("separator", dataset.fingerprint, y=y))
@@ -128,5 +128,5 @@ def test_a_dataset_may_be_called_data_and_be_named_from_where_one_stands(
     X = sp.random_array((60, 20), density=0.1, rng=np.random.default_rng(0), format="csr")
     monkeypatch.chdir(tmp_path)
     dfeas.ingest(X, "data", labels=np.arange(60) % 2)
-    with closing(LocalEngine(open_source(Source("data", intercept=False, direct=False)))) as engine:
+    with closing(LocalEngine(open_source(Source(DataSpec("data", intercept=False), direct=False)))) as engine:
         assert engine.shape == (20, 60)

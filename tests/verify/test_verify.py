@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.analysis.verify import verify_certificate
-from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, for_checker
+from dfeas.data.source import DataSpec, Source, for_checker
 from dfeas.data.storage.readers import SliceReader
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
@@ -27,7 +26,7 @@ from dfeas.verify.core import check
 
 def marked(X: np.ndarray, labels: np.ndarray | None = None, *, intercept: bool = False, **options: Any) -> Dataset:
     """A dataset in memory with its fingerprint."""
-    return mark(from_arrays(X, labels, intercept=intercept, **options))
+    return mark(open_source(Source(DataSpec(X, labels, intercept=intercept, **options))))
 
 
 def mark(dataset: Dataset) -> Dataset:
@@ -215,7 +214,7 @@ def test_other_data_is_told_from_a_failed_check(dataset: Callable[..., Any], tmp
 
 @pytest.mark.parametrize("kernel", ["", "linear"])
 def test_labels_that_are_no_signs_prove_nothing(kernel: str) -> None:
-    dataset = from_arrays(np.array([[1.0, 0], [0, 1], [-1, -1]]), np.array([1, 1, -1]), intercept=False)
+    dataset = open_source(Source(DataSpec(np.array([[1.0, 0], [0, 1], [-1, -1]]), np.array([1, 1, -1]), intercept=False)))
     dataset.labels = SliceReader("label", np.array([1, 0, 0], np.int8), 3, dataset.block_rows, np.dtype(np.int8))
     mark(dataset)
     text = kernel_of(kernel)[0].to_text() if kernel else ""
@@ -296,8 +295,8 @@ def test_certificate_files_that_could_do_harm_are_refused(tmp_path: Path) -> Non
 
 def test_the_checker_reads_foreign_arrays_through_zarr(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("planted", 4, 200)
-    assert open_source(for_checker(Source(str(path)))).points.overlaps
-    assert not open_source(for_checker(Source(str(path / "X")))).points.overlaps
+    assert open_source(for_checker(Source(DataSpec(path)))).points.overlaps
+    assert not open_source(for_checker(Source(DataSpec(path / "X")))).points.overlaps
 
 
 def _float32(rng: np.random.Generator, n: int, m: int, kind: str) -> tuple[np.ndarray, np.ndarray]:

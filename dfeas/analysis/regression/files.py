@@ -26,13 +26,13 @@ from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, requ
 from dfeas.analysis.separation import Separation, TableKind, separation
 from dfeas.data.ingest.partitions import Batch, cut
 from dfeas.data.labels import Categories
+from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.writers.dataset import DatasetWriter, Progress
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError, install
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stacked
-from dfeas.problem import ALL_POSITIVE
 from dfeas.run.resources import never
 from dfeas.settings import parse_bytes
 

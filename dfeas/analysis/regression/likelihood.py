@@ -16,8 +16,8 @@ from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.needed import Separable
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
 from dfeas.analysis.separation import Separation, TableKind, kind_of_table, of_table
+from dfeas.data.source import ALL_POSITIVE
 from dfeas.errors import BadInputError
-from dfeas.problem import ALL_POSITIVE
 from dfeas.verify.dyadic import integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP
 

@@ -90,26 +90,26 @@ def open_file(source: Source) -> Dataset:
 
     Raises what an ingest does, and UsageError for a file that is too large.
     """
-    path = place(source.path)
+    path, spec = place(source.spec.where), source.spec
     kind = format_of(path)
     _require_small(path, _size(path), source)
     options = _options(path, kind, source)
     with ExitStack() as stack, _asked_of_ingest(path):
         points = open_points(stack, path, kind, options, None)
         about = f"labels of {points.where}"
-        beside = None if source.labels is None or kind == "svmlight" else labels_beside(path, kind, options)
-        positive, known = None if source.many else source.positive, source.known or None
+        beside = None if spec.beside is None or kind == "svmlight" else labels_beside(path, kind, options)
+        positive, known = None if spec.one_vs_rest else spec.positive, source.known or None
         classes, label = encoded_beside(beside, points, about, positive, known)
-        if source.labels is None and kind == "arrays":
+        if spec.beside is None and kind == "arrays":
             label = np.ones(points.n or 0, np.int8)
         encoder = LabelEncoder(about, positive, known)
         held, codes = _read(path, points, label, encoder, source)
         if label is None:
             label = np.ones(len(codes), np.int8)
-            if source.labels is not None:
+            if spec.beside is not None:
                 classes, table = encoder.finish(len(codes))
                 label = table[codes]
-    return of_points(str(path), held, classes, label, source.intercepts(bool(classes)), points.features)
+    return of_points(str(path), held, classes, label, spec.intercepts(bool(classes)), points.features)
 
 
 def _read(
@@ -131,7 +131,7 @@ def _read(
 
 def _options(path: Place, kind: str, source: Source) -> IngestOptions:
     """What an ingest is told of labels as a ``Source`` has them, and of features that no line may have."""
-    labels = source.labels
+    labels = source.spec.beside
     named = labels is not None and not is_url(labels) and not Path(labels).is_absolute()
     if named and (kind in TABLES or path.suffix == ANNOTATED):
         return IngestOptions(label_column=labels)
@@ -150,9 +150,9 @@ def _require_small(path: Place, size: int, source: Source) -> None:
     if size <= source.file_bytes:
         return
     data, labels = f"{path.name.partition('.')[0] or 'points'}.data", ""
-    if source.labels is not None:
+    if source.spec.beside is not None:
         table = path.is_dir() or path.suffix not in (".npy", ".npz", *hdf5.SUFFIXES)
-        labels = f" --{'label-column' if table else 'labels'} '{source.labels}'"
+        labels = f" --{'label-column' if table else 'labels'} '{source.spec.beside}'"
     raise UsageError(
         f"{path}: {format_bytes(size)} or more, and up to {format_bytes(source.file_bytes)}, a quarter of memory, a file is "
         f"opened as it is: dfeas ingest {quote(str(path))} {quote(data)}{labels}, and then ask about {data}"

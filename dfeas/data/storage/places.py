@@ -162,9 +162,9 @@ def zarr_store(where: Place, read_only: bool) -> Any:
     return zarr.storage.ObjectStore(where.bucket.below(where.key), read_only=read_only)
 
 
-def translate_errors_at(where: Place) -> AbstractContextManager[None]:
+def translate_errors_at(where: Place | None) -> AbstractContextManager[None]:
     """What an object store raises becomes one of our errors."""
-    if isinstance(where, Path):
+    if where is None or isinstance(where, Path):
         return nullcontext()
     from dfeas.data.storage.bucket import translate_errors
 

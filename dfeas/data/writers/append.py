@@ -27,7 +27,7 @@ from dfeas.data.ingest.options import IngestOptions, SourceKeywords, spells_out
 from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.open import open_source
 from dfeas.data.product import Product
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import name_in_errors, sync
 from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
@@ -241,7 +241,7 @@ def append(
             if kind == "svmlight" and given.features is None:  # its lines leave out zeros
                 given = replace(given, features=old.m)
             ingest(src, part / "new", given, old=old, progress=progress, note=note)
-            return _stage_points(part, old, open_source(Source(str(part / "new"))))
+            return _stage_points(part, old, open_source(Source(DataSpec(part / "new"))))
 
 
 @contextmanager
@@ -258,7 +258,7 @@ def open_to_append(data: str | Path, what: str) -> Iterator[Dataset]:
     lock = reclaim(path)
     try:
         finish(path)
-        yield open_source(Source(str(path), direct=False, cones=True))
+        yield open_source(Source(DataSpec(path), direct=False, cones=True))
     finally:
         release(path, lock)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dfeas.data.cones import groups_of, least
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import kind_of, looks_like_dataset, rows_of
 from dfeas.data.storage.places import place
 from dfeas.engine.protocol import Engine
@@ -311,7 +311,7 @@ def require_points(X: object, what: str) -> None:
     if isinstance(X, Dataset):
         raise UsageError(f"{what} asks about points, this is a product of cones: use solve")
     if isinstance(X, str | Path) and looks_like_dataset(place(X)):
-        dataset = open_source(Source(str(X), cones=True))
+        dataset = open_source(Source(DataSpec(X), cones=True))
         if dataset.cones is not None:
             raise UsageError(f"{X}: a dataset of cones; {what} asks about points: use solve")
 

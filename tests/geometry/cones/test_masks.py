@@ -13,7 +13,7 @@ import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.views import SubsetReader, masked
 from dfeas.data.writers.cones import read_product, writer_of
@@ -64,7 +64,7 @@ def test_masked_cones_are_those_of_one_array(block_rows: int, sparse: bool, tmp_
         wanted = dfeas.solve(plain, **options)
         for name, entries in (("cones", mask), ("rows", rows)):
             np.save(tmp_path / f"{name}.npy", entries)
-            source = Source(str(tmp_path / "data"), mask=str(tmp_path / f"{name}.npy"), cones=True)
+            source = Source(DataSpec(tmp_path / "data", mask=str(tmp_path / f"{name}.npy")), cones=True)
             dataset = open_source(source)
             assert (dataset.rank, str(dataset.cones)) == (plain.rank, str(plain.cones))
             blocks = [dataset.read(index, Buffers(), Cost()) for index in range(dataset.blocks)]
@@ -142,7 +142,7 @@ def test_workers_and_the_command_line_take_the_same_cones(client: Any, tmp_path:
         there.margin_upper,
         there.fingerprint,
     )
-    assert here.n < open_source(Source(str(tmp_path / "data"), cones=True)).n
+    assert here.n < open_source(Source(DataSpec(tmp_path / "data"), cones=True)).n
 
     def run(*words: Any) -> Any:
         return CliRunner().invoke(commands, [str(word) for word in words])
@@ -181,7 +181,7 @@ def test_a_mask_that_cuts_a_cone_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_numbers_of_picked_rows_are_wide_and_counted(tmp_path: Path, rows: int) -> None:
     """Also where there are more rows than 32 bits count; the arrays of all of these are views of one entry."""
     written(tmp_path / "data", problem(np.random.default_rng(0), CONE, 4, 0.4), 12)
-    stored = open_source(Source(str(tmp_path / "data"), cones=True))
+    stored = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
     mask = np.arange(len(CONES)) % 3 > 0
     dataset = masked(stored, mask)
     reader, n = dataset.points, rows or dataset.n

@@ -17,7 +17,7 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.ingest.cones import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.writers.cones import read_product, writer_of
 from dfeas.data.writers.dataset import fill
@@ -59,7 +59,7 @@ def write(path: Path, X: Any, cone: dict[str, Any] = CONE, chunk_rows: int = ROW
 
 
 def opened(path: Path, **options: Any) -> Dataset:
-    return open_source(Source(str(path), cones=True, **options))
+    return open_source(Source(DataSpec(path, **options), cones=True))
 
 
 @pytest.fixture(params=[(False, 0), (False, 7 * (ROWS * M * 8 + 4)), (True, 0), (True, 7 * ((8 << 20) + 4))])

@@ -19,7 +19,7 @@ from dfeas.data.generate.points import generate
 from dfeas.data.ingest.cones import append_cones, ingest_cones
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.writers.cones import ConeWriter, Rows
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
@@ -106,7 +106,7 @@ def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> N
     sizes: dict[str, Any] = {"m": 8, "cones": "l:40,q:4x300,s:3x200", "margin": margin, "block_rows": 100}
     instance = ConeInstance("cones-boundary", **sizes)
     generate(instance, tmp_path / "data")
-    dataset = open_source(Source(str(tmp_path / "data"), cones=True))
+    dataset = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
     engine = ConeEngine(LocalEngine(dataset, 1))
     at_zero = engine.run(Softmin(np.zeros((8, 1)), np.ones(1)))
     averaged, planted = (
@@ -155,7 +155,7 @@ def test_a_planted_x_is_found_and_a_cone_of_zeros_is_exact(tmp_path: Path) -> No
 def test_both_engines_and_a_resumed_run_give_the_same_bits(client: Any, tmp_path: Path) -> None:
     path = tmp_path / "data"
     generate(ConeInstance("cones", 6, "l:30,q:5x120,s:4x60", 0.01, block_rows=60), path)
-    source = Source(str(path), cones=True)
+    source = Source(DataSpec(path), cones=True)
     local, dask = LocalEngine(open_source(source), 3), DaskEngine(client, source, open_source(source))
     for name in ("mirror-prox", "working-set"):
         method, found = dfeas.CONE_METHODS[name], []

@@ -16,7 +16,7 @@ from dfeas.data.cones import Group, elements
 from dfeas.data.ingest.cones import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage import files
 from dfeas.data.storage.layout import rows_of
 from dfeas.engine.distributed import DaskEngine
@@ -179,7 +179,7 @@ def test_the_answers_are_those_of_arrays(margin: float | None, tmp_path: Path) -
     in_memory, dense = dfeas.from_cone_rows(X, CONE), dfeas.from_cone_rows(X.toarray(), CONE)
     header = dfeas.ingest_cone_rows(X, CONE, tmp_path / "data")
     assert (header.format, header.entries) == (files.SPARSE_CONES, X.nnz)
-    on_disk = open_source(Source(str(tmp_path / "data"), cones=True))
+    on_disk = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
     Y, mu = np.random.default_rng(2).standard_normal((30, 3)), np.array([0.0, 0.1, 1.0])
     plain, *others = (ConeEngine(LocalEngine(each, 1)).run(Softmin(Y, mu)) for each in (dense, in_memory, on_disk))
     for other in others:
@@ -207,9 +207,9 @@ def test_engines_and_threads_give_the_same_bits(tmp_path: Path, client: Any) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dfeas.data.product.default_block_rows", lambda m, itemsize, n: 200)
         dfeas.ingest_cone_rows(X, {"q": [5] * 60, "s": [6] * 40}, tmp_path / "data")
-    dataset = open_source(Source(str(tmp_path / "data"), cones=True))
+    dataset = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
     assert dataset.blocks > 4
-    source = Source(str(tmp_path / "data"), fingerprint=dataset.fingerprint, cones=True)
+    source = Source(DataSpec(tmp_path / "data"), fingerprint=dataset.fingerprint, cones=True)
     engines = LocalEngine(dataset, 1), LocalEngine(dataset, 3), DaskEngine(client, source, dataset)
     question = Softmin(np.random.default_rng(3).standard_normal((30, 2)), np.array([0.0, 0.2]))
     answers = [ConeEngine(engine).run(question) for engine in engines]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.geometry.kernel.kernel import Kernel
 
 
@@ -35,4 +36,4 @@ def in_blocks(X: np.ndarray, labels: np.ndarray, rows: int, intercept: bool = Fa
     """A dataset in memory whose blocks have so many rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dfeas.data.storage.layout.BLOCK_BYTES", rows * X[0].nbytes)
-        return from_arrays(X, labels, intercept=intercept)
+        return open_source(Source(DataSpec(X, labels, intercept=intercept)))

@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, UsageError
 from dfeas.geometry.kernel.gram import GramProduct
@@ -36,7 +37,7 @@ def rings(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def coded(X: np.ndarray, labels: np.ndarray, rows: int) -> Dataset:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dfeas.data.storage.layout.BLOCK_BYTES", rows * X[0].nbytes)
-        return from_arrays(X, labels, intercept=False, many=True)
+        return open_source(Source(DataSpec(X, labels, intercept=False, one_vs_rest=True)))
 
 
 def test_products_of_classes_share_their_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +151,7 @@ def test_points_get_their_classes(tmp_path: Path) -> None:
 
 def test_classes_wait_where_memory_holds_some_of_them() -> None:
     X, labels = rings(3000)
-    dataset = from_arrays(X, labels, intercept=False, many=True)
+    dataset = open_source(Source(DataSpec(X, labels, intercept=False, one_vs_rest=True)))
     space = KernelSpace(kernel_of("rbf", 1.0)[0])
     assert space.abreast("working-set", 3, dataset, 10**9) == 3
     assert space.abreast("mirror-prox", 1000, dataset, 10**8) < 100

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 import dfeas
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.space import KernelSpace
 from tests.conformance.methods import Instance, MethodTests
@@ -39,5 +40,5 @@ class TestKernelMethods(MethodTests):
             assert (x >= 0).all()
             return length(x)
 
-        engine = LocalEngine(from_arrays(points.X, points.labels, intercept=False), 1)
+        engine = LocalEngine(open_source(Source(DataSpec(points.X, points.labels, intercept=False))), 1)
         return Instance(engine, points.facts, points.rho, 1e-7, score, image, 1e-6)

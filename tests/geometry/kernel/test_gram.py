@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine import scan, worker
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -143,7 +142,7 @@ def test_tiles_are_computed_once_and_only_where_they_count(monkeypatch: pytest.M
 
 def test_a_product_needs_a_small_part_of_the_memory_of_the_matrix() -> None:
     X, labels = points(6_000, 20, dtype="float32")
-    engine = LocalEngine(from_arrays(X, labels, intercept=False), 1)
+    engine = LocalEngine(open_source(Source(DataSpec(X, labels, intercept=False))), 1)
     question = GramProduct(kernel_of("rbf", 0.05)[0], np.ones((6_000, 1)))
     tracemalloc.start()
     engine.run(question)
@@ -156,7 +155,7 @@ def test_a_product_needs_a_small_part_of_the_memory_of_the_matrix() -> None:
 def test_one_block_keeps_all_threads_busy() -> None:
     X, labels = points(320, 4)
     V = np.ones((320, 1))
-    engine = LocalEngine(from_arrays(X, labels, intercept=False), 3)
+    engine = LocalEngine(open_source(Source(DataSpec(X, labels, intercept=False))), 3)
     found = engine.run(Small(kernel_of("rbf", 0.2)[0], V))
     assert engine.cost.points == 3 * 320  # each thread read the block once
     assert np.allclose(found, dense(kernel_of("rbf", 0.2)[0], X, labels) @ V)
@@ -191,7 +190,7 @@ def test_the_same_bits_from_threads_and_workers(
     monkeypatch.setattr(scan, "LEAST_ROWS", 2048)  # workers do not see what tests patch
     monkeypatch.setattr(scan, "MOST_RUNS", 32)
     path, _ = dataset("halfspace", 6, 9_000, block_rows=1_000)
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     kernel = kernel_of("rbf", 0.5)[0]
     rng = np.random.default_rng(0)
     questions = [GramProduct(kernel, rng.standard_normal((9_000, 3))), GramProduct(kernel, np.eye(9_000, 2), signed=False)]

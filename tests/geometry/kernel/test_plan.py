@@ -14,9 +14,8 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine import scan
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
@@ -50,7 +49,10 @@ def test_a_product_reads_what_is_projected(block_rows: int, monkeypatch: pytest.
 def test_memory_of_n_vectors_is_as_projected(name: str) -> None:
     n = 8000
     facts = Facts(2, n, itemsize=4)
-    method, engine = KernelSpace(RBF).method(name), LocalEngine(from_arrays(*points(n, 2), intercept=False), 2)
+    method, engine = (
+        KernelSpace(RBF).method(name),
+        LocalEngine(open_source(Source(DataSpec(*points(n, 2), intercept=False))), 2),
+    )
     tracemalloc.start()
     state = method.init(facts)
     for _ in range(2):
@@ -78,7 +80,9 @@ print(1024 * int(next(line.split()[1] for line in open("/proc/self/status") if l
 def test_the_peak_of_a_process_is_as_projected(dataset: Callable[..., Any], method: str) -> None:
     path, _ = dataset("gaussian", 8, 6_000)
     done = subprocess.run([sys.executable, "-c", CHILD, path, method], check=True, capture_output=True, text=True)
-    found = project(KernelSpace(RBF), open_source(Source(str(path), intercept=False)), [method], 500_000_000, 1e-3, threads=2)
+    found = project(
+        KernelSpace(RBF), open_source(Source(DataSpec(path, intercept=False))), [method], 500_000_000, 1e-3, threads=2
+    )
     assert int(done.stdout) <= 1.1 * found.memory_bytes
     assert found.memory_bytes <= 3 * int(done.stdout)
 

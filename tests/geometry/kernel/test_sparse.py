@@ -8,7 +8,8 @@ import pytest
 import scipy
 
 import dfeas
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine import scan
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError
@@ -37,7 +38,7 @@ def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str
     X[7, 3] = 1
     kernel = kernel_of(name, **KERNELS[name])[0]
     monkeypatch.setattr("dfeas.data.storage.layout.SPARSE_BLOCK_BYTES", 2000)
-    dataset = from_arrays(scipy.sparse.csr_array(X.astype(dtype)), labels, intercept=False)
+    dataset = open_source(Source(DataSpec(scipy.sparse.csr_array(X.astype(dtype)), labels, intercept=False)))
     assert dataset.blocks > 3
     engine, rng = LocalEngine(dataset, 1), np.random.default_rng(1)
     G = dense(kernel, X.astype(np.float64), labels)

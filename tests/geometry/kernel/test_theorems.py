@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.kernel import kernel_of
@@ -332,7 +332,7 @@ def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
 
 def test_the_same_bits_from_threads_and_workers(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("halfspace", 6, 5_000, block_rows=700)
-    source = Source(str(path), intercept=False)
+    source = Source(DataSpec(path, intercept=False))
     kernel = kernel_of("rbf", 0.5)[0]
 
     def bits(engine: Any) -> str:
@@ -353,7 +353,7 @@ def test_the_same_bits_from_threads_and_workers(dataset: Callable[..., Any], cli
 @pytest.mark.parametrize("name", ON_ALL)
 def test_single_precision_claims_no_more_than_it_can_tell(name: str, dataset: Callable[..., Any]) -> None:
     path, _ = dataset("one-flip", 4, 300, dtype="float32")
-    opened = open_source(Source(str(path), intercept=False))
+    opened = open_source(Source(DataSpec(path, intercept=False)))
     kernel = kernel_of("linear")[0]
     method, engine = KernelSpace(kernel).method(name), LocalEngine(opened, 1)
     for state in states(method, engine, Facts(4, 300, itemsize=4), 100):

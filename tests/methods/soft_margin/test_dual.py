@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.hinge import HingeMargin
@@ -44,7 +45,7 @@ def test_after_every_read_each_problem_has_those_that_are_worth_its_lower_end(sq
     costs = counted([0.1, 1.0], 2, (1.0, 0.5), weight)
     array = zarr.create_array(store={}, shape=X.shape, chunks=(300, 6), dtype=X.dtype)
     array[:] = X
-    dataset = from_arrays(array, y, intercept=False)
+    dataset = open_source(Source(DataSpec(array, y, intercept=False)))
     method: Any = SquaredHingeMargin(costs, 1e-8) if squared else HingeMargin(costs, 1e-4, cap=cap)
     engine, state = LocalEngine(dataset, 2), method.init(Facts(6, 1200, blocks=dataset.blocks))
     all_costs, signed = costs.matrix(np.arange(1200), y), X * y[:, None]

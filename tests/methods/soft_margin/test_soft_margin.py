@@ -15,7 +15,8 @@ from sklearn.svm import LinearSVC
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import Band, minimise_alike
@@ -60,7 +61,7 @@ def run(method: SoftMargin, X: np.ndarray, y: np.ndarray, passes: int, gap: floa
         array = zarr.create_array(store={}, shape=X.shape, chunks=(rows, X.shape[1]), dtype=X.dtype)
         array[:] = X
         X = array
-    dataset = from_arrays(X, y, intercept=False)
+    dataset = open_source(Source(DataSpec(X, y, intercept=False)))
     engine = LocalEngine(dataset, 2)
     state, found = method.init(Facts(dataset.m, dataset.n, blocks=dataset.blocks)), []
     while len(found) < passes and not (found and found[-1].best.gap.max() <= gap):
