@@ -129,7 +129,7 @@ def enough(size: float) -> str:
 
 _OPTIONAL = {
     "sklearn": ("scikit-learn>=1.6",),
-    "report": ("matplotlib>=3.8.4",),
+    "report": ("matplotlib>=3.8.4", "jinja2>=3.1.6"),
     "formats": ("pyarrow>=18",),
     "object-stores": ("obstore>=0.8", "boto3>=1.34"),
     "diagnostics": ("bokeh>=3.1",),

@@ -37,7 +37,7 @@ ALLOWED = {
         "verify",
         "settings",
     },
-    "report": {"data", "display", "engine", "errors", "linalg", "passes", "problem", "run", "settings"},
+    "report": {"data", "display", "engine", "errors", "linalg", "passes", "problem", "run", "settings", "verify"},
     "analysis": {
         "data",
         "display",
@@ -86,7 +86,7 @@ ALLOWED = {
     },
     "__main__": {"cli", "engine"},
 }
-MATPLOTLIB_ONLY_IN = {"report/figures.py", "report/evidence.py"}
+MATPLOTLIB_ONLY_IN = {"report/figures.py"}
 DASK_ONLY_IN = {
     "engine/distributed.py",
     "engine/clusters.py",

@@ -16,9 +16,9 @@ from dfeas.data.storage.files import read_json
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.prediction import named_as_there
 from dfeas.run.result_files import CERTIFICATE, RACE, RESULT, SOFT_MARGIN, certificate_of, classes_of, load_result
-from dfeas.run.results import Result, sides_from
-from dfeas.run.soft_margin.result import Fit, SoftMarginClasses, SoftMarginResult, Validation
-from dfeas.run.termination import Proof, Stop
+from dfeas.run.results import Result
+from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
+from dfeas.run.termination import Proof
 from dfeas.run.verdict import OneVsRest, Race
 from dfeas.verify.separation import SEPARATION
 
@@ -96,11 +96,7 @@ def _soft_margin(folder: Path, values: Mapping[str, Any]) -> SoftMarginResult:
     certificate = certificate_of(folder, values)
     if certificate is None:
         raise CorruptDataError(f"{folder / CERTIFICATE}: missing, and the hyperplane is there")
-    known: dict[str, Any] = {each.name: values[each.name] for each in fields(SoftMarginResult) if each.name in values}
-    known |= {"fits": [Fit(**fit) for fit in values["fits"]], "validation": [Validation(**v) for v in values["validation"]]}
-    known |= {"stopped": Stop(values["stopped"]), "sides": sides_from(values.get("sides")), "dual": None}
-    known |= {"y": certificate.y, "path": certificate.y[None], "certificate": str(folder / CERTIFICATE)}
-    return SoftMarginResult(**{**known, **{name: np.inf for name in ("objective", "gap", "margin") if values[name] is None}})
+    return SoftMarginResult.from_json(values, certificate.y, certificate=str(folder / CERTIFICATE))
 
 
 def _soft_classes(folders: list[Path]) -> SoftMarginClasses:

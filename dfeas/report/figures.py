@@ -1,309 +1,228 @@
-"""Figures of the course of a run, and how they look. Margins are those of unit points under a unit vector."""
+"""The figures of a page: brackets, how far points are from a hyperplane, who conflicts, what the time went on, paths of C."""
 
 from __future__ import annotations
 
+import base64
 import io
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
-from numpy.typing import NDArray
+from matplotlib.scale import SymmetricalLogScale
+from matplotlib.ticker import MaxNLocator, SymmetricalLogLocator
 
+from dfeas.data.storage.files import atomic_write
 from dfeas.errors import visible
-from dfeas.report.html import Html, inline
-from dfeas.report.numbers import power_of_ten
+from dfeas.linalg.points import Floats
+from dfeas.passes.survey import LEAST, Counts
 from dfeas.run.termination import Record
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = "#0072b2", "#a66f00", "#00805d", "#b4558c", "#2b87bd", "#cc5200", "#5f6b7a"
 """Colours that people with any kind of colour vision tell apart: those of Okabe and Ito (2008), some of them darker, so that
 each stands out from white."""
-
-INK, SOFT, LINE, AXIS = "#1f2933", "#52606d", "#e4e7eb", "#9aa5b1"
-
-COLOURS = dict(
-    zip(
-        (BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY, INK, SOFT, LINE, AXIS),
-        ("blue", "orange", "green", "pink", "sky", "red", "grey", "ink", "soft", "line", "axis"),
-        strict=True,
-    )
-)
-"""How the page calls them, which has others on a dark ground."""
-
-SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INK)
+SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY)
 """Colours of several runs, in order."""
-
 FLOOR = 1e-18
-"""Margins nearer to zero are drawn here: a logarithmic axis down to 1e-300 would show nothing else."""
-
-LEAST_MARGIN = 1.25
-"""No margin is below -1: an axis ends a little beyond it."""
-
-FEW_DECADES = 2
-"""A logarithmic axis of no more has labels between the powers of ten, too."""
-
-WIDTH = 5.2
-"""Inches: a figure is as wide as the page of a phone, where its letters are smaller than on a screen by a fifth."""
+"""Margins nearer to zero are drawn as if they were linear in it: decades down to 1e-300 would show nothing else."""
+DOTS = 40
+"""Up to so many points of a curve each one gets a dot."""
+MOST_DRAWN = 2000
+"""Points of a certificate that are drawn."""
+MOST_TICKS = 7
 
 _STYLE: Any = {
-    "figure.facecolor": "white",
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib
-    "font.size": 11.5,
-    "text.color": INK,
-    "text.parse_math": False,  # names from data are text, and powers of ten have digits of their own
-    "axes.edgecolor": AXIS,
-    "axes.labelcolor": SOFT,
-    "axes.labelsize": 11.5,
-    "axes.titlesize": 11.5,
+    "font.family": ["DejaVu Sans", "sans-serif"],  # the first comes with matplotlib
+    "font.size": 11,
+    "text.parse_math": False,  # names from data are text
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": LINE,
-    "grid.linewidth": 0.8,
-    "xtick.color": AXIS,
-    "ytick.color": AXIS,
-    "xtick.labelcolor": SOFT,
-    "ytick.labelcolor": SOFT,
-    "xtick.labelsize": 11.0,
-    "ytick.labelsize": 11.0,
+    "grid.color": "#e4e7eb",
     "legend.frameon": False,
-    "legend.fontsize": 11.0,
-    "legend.columnspacing": 1.4,
-    "legend.handlelength": 1.6,
-    "lines.linewidth": 1.8,
     "lines.markersize": 4.5,
     "svg.hashsalt": "dfeas",  # the same figure, the same bytes
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # letters that the font does not have are those of who reads
 }
-_ON_A_PAGE: Any = {"figure.facecolor": "none", "axes.facecolor": "none", "svg.fonttype": "none"}
-"""The page has its own ground and letters."""
 
 
 @contextmanager
-def style(*, on_a_page: bool = False) -> Iterator[None]:
+def style() -> Iterator[None]:
     """Figures made and drawn inside look alike, whatever the user's matplotlibrc says."""
-    with mpl.rc_context():
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # widths of such letters are guesses
         mpl.rcdefaults()
-        mpl.rcParams.update({**_STYLE, **(_ON_A_PAGE if on_a_page else {})})
+        mpl.rcParams.update(_STYLE)
         yield
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float = 6.4, height: float = 3.4) -> Figure:
     """An empty figure, in inches."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def legend(figure: Figure, axes: Axes, columns: int) -> None:
-    """A legend of the axes above everything."""
-    handles, labels = axes.get_legend_handles_labels()
-    unique = {label: handle for label, handle in zip(labels, handles, strict=True) if label}
-    if unique:
-        figure.legend(unique.values(), unique.keys(), loc="outside upper left", ncols=columns)
-
-
-def drawing(figure: Figure, alt: str) -> Html:
-    """The figure as a part of a page, with a text for those who do not see it; to be used where the style is."""
+def encode_figure(figure: Figure) -> str:
+    """The figure as a URL that holds all of it: an image runs no scripts, and loads nothing."""
     file = io.BytesIO()
-    with warnings.catch_warnings():
-        # names from data may use letters that the font does not have: their width is a guess
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return inline(file.getvalue(), alt, COLOURS)
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def decades(axis: Axis, sign: int = 1) -> None:
-    """Label a logarithmic axis by powers of ten, or by plain numbers where these are few and short."""
-
-    def text(value: float, _: object) -> str:
-        low, high = sorted(math.log10(max(abs(end), 1e-300)) for end in axis.get_view_interval())
-        exponent = math.floor(math.log10(value) + 1e-9)
-        digit = round(value / 10.0**exponent)
-        if digit != 1 and (high - low > FEW_DECADES or digit not in (2, 5)):
-            return ""
-        times = f"{digit}·" if digit != 1 else ""
-        shown = f"{value:,g}" if low >= -3.5 and high <= 4 else f"{times}{power_of_ten(exponent)}"
-        return f"−{shown}" if sign < 0 else shown
-
-    axis.set_major_formatter(FuncFormatter(text))
-    axis.set_minor_formatter(FuncFormatter(text))
+def draw_path(values: dict[str, Any], out: Path) -> None:
+    """Write an SVG of the path in the keys of a result of ``dfeas.soft_margin`` with several C."""
+    with style(), atomic_write(out) as file:
+        draw_errors(values).savefig(file, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def logarithmic(axes: Axes, values: Sequence[float] | NDArray[np.float64], sign: int = 1) -> None:
-    """A logarithmic scale with room around the values, and at least a decade of it."""
-    axes.set_yscale("log")
-    held = np.maximum(np.asarray(values, np.float64), FLOOR)
-    low, high = float(held.min()), float(held.max())
-    if high < 10 * low:
-        middle = math.sqrt(low * high)
-        low, high = middle / 3.2, middle * 3.2
-    axes.set_ylim(low / 1.6, high * 1.6)
-    decades(axes.yaxis, sign)
+def draw_brackets(runs: Mapping[str, Sequence[Record]], eps: Sequence[float], *, upper_only: bool = False) -> Figure:
+    """Both ends of the margin after each pass: upper ones solid, lower ones dashed."""
+    figure = new_figure()
+    axes, values = figure.subplots(), [*eps]
+    for colour, (name, records) in zip(cycle(SERIES), runs.items(), strict=False):
+        for end, dash in (("upper", "-"),) if upper_only else (("upper", "-"), ("lower", "--")):
+            margins = [getattr(record, f"margin_{end}") for record in records]
+            values += margins
+            label = f"{end} bound" if len(runs) == 1 else plain(name) if end == "upper" else ""
+            _draw_curve(axes, [record.passes for record in records], margins, label, color=colour, linestyle=dash)
+    for value in sorted(set(eps)):
+        axes.axhline(value, color=GREY, linestyle=":", label=f"eps {value:g}")
+    _scale_by_decades(axes, "y", values)
+    axes.set(xlabel="passes over the data", ylabel="margin")
+    return _add_legend(figure, axes)
 
 
-def count_label(value: float) -> str:
-    """A count on a logarithmic axis."""
-    return f"{value:,.0f}" if value < 1_000_000 else power_of_ten(round(math.log10(value)))
+def draw_margins(found: Counts, classes: tuple[str, str], margin: float) -> Figure:
+    """A histogram of the points of each class by their score, on a scale of decades; a margin above 0 is marked."""
+    figure = new_figure()
+    axes, used = figure.subplots(), np.flatnonzero(found.counts.any(axis=0))
+    away = used[used != len(found.edges) // 2 - 1]  # not around zero
+    least = _scale_by_decades(axes, "x", [*found.edges[away], *found.edges[away + 1], *[0.0][: len(used) - len(away)]])
+    edges = np.where(np.abs(found.edges) > LEAST, found.edges, np.sign(found.edges) * least / 4)[used[0] : used[-1] + 2]
+    for sign, colour, label in ((1, BLUE, "label +1"), (0, RED, "label -1")):
+        called = "" if classes[sign] in ("+1", "-1", "1") else f" ({plain(classes[sign])})"
+        counts = found.counts[sign, used[0] : used[-1] + 1]
+        axes.stairs(counts, edges, fill=True, alpha=0.6, color=colour, label=label + called)
+    if margin > 0:
+        axes.axvline(margin, color="black", linestyle="--", label=f"margin {margin:.3g}")
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set_ylim(0, 2 * int(found.counts.max()))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set(xlabel="signed distance of unit points from the hyperplane", ylabel="points")
+    return _add_legend(figure, axes)
+
+
+def draw_ranks(values: Floats, label: str, outliers: int = 0) -> Figure:
+    """Scores or weights of a conflict in their order; the first ones may stand out."""
+    shown = np.unique(np.geomspace(1, len(values), MOST_DRAWN).astype(np.int64)) - 1
+    figure = new_figure()
+    axes = figure.subplots()
+    for some, colour, text in ((shown[outliers:], BLUE, "points of the conflict"), (shown[:outliers], RED, "stands out")):
+        if len(some):
+            axes.plot(some + 1, values[some], "o", color=colour, label=text)
+    axes.axhline(0, color=GREY)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set(xlabel="points of the conflict, in their order", ylabel=label)
+    return _add_legend(figure, axes)
+
+
+def draw_times(records: Sequence[Record]) -> Figure:
+    """Wall seconds of each read. Reading and scanning go on in several threads: their sum is cut down to the time it took."""
+    wall = np.array([record.pass_seconds for record in records])
+    engine = np.minimum(wall, [record.engine_seconds for record in records])
+    read, scan = (np.array([getattr(record, name) for record in records]) for name in ("read_seconds", "scan_seconds"))
+    share = np.divide(read, read + scan, out=np.zeros(len(records)), where=read + scan > 0)
+    method = np.array([record.method_seconds for record in records])
+    parts = {"reading": (wall - engine) * share, "scanning": (wall - engine) * (1 - share), "engine": engine, "method": method}
+    figure = new_figure()
+    axes, base, edges = figure.subplots(), np.zeros(len(records)), np.arange(len(records) + 1) + 0.5
+    for (label, seconds), colour in zip(parts.items(), (BLUE, SKY, GREY, ORANGE), strict=True):
+        axes.stairs(base + seconds, edges, baseline=base, fill=True, color=colour, label=label)
+        base = base + seconds
+    axes.set_ylim(0, max(float(base.max()) * 1.05, 1e-6))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set(xlabel="read", ylabel="seconds")
+    return _add_legend(figure, axes)
+
+
+def draw_gaps(passes: Sequence[dict[str, Any]], target: float) -> Figure:
+    """The widest relative gap of all fits after each pass, and the one that was asked for."""
+    figure = new_figure()
+    axes, gaps = figure.subplots(), [max(each["gap"], target / 100) for each in passes]  # 0 has no place on this axis
+    _draw_curve(axes, [each["passes"] for each in passes], gaps, "widest gap", color=GREEN)
+    axes.axhline(target, color=GREY, linestyle=":", label=f"asked: {target:g}")
+    _scale_by_decades(axes, "y", [*gaps, target])
+    axes.set(xlabel="passes over the data", ylabel="relative gap")
+    return _add_legend(figure, axes)
+
+
+def draw_errors(values: dict[str, Any]) -> Figure:
+    """Errors and support points of soft margins against C; to be used where the style is."""
+    whole = [fit for fit in values["fits"] if fit["fold"] is None]
+    C = [fit["C"] for fit in whole]
+    figure = new_figure(height=4.4)
+    above, below = figure.subplots(2, 1, sharex=True)
+    above.plot(C, [100 * (fit["error"] or 0.0) for fit in whole], color=GREY, marker="o", label="of all points")
+    tested = [entry for entry in values["validation"] if entry["error"] is not None]
+    if tested:
+        errors, spread = ([100 * (entry[name] or 0.0) for entry in tested] for name in ("error", "deviation"))
+        prices = [entry["C"] for entry in tested]
+        above.errorbar(prices, errors, spread, color=BLUE, marker="o", capsize=3, label="of points left out")
+        above.axvline(values["C"], color=ORANGE, linestyle="--", label="chosen C")
+    above.set_ylabel("error, %")
+    below.plot(C, [fit["support"] for fit in whole], color=BLUE, marker="o")
+    below.set(xlabel="C", ylabel="points at the margin\nor beyond it")
+    _scale_by_decades(below, "x", C)
+    return _add_legend(figure, above)
 
 
 def plain(text: str) -> str:
-    """Text from data, as it is shown in a terminal, cut where it is long."""
+    """Text from data, as it is shown in a terminal, cut where it is long; matplotlib leaves out what begins with _."""
     text = visible(text)
-    return text if len(text) <= 40 else text[:39] + "…"
+    return f" {text if len(text) <= 40 else text[:39] + '…'}"
 
 
-Floats = NDArray[np.float64]
-
-BARS = 120
-"""More passes than these are drawn as means of some consecutive ones."""
-
-DOTS = 40
-"""Up to so many passes each one gets a dot."""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One end of a bracket."""
-
-    label: str
-    x: Floats
-    margin: Floats
-    colour: str
-    dash: str = "-"
-    proved: float | None = None  # what the checker proved in the end
+def _draw_curve(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, **look: Any) -> None:
+    """What is not finite leaves a gap."""
+    heights = np.array(y, np.float64)
+    heights[~np.isfinite(heights)] = np.nan
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.plot(x, heights, marker="o" if len(x) <= DOTS else "", label=label, **look)
 
 
-def bracket(curves: Sequence[Curve], x_label: str, eps: Sequence[float]) -> Figure:
-    """Margins on a logarithmic scale: the positive ones above, the negative ones, if there are any, below."""
-    values = np.concatenate([curve.margin for curve in curves])
-    has_negative = bool((values < 0).any())
-    figure = new_figure(WIDTH, 4.4 if has_negative else 3.2)
-    if has_negative:
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    else:
-        above = below = figure.subplots()
-    for curve in curves:
-        _draw(above, curve, np.maximum(curve.margin, FLOOR), curve.margin >= 0)
-        if has_negative:
-            _draw(below, curve, np.maximum(-curve.margin, FLOOR), curve.margin < 0)
-        if curve.proved is not None:
-            at = above if curve.proved >= 0 else below
-            place = curve.x[-1], max(abs(curve.proved), FLOOR)
-            at.plot(*place, "D", ms=9, mfc="none", mec=curve.colour, mew=1.6, clip_on=False)
-    for value in sorted(set(eps)):
-        above.axhline(value, color=GREY, ls=":", lw=1.4, label=f"eps {value:g}")
-    proved = [abs(c.proved) for c in curves if c.proved is not None and c.proved >= 0]
-    logarithmic(above, [*values[values >= 0], *proved, *eps])
-    above.set_ylabel("margin")
-    if has_negative:
-        logarithmic(below, -values[values < 0], -1)
-        low, high = below.get_ylim()
-        below.set_ylim(min(high, LEAST_MARGIN), low)
-        below.set_ylabel("margin below 0")
-    course_axis(below, np.concatenate([curve.x for curve in curves]), whole="passes" in x_label)
-    below.set_xlabel(x_label)
-    legend(figure, above, 3)
+def _scale_by_decades(axes: Axes, which: Literal["x", "y"], values: Sequence[float] | Floats) -> float:
+    """Decades on those sides of zero where there are values; the axis ends at powers of ten, which have labels.
+
+    Returns the least size that is in a decade; below it the axis is linear.
+    """
+    found = np.array(values, np.float64)
+    found = found[np.isfinite(found)]
+    positive, negative = found[found > FLOOR], -found[found < -FLOOR]
+    sizes = np.concatenate([positive, negative])
+    least = 10.0 ** math.floor(math.log10(sizes.min(initial=1.0)))
+    above, below = (10.0 ** math.ceil(math.log10(side.max())) if side.size else 0.0 for side in (positive, negative))
+    if not negative.size:
+        above = max(above, 10 * least)
+    low = least if found.min(initial=1.0) > FLOOR else -below
+    axis: Axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.set(**{f"{which}scale": SymmetricalLogScale(axis, linthresh=least), f"{which}lim": (low, above)})
+    locator = axis.get_major_locator()
+    assert isinstance(locator, SymmetricalLogLocator), "that of the scale"
+    locator.set_params(numticks=MOST_TICKS)
+    axis.set_major_formatter("{x:g}")
+    return least
+
+
+def _add_legend(figure: Figure, axes: Axes) -> Figure:
+    """A legend above everything, if there is anything to name."""
+    if axes.get_legend_handles_labels()[1]:
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=4)
     return figure
-
-
-def _draw(axes: Axes, curve: Curve, height: Floats, shown: NDArray[np.bool_]) -> None:
-    marker = "o" if len(curve.x) <= DOTS else ("o" if shown.sum() == 1 else "")
-    axes.plot(curve.x, np.where(shown, height, np.nan), curve.dash, marker=marker, color=curve.colour, label=curve.label)
-
-
-def course_axis(axes: Axes, x: Floats, *, whole: bool) -> None:
-    """Linear from 0; logarithmic when some runs or the first passes would not be seen. Passes have ``whole`` numbers."""
-    positive = x[x > 0]
-    if len(positive) > 50 and positive.max() > 50 * positive.min():
-        axes.set_xscale("log")
-        axes.set_xlim(float(positive.min()) / 1.15, float(positive.max()) * 1.15)
-        decades(axes.xaxis)
-    else:
-        axes.set_xlim(0, max(float(x.max()) * 1.06, 1e-6))
-        if whole and x.max() >= 1:
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def violations(records: Sequence[Record]) -> Figure:
-    """Points on the wrong side after each pass that counted them."""
-    counted = [(r.passes, r.violated) for r in records if r.violated is not None]
-    x, points = (np.array(column, np.float64) for column in zip(*counted, strict=True))
-    figure = new_figure(WIDTH, 3.0)
-    axes = figure.subplots()
-    axes.plot(x, points, "-o" if len(x) <= DOTS else "-", color=BLUE)
-    axes.set_yscale("symlog", linthresh=1)  # so that 0 is seen
-    axes.set_ylim(-0.15, max(1.0, float(points.max())) * 2)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: count_label(v)))
-    course_axis(axes, x, whole=True)
-    axes.set_xlabel("passes over the data")
-    axes.set_ylabel("points on the wrong side")
-    return figure
-
-
-def times(records: Sequence[Record]) -> Figure:
-    """Wall seconds of each read. Reading and scanning go on in several threads: their sum is cut down to the time it took."""
-    wall = np.array([r.pass_seconds for r in records])
-    engine = np.minimum(wall, [r.engine_seconds for r in records])
-    read, scan = (np.array([getattr(r, name) for r in records]) for name in ("read_seconds", "scan_seconds"))
-    share = np.divide(read, read + scan, out=np.zeros(len(records)), where=read + scan > 0)
-    busy = wall - engine
-    parts = {
-        "reading": (busy * share, BLUE),
-        "scanning": (busy * (1 - share), SKY),
-        "engine": (engine, GREY),
-        "method": (np.array([r.method_seconds for r in records]), ORANGE),
-    }
-    group = -(-len(records) // BARS)
-    edges = np.append(np.arange(0, len(records), group), len(records))
-    figure = new_figure(WIDTH, 3.0)
-    axes = figure.subplots()
-    base = np.zeros(len(edges) - 1)
-    for label, (seconds, colour) in parts.items():
-        mean = np.add.reduceat(seconds, edges[:-1]) / np.diff(edges)
-        width = np.diff(edges) * (0.8 if len(edges) <= DOTS else 1.0)
-        centre = (edges[:-1] + edges[1:] + 1) / 2
-        axes.bar(centre, mean, width, base, color=colour, label=label, linewidth=0)
-        base = base + mean
-    axes.set_ylim(0, max(float(base.max()) * 1.08, 1e-6))
-    axes.set_xlim(0.4 - (len(records) == 1), len(records) + 0.6 + (len(records) == 1))
-    axes.xaxis.set_major_locator(FixedLocator([1]) if len(records) == 1 else MaxNLocator(integer=True, min_n_ticks=1))
-    axes.grid(False, axis="x")
-    axes.set_xlabel("read" if group == 1 else f"read (each bar the mean of {group})")
-    axes.set_ylabel("seconds")
-    legend(figure, axes, 4)
-    return figure
-
-
-def upper_and_lower(records: Sequence[Record], x: str, proved: tuple[float, float] | None) -> list[Curve]:
-    """Both ends of the bracket against ``passes`` or ``seconds``; values that are not finite leave a gap."""
-    at = np.array([getattr(r, x) for r in records], np.float64)
-    ends = (("upper bound", "margin_upper", BLUE), ("lower bound", "margin_lower", GREEN))
-    return [
-        Curve(label, at, _finite([getattr(r, name) for r in records]), colour, proved=None if proved is None else proved[i])
-        for i, (label, name, colour) in zip((1, 0), ends, strict=True)
-    ]
-
-
-def overlay(runs: Mapping[str, Sequence[Record]], x: str) -> list[Curve]:
-    """The brackets of several runs, by name: the upper end of each solid, the lower one dashed, in one colour."""
-    curves = []
-    for i, (name, records) in enumerate(runs.items()):
-        at = np.array([getattr(r, x) for r in records], np.float64)
-        label = " " + plain(name)  # matplotlib leaves out what begins with an underscore
-        for end, dash, said in (("margin_upper", "-", label), ("margin_lower", "--", "")):
-            curves.append(Curve(said, at, _finite([getattr(r, end) for r in records]), SERIES[i % len(SERIES)], dash))
-    return curves
-
-
-def _finite(values: Sequence[float]) -> Floats:
-    """Values that are not finite as nan, which leaves a gap."""
-    numbers = np.array(values, np.float64)
-    return np.where(np.isfinite(numbers), numbers, np.nan)

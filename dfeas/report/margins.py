@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import Header, seen_fingerprint
-from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import threads_that_fit
+from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.linalg.blas import processors
+from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Counts, Histogram, Moments, Survey
 from dfeas.run.result_files import Run
@@ -30,14 +28,7 @@ class Margins:
     """Scores of all points under the y of a run."""
 
     counts: Counts
-    classes: tuple[str, str]  # how the data calls the labels -1 and +1
-    deviation: NDArray[np.float64]  # (m,) standard deviations of the features, as the run saw them
-
-    @property
-    def points(self) -> tuple[int, int]:
-        """How many are labelled -1 and +1."""
-        negative, positive = self.counts.counts.sum(axis=1)
-        return int(negative), int(positive)
+    deviation: Floats  # (m,) standard deviations of the features, as the run saw them
 
     @property
     def wrong(self) -> int:
@@ -53,7 +44,6 @@ class Seen:
     margins: Margins | None = None
     header: Header | None = None  # of a dataset of ours that is still the one of the run
     bytes: int = 0  # of its points, as they are stored
-    classes: tuple[str, ...] = ()  # negative and positive, as the data calls them
 
 
 NOT_READ = Seen("The distances of the points are not shown: the report was made without reading the data.")
@@ -67,42 +57,37 @@ def look(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
     answers: dict[str, Seen] = {}
     by_source: dict[str, list[Run]] = {}
     for run in runs:
-        data = run.values["data"]
-        if data is None:
-            answers[run.name] = _not_shown("the run was on arrays in memory")
+        if run.values["data"] is None:
+            answers[run.name] = _explain("the run was on arrays in memory")
         else:
-            by_source.setdefault(json.dumps(data, sort_keys=True), []).append(run)
+            by_source.setdefault(json.dumps(run.values["data"], sort_keys=True), []).append(run)
     for group in by_source.values():
         try:
-            answers |= _look(group, memory)
+            answers |= _look_at_source(group, memory)
         except (BadInputError, CorruptDataError, UsageError, OSError) as error:
-            answers |= {run.name: answers.get(run.name, _not_shown(str(error))) for run in group}
+            answers |= {run.name: _explain(str(error)) for run in group}
     return answers
 
 
-def _not_shown(why: str) -> Seen:
+def _explain(why: str) -> Seen:
     return Seen(f"The distances of the points are not shown: {why}.")
 
 
-def _look(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
-    """At one source, for all runs about it."""
+def _look_at_source(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
     dataset = open_source(Source(DataSpec.from_json(runs[0].values["data"]), cones=True).within(parse_bytes(memory)))
+    reasons = {run.name: _find_obstacle(run, dataset) for run in runs}
+    fitting = [run for run in runs if not reasons[run.name]]
+    answers = {name: _explain(why) for name, why in reasons.items() if why}
+    answers |= _read_margins(dataset, fitting, memory) if fitting else {}
     stored = dataset.stored or dataset
-    own: dict[str, Any] = {"header": stored.header, "bytes": stored.bytes, "classes": dataset.classes}
-    answers, fitting = {}, []
-    for run in runs:
-        why = _why_not(run, dataset)
-        known = stored.header is not None and dataset.fingerprint == run.values["fingerprint"]
-        answers[run.name] = replace(_not_shown(why), **own) if known else _not_shown(why)
-        if not why:
-            fitting.append(run)
-    read = _read(dataset, fitting, memory) if fitting else {}
-    return answers | {name: replace(found, **own) if answers[name].header else found for name, found in read.items()}
+    same = {run.name for run in runs if stored.header is not None and dataset.fingerprint == run.values["fingerprint"]}
+    own: dict[str, Any] = {"header": stored.header, "bytes": stored.bytes}
+    return {name: replace(seen, **own) if name in same else seen for name, seen in answers.items()}
 
 
-def _why_not(run: Run, dataset: Dataset) -> str:
+def _find_obstacle(run: Run, dataset: Dataset) -> str:
     """Why the distances of the points of a run cannot be known; empty where they can."""
-    certificate, data = run.certificate, run.values["data"]
+    certificate, data, stored = run.certificate, run.values["data"], dataset.stored or dataset
     if certificate is None or certificate.kind == "gordan":
         return "the run left no direction"
     if certificate.kernel:
@@ -113,38 +98,29 @@ def _why_not(run: Run, dataset: Dataset) -> str:
         return "the run left no direction"
     if data.get("many") and data.get("labels"):
         return "the run was on one class of an array with labels"
-    stored = dataset.stored or dataset
     if stored.header is None and dataset.stored is not None:
         return "the run was on features of an array"
     same = stored.header is None or dataset.fingerprint == run.values["fingerprint"]
-    if certificate.y.shape == (dataset.dimension,) and same and dataset.n == run.values["n"]:
-        return ""
-    return _changed(dataset)
+    fits = certificate.y.shape == (dataset.dimension,) and same and dataset.n == run.values["n"]
+    return "" if fits else _explain_change(dataset)
 
 
-def _changed(dataset: Dataset) -> str:
+def _explain_change(dataset: Dataset) -> str:
     return f"{dataset.where} is no longer the data of the run (fingerprints differ)"
 
 
-def _read(dataset: Dataset, runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
+def _read_margins(dataset: Dataset, runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
     """Margins of runs on a dataset, which is compared with theirs as it is read."""
-    engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
     questions: tuple[Any, ...] = tuple(Histogram(run.certificate.y) for run in runs if run.certificate is not None)
     # checksums of a dataset of ours are compared as it is read; those of a foreign array are taken on the same read
     surveys = (Survey(),) if (dataset.stored or dataset).header is None else ()
-    try:
+    with local_engine(dataset, parse_bytes(memory)) as engine:
         *counted, moments = engine.run(Together((*questions, *surveys, Moments())))
-    finally:
-        engine.close()
     mark = dataset.fingerprint
     if surveys:
         mark = seen_fingerprint(mark_of(dataset, counted[-1].checksums), dataset.view)
-    negative, positive = dataset.classes or ("-1", "+1")
-    answers = {}
-    for run, counts in zip(runs, counted, strict=False):
-        if run.values["fingerprint"] == mark:
-            margins = Margins(counts, (negative, positive), moments.std)
-            answers[run.name] = Seen(margins=margins, classes=(negative, positive))
-        else:
-            answers[run.name] = _not_shown(_changed(dataset))
-    return answers
+    changed = _explain(_explain_change(dataset))
+    return {
+        run.name: Seen(margins=Margins(counts, moments.std)) if run.values["fingerprint"] == mark else changed
+        for run, counts in zip(runs, counted, strict=False)
+    }

@@ -11,8 +11,7 @@ import pytest
 import dfeas
 from dfeas.errors import CorruptDataError
 from dfeas.report.compare import compare
-from dfeas.report.html import element
-from dfeas.report.page import report
+from dfeas.report.page import render_page, report
 from tests.report.pages import cli, parse
 
 HOSTILE = "a\u202eb\u200bc\ud800<i>"
@@ -33,8 +32,13 @@ def test_no_name_turns_a_page_round_or_breaks_it(copy: Callable[..., Path], tmp_
 
 
 def test_attributes_are_escaped_as_texts_are() -> None:
-    made = element("div", HOSTILE, aria_label=HOSTILE)
-    assert made == '<div aria-label="a\\u202eb\\u200bc\\ud800&lt;i&gt;">a\\u202eb\\u200bc\\ud800&lt;i&gt;</div>'
+    picture = {"title": f'{HOSTILE}"', "url": "data:,", "caption": ""}
+    part = {"title": HOSTILE, "facts": {HOSTILE: HOSTILE}, "figures": [picture], "said": HOSTILE, "table": None, "commands": []}
+    section = {"name": HOSTILE, "headline": HOSTILE, "said": [HOSTILE], "beware": HOSTILE, "parts": [part]}
+    made = render_page(title=HOSTILE, version="", grid=None, sections=[section])
+    assert 'alt="a\\u202eb\\u200bc\\ud800&lt;i&gt;&#34;"' in made
+    assert "<i>" not in made
+    assert made.count("a\\u202eb\\u200bc\\ud800&lt;i&gt;") == 12
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such locale")

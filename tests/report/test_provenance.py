@@ -10,11 +10,11 @@ import pytest
 import zarr
 
 import dfeas
-from dfeas.data.source import seen_as
 from dfeas.errors import format_bytes
 from dfeas.linalg.blas import processors
-from dfeas.report.coefficients import Coefficients
+from dfeas.report.facts import format_signed, list_coefficients
 from dfeas.report.page import report
+from dfeas.verify.certificate import Certificate
 from tests.report.pages import Page, cli, parse
 
 
@@ -45,10 +45,8 @@ def page_of(run: Path, **options: Any) -> Page:
 
 def commands_of(page: Page) -> dict[str, list[str]]:
     """What is to be typed, by what it is for."""
-    texts = [(tag, attributes.get("class")) for tag, attributes in page.tags if tag == "p"]
-    assert ("p", "command") in texts
     said = [text.rstrip(": ") for text in page.texts["p"] if text.startswith("To ")]
-    return dict(zip(said, map(shlex.split, page.texts["code"][1:]), strict=True))
+    return dict(zip(said, map(shlex.split, page.texts["code"]), strict=True))
 
 
 @pytest.mark.parametrize("data", [True, False])
@@ -59,7 +57,7 @@ def test_classes_are_named_and_counted(tmp_path: Path, *, data: bool) -> None:
     facts = page_of(tmp_path / "run", data=data).facts
     many = int((labels == "repaid").sum())
     assert facts["label +1"] == f"repaid, {100 * many / 600:.3g} % ({many} points)"
-    assert facts["label −1"] == f"default, {100 - 100 * many / 600:.3g} % ({600 - many} points)"
+    assert facts["label -1"] == f"default, {100 - 100 * many / 600:.3g} % ({600 - many} points)"
     if data:
         assert (facts["entries"], facts["size"], facts["zero points"]) == ("float64", "18.75 kiB", "none")
     assert facts["features"] == "4 and an intercept"
@@ -73,8 +71,8 @@ def test_what_the_result_says_of_classes_and_features_is_believed(tmp_path: Path
     more = {"sides": {"-1": {"name": "other", "points": 201}, "+1": {"name": "dog", "points": 99}}, "features": ["a", "b", "c"]}
     (tmp_path / "run" / "result.json").write_text(json.dumps({**values, **more}))
     page = page_of(tmp_path / "run")
-    assert (page.facts["label +1"], page.facts["label −1"]) == ("dog, 33 % (99 points)", "other, 67 % (201 points)")
-    assert {"a", "b", "c", "dog", "other"} <= set(page.texts["span"])
+    assert (page.facts["label +1"], page.facts["label -1"]) == ("dog, 33 % (99 points)", "other, 67 % (201 points)")
+    assert {"a", "b", "c", "dog", "other"} <= set(page.texts["td"])
     (tmp_path / "run" / "result.json").write_text(json.dumps({**values, "sides": {"+1": {"name": None, "points": 300}}}))
     assert page_of(tmp_path / "run").facts["classes"] == "none: every point counts as +1"
 
@@ -126,13 +124,13 @@ def test_zero_points_are_counted(tmp_path: Path) -> None:
 def test_names_come_from_the_result_or_are_numbers(tmp_path: Path) -> None:
     X, labels = people()
     dfeas.solve(ingested(tmp_path / "data", X, labels), intercept=True, scale="std", out=tmp_path / "run")
-    assert "feature 3" in page_of(tmp_path / "run").texts["span"]
+    assert "feature 3" in page_of(tmp_path / "run").texts["td"]
     values = json.loads((tmp_path / "run" / "result.json").read_text())
     names = ["age", "income <$>", "date of first contract", "client"]
-    (tmp_path / "run" / "result.json").write_text(json.dumps({**values, "feature_names": names}))
+    (tmp_path / "run" / "result.json").write_text(json.dumps({**values, "features": names}))
     page = page_of(tmp_path / "run")
-    assert set(names) <= set(page.texts["span"])
-    assert "feature 3" not in page.texts["span"]
+    assert set(names) <= set(page.texts["td"])
+    assert "feature 3" not in page.texts["td"]
 
 
 @pytest.mark.parametrize("scale", [None, "std", "maxabs"])
@@ -142,9 +140,13 @@ def test_coefficients_in_the_units_of_the_data_separate_it(scale: str | None) ->
     result = dfeas.solve(X, labels == "dog", intercept=True, scale=scale, center=scale is not None)
     assert result.y is not None
     assert result.evidence is not None
-    found = Coefficients.of(result.y, 3, (), seen_as(result.evidence.view)[1], None)
-    assert found.bias is not None
-    assert np.array_equal(X @ found.w + found.bias > 0, labels == "dog")
+    w, bias = result.coef, result.bias
+    assert np.array_equal(X @ w + bias > 0, labels == "dog")
+    said, table = list_coefficients(result.evidence, 3, (), ("-1", "+1"), None)
+    assert f"the intercept is {format_signed(bias)}." in said
+    assert table is not None
+    listed = {row[0]: row[2] for row in table.rows}
+    assert listed == {f"feature {place}": format_signed(w[place]) for place in range(3)}
 
 
 def test_features_are_ordered_by_what_a_usual_change_does(tmp_path: Path) -> None:
@@ -153,15 +155,16 @@ def test_features_are_ordered_by_what_a_usual_change_does(tmp_path: Path) -> Non
     dfeas.solve(ingested(tmp_path / "data", X, labels), positive="dog", intercept=True, scale="std", out=tmp_path / "run")
     run = dfeas.solve(X, labels == "dog", intercept=True, scale="std")
     assert run.y is not None
-    named = [text for text in page_of(tmp_path / "run").texts["span"] if text.startswith("feature ")]
+    named = [text for text in page_of(tmp_path / "run").texts["td"] if text.startswith("feature ")]
     assert named == [f"feature {place}" for place in np.argsort(-np.abs(run.y[:3]))]  # scaled features have a deviation of 1
 
 
 def test_coefficients_that_are_zero_are_not_listed() -> None:
-    found = Coefficients.of(np.array([0.0, -2.0, 1.0]), 3, (), None, None)
-    assert found.order.tolist() == [1, 2]
-    assert found.bias is None
-    assert "All coefficients are zero." in "".join(Coefficients.of(np.zeros(2), 2, (), None, None).show(("-1", "+1")))
+    _, table = list_coefficients(Certificate("separator", "", np.array([0.0, -2.0, 1.0])), 3, (), ("-1", "+1"), None)
+    assert table is not None
+    assert [row[:2] for row in table.rows] == [("feature 1", "-1"), ("feature 2", "+1")]
+    zero = Certificate("separator", "", np.zeros(2))
+    assert list_coefficients(zero, 2, (), ("-1", "+1"), None) == ("All coefficients are zero.", None)
 
 
 RUNS = {
@@ -191,6 +194,16 @@ def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert {key: again[key] for key in same} == {key: values[key] for key in same}
 
 
+def test_the_command_of_a_run_on_cones_says_nothing_of_an_intercept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    dfeas.ingest_cone_rows(np.eye(3), {"q": [3]}, "data")
+    first = dfeas.solve("data", out="run")
+    again = commands_of(parse(report([Path("run")])))["To do it again"]
+    assert "--no-intercept" not in again
+    assert cli(*again[1:]).exit_code == 0
+    assert json.loads(Path("run-again/result.json").read_text())["verdict"] == first.verdict
+
+
 def test_a_run_that_can_go_on_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dfeas.solve(ingested(tmp_path / "data", *three()), positive="cat", method="mirror-prox", eps=1e-9, max_passes=1, out="run")
@@ -206,7 +219,7 @@ def test_arrays_in_memory_have_no_commands(tmp_path: Path) -> None:
     dfeas.solve(X, labels == "dog", intercept=True, out=tmp_path / "run")
     page = page_of(tmp_path / "run")
     assert any("there is nothing to check it against" in text for text in page.texts["p"])
-    assert len(page.texts["code"]) == 1  # the fingerprint
+    assert "code" not in page.texts
 
 
 def test_the_machine_is_said_and_old_traces_do_without(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers, MultipliersAnswer
 from dfeas.run.prediction import Finished, Predictor
 from dfeas.run.result_files import SOFT_MARGIN, Saved
-from dfeas.run.results import Sides, class_names, cost_row, plane_of
+from dfeas.run.results import Sides, class_names, cost_row, plane_of, sides_from
 from dfeas.run.table import SOFT_MARGINS
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import HYPERPLANE, Certificate
@@ -177,6 +177,15 @@ class SoftMarginResult(Displayed, Saved, Predictor):
     dual: DualVariables | None = None
     sides: Sides | None = None
     features: list[str] | None = None
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], y: Floats, **changes: Any) -> SoftMarginResult:
+        """A result from the keys of its file, some of them changed; ``y`` is in a file of its own."""
+        known: dict[str, Any] = {each.name: values[each.name] for each in fields(cls) if each.name in values}
+        known |= {"fits": [Fit(**fit) for fit in values["fits"]], "validation": [Validation(**v) for v in values["validation"]]}
+        known |= {"stopped": Stop(values["stopped"]), "sides": sides_from(values.get("sides")), "dual": None}
+        unbounded = {name: math.inf for name in ("objective", "gap", "margin") if values[name] is None}
+        return cls(**{**known, "y": y, "path": y[None], **unbounded, **changes})
 
     def _brief(self) -> str:
         ends = f"objective {self.objective:.6g}, gap {self.gap:.3g}" if math.isfinite(self.objective) else "no objective yet"
