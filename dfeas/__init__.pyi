@@ -17,8 +17,6 @@ from dfeas.analysis.hull import Hull as Hull
 from dfeas.analysis.info import Info as Info
 from dfeas.analysis.info import info as info
 from dfeas.analysis.load import load as load
-from dfeas.analysis.recheck import Recheck as Recheck
-from dfeas.analysis.recheck import recheck as recheck
 from dfeas.analysis.regression.answer import Separated as Separated
 from dfeas.analysis.separation import Separation as Separation
 from dfeas.analysis.verify import verify_classes as verify_classes
@@ -482,21 +480,6 @@ def submit(
     dual: str | Path | None = ...,
     start: Any = ...,
 ) -> str: ...
-def append(
-    data: str | Path,
-    src: Any = ...,
-    *,
-    progress: Progress | None = ...,
-    note: Note | None = ...,
-    points: str = ...,
-    labels: str | Any = ...,
-    label_column: str | None = ...,
-    format: str | None = ...,
-    header: bool | None = ...,
-    features: int | None = ...,
-    dtype: str | None = ...,
-    zero_based: bool = ...,
-) -> Header: ...
 def plan(
     X: Any,
     labels: Any = ...,

@@ -149,7 +149,6 @@ SOURCES: dict[str, str | Callable[[Path], object]] = {
     "own.zarr": _zarr,
     "own.npy": partial(_saved, lambda: eighths()[0]),
     "own-labels.npy": partial(_saved, lambda: eighths()[1]),
-    "more.npz": lambda path: np.savez(path, X=np.eye(10, dtype=np.float32), y=np.arange(10) % 2 * 2 - 1),
     "mask.npy": partial(_saved, lambda: np.arange(3000) % 3 > 0),
     "mask-both.npy": partial(_saved, lambda: np.arange(6000) % 4 > 0),
 }

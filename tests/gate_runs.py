@@ -93,8 +93,6 @@ data/csv: ingest @people.csv a --label-column bought; ingest @people.csv b --lab
 data/parquet: ingest @people.parquet a --label-column -1; info a
 data/svmlight: ingest @words.svmlight a; ingest @words.svmlight b --dense --features 60
 data/arrays: ingest @clusters.npz a; ingest @clusters.npz b --positive cat; ingest @own.npy c --labels @own-labels.npy
-data/append: generate planted a --features 10 --points 500; solve a --out run {N}; append a @more.npz; recheck run a; verify run
-data/recheck: generate one-flip a --features 10 --points 500; solve a --out run {N}; append a @more.npz; recheck run a --out b
 data/plan: plan @planted {N}; plan @clusters --one-vs-rest {N}; plan @text --method mirror-prox --margin 0.01 {N}
 cluster/race: race @planted --out a {RACE} --scheduler @cluster {N}
 cluster/auto: solve @flip --out run --scheduler @cluster {N}; solve @text --out text --scheduler @cluster {N}
@@ -159,7 +157,7 @@ def verbs(bench: Bench, record: Record) -> None:
 
 
 def files(bench: Bench, record: Record) -> None:
-    """A frame becomes a dataset, which is solved, checked, used, appended to and checked again."""
+    """A frame becomes a dataset, which is solved, checked and used."""
     import pandas as pd
 
     X, y = clusters()
@@ -169,8 +167,6 @@ def files(bench: Bench, record: Record) -> None:
     record.returned(dfeas.verify_run("run"))
     record.returned(dfeas.verify_certificate("data", "run/certificate.npz", positive="cat", intercept=True))
     record.answer += [dfeas.predict("run", X).score, dfeas.compare(["run"])]
-    dfeas.append("data", frame[600:], label_column="kind")
-    record.returned(dfeas.recheck("run", "data", out="later"))
 
 
 def regression(bench: Bench, record: Record) -> None:

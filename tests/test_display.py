@@ -116,7 +116,6 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     )
     add("check", dfeas.verify_run(room / "result"), "verify", "result")
     add("checks", dfeas.verify_classes(room / "classes"), "verify", "classes")
-    add("recheck", dfeas.recheck(room / "result", room / "yes"), "recheck", "result", "yes")
     add("scores", dfeas.predict(room / "result", room / "yes"), "predict", "result", "yes", "s.npy", last="scores       s.npy")
     places = dfeas.predict(room / "classes", room / "three")
     add("places", places, "predict", "classes", "three", "p.npy", last="classes      p.npy")

@@ -15,7 +15,7 @@ from tests.gate_runs import CASES, COMMANDS, CONES, DENSE, KERNEL
 
 FAST = """dense/mirror-prox dense/online-perceptron dense/some dense/classes dense/resume people/separation people/unreadable
     people/regression hull/boundary sparse/words kernel/exponential kernel/snkpvn cones/von-neumann cones/scs svm/hinge data/csv
-    data/append python/verbs"""
+    python/verbs"""
 
 
 def test_some_runs_end_as_they_did() -> None:

@@ -27,7 +27,6 @@ VERBS: dict[str, Callable[..., Any]] = {
     "plan": lambda **options: dfeas.plan(X, LABELS, **options),
     "verify_certificate": lambda **options: dfeas.verify_certificate("data", "run/certificate.npz", **options),
     "predict": lambda **options: dfeas.predict("run", X, **options),
-    "recheck": lambda **options: dfeas.recheck("run", "data", **options),
     "ingest": lambda **options: dfeas.ingest(X, "new", **{"labels": LABELS, **options}),
     "report": lambda **options: dfeas.report(["run"], **options),
 }

@@ -1,4 +1,4 @@
-"""Commands that write and extend datasets."""
+"""Commands that write datasets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from dfeas.cli.parameter import DATA, JSON, Count, Name, option
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
-from dfeas.data.ingest.cones import append_cones, ingest_cones
+from dfeas.data.ingest.cones import ingest_cones
 from dfeas.data.ingest.ingest import require_split, worth_starting
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.storage.layout import DTYPES
-from dfeas.data.writers.append import append as append_points
 from dfeas.run.progress import IngestProgress
 
 CONES = option(
@@ -157,29 +156,3 @@ def ingest(
     with cluster.client() as client, dataset_place(out, force):
         header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
     show_info(Info(out, {**header.to_json(), "notes": notes}), as_json)
-
-
-@click.command(
-    cls=Command,
-    examples=("dfeas append mail.data monday.csv --label-column spam", "dfeas append mail.data"),
-)
-@click.argument("data", type=DATA)
-@click.argument("src", required=False, type=DATA)
-@asks(fields_of(IngestOptions, without=("positive", "sparse", "shard")), CONES, QUIET, JSON)
-def append(data: str, src: str | None, cones: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Append the points of SRC to the dataset DATA.
-
-    It is done on this machine; the formats are those of ingest. Labels are of the classes that DATA has. Until all new points
-    are written DATA stays as it was. Without SRC an append that was cut off at its end is finished. Cones are appended to
-    cones.
-    """
-    notes: list[str] = []
-    if src is not None and cones is not None:
-        IngestOptions(**options).require_for("cones")
-        header = append_cones(data, src, cones, options["points"], _progress(quiet))
-        show_info(Info(data, header.to_json()), as_json)
-        return
-    if cones is not None:
-        raise click.UsageError("--cones says what the rows of SRC are; name SRC")
-    header = append_points(data, src, progress=_progress(quiet), note=notes.append, **options)
-    show_info(Info(data, {**header.to_json(), "notes": notes}), as_json)

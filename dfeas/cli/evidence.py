@@ -1,4 +1,4 @@
-"""Commands before and after a run: plan, verify, recheck, predict, report, compare."""
+"""Commands before and after a run: plan, verify, predict, report, compare."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 import sys
 import webbrowser
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dfeas.analysis.recheck import recheck as run_recheck
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command, say
@@ -27,9 +25,9 @@ from dfeas.cli.options import (
     fields_of,
     numbers,
 )
-from dfeas.cli.outputs import is_array, is_run, replaced
+from dfeas.cli.outputs import is_array, replaced
 from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
-from dfeas.cli.render import show_check, show_checks, show_prediction, show_recheck
+from dfeas.cli.render import show_check, show_checks, show_prediction
 from dfeas.problem import Kernel, Objective, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import warning
@@ -106,27 +104,6 @@ def _say_what_is_missing(runs: Sequence[Path]) -> None:
         missing = what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0))
         if missing:
             say(f"dfeas: {missing}", err=True)
-
-
-@click.command(cls=Command, examples=("dfeas recheck RUN mail.data", "dfeas recheck RUN mail.data --out RUN-monday"))
-@click.argument("run", type=LOCAL)
-@click.argument("data", type=DATA)
-@option("Question", "--labels", default=None, metavar="FILE", help="Label array, if the run had one beside DATA.")
-@option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for a run of the larger data.")
-@asks(fields_of(Resources, "memory", memory="Budget of the process."), FORCE, JSON)
-def recheck(run: Path, data: str, out: Path | None, force: bool, as_json: bool, **options: Any) -> None:
-    """Say whether a verdict holds after points were appended.
-
-    Of DATA only the blocks that hold new points are read. Exit code 3 when a new point is on the wrong side of a separator:
-    solve again.
-    """
-    if force and out is None:
-        raise click.UsageError("--force is for --out")
-    with nullcontext() if out is None else replaced(out, is_run, force):
-        answer = run_recheck(run, data, out=out, **options)
-    show_recheck(answer, out, as_json)
-    if not answer.holds:
-        sys.exit(LIMIT_REACHED)
 
 
 @click.command(

@@ -28,7 +28,6 @@ SECTIONS = {
     "Data": {
         "generate": Named("datasets", "Write a generated dataset with a known answer."),
         "ingest": Named("datasets", "Write a dataset from a file of points."),
-        "append": Named("datasets", "Append the points of SRC to the dataset DATA."),
         "info": Named("info", "Say what a dataset is, without reading its points."),
     },
     "Solve": {
@@ -41,7 +40,6 @@ SECTIONS = {
     },
     "Evidence": {
         "verify": Named("evidence", "Check a certificate against the stored data."),
-        "recheck": Named("evidence", "Say whether a verdict holds after points were appended."),
         "predict": Named("evidence", "Score points by the hyperplane of a run."),
         "check-separation": Named("separation", "Say whether the estimates of a regression are finite."),
         "report": Named("evidence", "Write a page about finished runs that opens offline."),

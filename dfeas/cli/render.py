@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.hull import Hull
-from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.verify import Checks
 from dfeas.cli.answer import put
@@ -38,12 +37,6 @@ def show_check(check: Check, as_json: bool) -> None:
 def show_checks(checks: Checks, as_json: bool) -> None:
     """What was proved of each class."""
     put({name: None if check is None else asdict(check) for name, check in checks.items()}, checks, as_json)
-
-
-def show_recheck(recheck: Recheck, out: Path | None, as_json: bool) -> None:
-    """What holds of a run, and which points are on the wrong side of what does not."""
-    written = [] if out is None else [Row("results", str(out) if recheck.holds else "none written")]
-    put(recheck.to_json(), recheck, as_json, *written)
 
 
 def show_prediction(prediction: Prediction | ClassPrediction | ConePrediction, out: Path, as_json: bool) -> None:

@@ -127,16 +127,15 @@ def whole(value: Any, kind: str, least: int) -> int:
 
 @dataclass(frozen=True)
 class Placing:
-    """Where the rows of a product lie in blocks of ``block_rows``, behind rows that are there already."""
+    """Where the rows of a product lie in blocks of ``block_rows``."""
 
     product: Product
     block_rows: int
-    first: int = 0  # rows of the first block that are taken
 
     @cached_property
     def starts(self) -> list[NDArray[np.int64]]:
         """First rows (many,) of the cones of each run."""
-        runs, at, block = [], self.first, self.block_rows
+        runs, at, block = [], 0, self.block_rows
         for kind, size, many in self.product.runs:
             rows = rows_of(kind, size)
             here = min(many, (-at % block) // rows)

@@ -89,15 +89,6 @@ def test_names_that_were_exchanged_are_another_fingerprint(room: Path, tmp_path:
     assert dfeas.ingest(X, tmp_path / "a", labels=names).fingerprint == marks[0]
 
 
-def test_a_grown_run_counts_the_points_of_its_classes_anew(room: Path, tmp_path: Path) -> None:
-    data = Path(shutil.copytree(room / "data", tmp_path / "data"))
-    dfeas.append(data, np.array([[50.0, 50, -50]]), labels=["ham"])
-    assert dfeas.recheck(room / "run", data, out=tmp_path / "again").holds
-    before, after = (json.loads((run / "result.json").read_text())["sides"] for run in (room / "run", tmp_path / "again"))
-    assert after["-1"]["points"] == before["-1"]["points"] + 1
-    assert dfeas.verify_run(tmp_path / "again").points == 61
-
-
 @pytest.mark.parametrize("name", ["hard", "seen"])
 def test_a_maximum_margin_is_proved_from_its_weights(room: Path, name: str) -> None:
     proved, values = dfeas.verify_run(room / name), json.loads((room / name / "margin.json").read_text())

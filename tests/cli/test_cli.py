@@ -445,7 +445,6 @@ def test_data_and_what_is_written_lie_apart(room: Path, tmp_path: Path) -> None:
         ("svm", "a/data", "--out", "other", "--dual", "a/data/alpha.npy"),
         ("race", "a/data", "--out", "a/data/run", "--methods", "perceptron,winnow"),
         ("in-hull", "1,1,1,1,1", "a/data", "--out", "a/data/run"),
-        ("recheck", "run", "a/data", "--out", "a/data/run"),
         ("predict", "run", "a/data", "a/data/scores.npy"),
         ("ingest", "a/data", "a/data/more"),
         ("ingest", "a/data", "a"),
@@ -458,13 +457,11 @@ def test_data_and_what_is_written_lie_apart(room: Path, tmp_path: Path) -> None:
 def test_a_full_disk_is_said_with_the_place(room: Path, tmp_path: Path) -> None:
     shutil.copytree(room / "thin", tmp_path / "data")
     assert dfeas("solve", "data", "--out", "run", cwd=tmp_path).returncode == 0
-    np.savez(tmp_path / "more.npz", X=np.ones((3000, 5), np.float32), y=np.resize([1, -1], 3000))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         for words, where in (
             (("predict", "run", "data", "scores.npy"), "scores.npy"),
-            (("append", "data", "more.npz"), "data"),
             (("solve", "data", "--out", "other"), "checkpoint"),
         ):
             done = dfeas(*words, cwd=tmp_path)

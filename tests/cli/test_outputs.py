@@ -69,18 +69,6 @@ def test_a_race_and_classes_are_replaced_with_their_runs(room: Path, tmp_path: P
     assert os.listdir(tmp_path) == ["run"]
 
 
-def test_what_a_recheck_wrote_is_replaced(room: Path, tmp_path: Path) -> None:
-    run, more = tmp_path / "run", tmp_path / "more"
-    assert dfeas("solve", room / "yes", "--out", run).returncode == 0
-    assert dfeas("recheck", run, room / "yes", "--out", more).returncode == 0
-    assert dfeas("recheck", run, room / "yes", "--out", more).returncode == 2
-    done = dfeas("recheck", run, room / "yes", "--out", more, "--force", "--json")
-    assert (done.returncode, json.loads(done.stdout)["holds"]) == (0, True)
-    assert dfeas("verify", more).returncode == 0
-    assert "--force is for --out" in dfeas("recheck", run, room / "yes", "--force").stderr
-    assert sorted(os.listdir(tmp_path)) == ["more", "run"]
-
-
 def test_what_was_killed_before_its_first_checkpoint_is_replaced(room: Path, tmp_path: Path) -> None:
     for number, names in enumerate(((), ("dfeas.lock",), ("dfeas.lock", "trace.jsonl", "scratch/x.f64"))):
         place = tmp_path / str(number)

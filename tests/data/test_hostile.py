@@ -277,7 +277,7 @@ ROWS: dict[str, tuple[Callable[[], Words], int, str]] = {
     "result.json is deep": (changed_run(DEEP, "verify", "r"), 5, "r/result.json: not a readable result: nested too deeply"),
     "its data is text": (changed_run(lambda v: v.update(data="x"), "verify", "r"), 5, "data is 'x', expected dict | None"),
     "its eps is null": (changed_run(lambda v: v.update(eps=None), "predict", "r", "data", "o.npy"), 5, "eps is None"),
-    "its m is huge": (changed_run(lambda v: v.update(m=10**400), "recheck", "r", "data"), 5, "m is 1000"),
+    "its m is huge": (changed_run(lambda v: v.update(m=10**400), "verify", "r"), 5, "m is 1000"),
     "its classes are none": (changed_run(lambda v: v.update(classes={"a": 1}), "compare", "r"), 5, "classes.a is 1, expected"),
     "its looks are deep": (changed_run(DEEP, "status", "r"), 5, "r/result.json: not a readable result: nested too deeply"),
     "a view is deep": (a_deep_view, 5, "c.npz: not a readable certificate: nested too deeply"),

@@ -245,7 +245,6 @@ def test_views_keep_names(room: Path) -> None:
     [
         (("solve", "data", "--also", "moved", "--out", "both"), 4),
         (("predict", "run", "moved", "scores.npy"), 4),
-        (("append", "data", "moved.csv", "--label-column", "kind"), 4),
         (("verify", "moved", "run/certificate.npz", "--intercept"), 6),
     ],
 )
@@ -264,17 +263,6 @@ def test_other_names_are_said(room: Path, people: pandas.DataFrame) -> None:
     other = people.rename(columns={"ZIP": "postcode"})
     with pytest.raises(BadInputError, match="without ZIP, with postcode"):
         dfeas.predict(room / "run", other, "kind")
-    with pytest.raises(BadInputError, match="without ZIP"):
-        dfeas.append(room / "data", other.drop(columns="postcode"), label_column="kind")
-
-
-def test_append_keeps_names_and_takes_points_without(room: Path, people: pandas.DataFrame) -> None:
-    assert dfeas.append(room / "data", people, label_column="kind").features == NAMES
-    labels = room / "y.npy"
-    header = dfeas.append(room / "data", room / "X.npy", labels=labels)
-    assert (header.n, header.features, header.format) == (3 * N, NAMES, 2)
-    assert dfeas.append(room / "plain", people, label_column="kind").features == ()
-    assert open_source(Source(DataSpec(room / "data"))).features == NAMES
 
 
 def test_certificates_have_names_and_are_of_them(room: Path) -> None:
@@ -298,10 +286,7 @@ def test_the_same_points_under_other_names_are_other_data_and_without_names_are_
     assert named.fingerprint == load(certificate).fingerprint
     with pytest.raises(CheckFailedError, match="without ZIP, with postcode"):
         dfeas.verify_certificate(room / "new", certificate, intercept=True)
-    with pytest.raises(CheckFailedError, match="without ZIP, with postcode"):
-        dfeas.recheck(room / "own", room / "new")
     assert dfeas.verify_certificate(room / "plain", certificate, intercept=True).verdict == "feasible"
-    assert dfeas.recheck(room / "own", room / "plain").holds
 
 
 def test_a_soft_margin_keeps_them(room: Path) -> None:

@@ -475,7 +475,6 @@ def test_sdpa_is_read_in_python_as_by_the_command(tmp_path: Path) -> None:
     path.write_text("1\n1\n2\n1\n1 1 1 1 1\n1 1 2 2 1\n")
     assert dfeas.ingest(path, tmp_path / "d").cones is not None
     assert dfeas.solve(tmp_path / "d").verdict == "feasible"  # y = 1 makes the unit matrix
-    assert dfeas.append(tmp_path / "d", path).n == 2 * dfeas.ingest(path, tmp_path / "e").n
     with pytest.raises(UsageError, match="not for cones"):
         dfeas.ingest(path, tmp_path / "f", labels=[1])
     with pytest.raises(UsageError, match="SDPA"):

@@ -535,7 +535,7 @@ def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path) -> No
     ObjectPath.of(f"{data}-y.npy").write_bytes(given.getvalue())
     other = dfeas.solve(f"{data}-a", f"{data}-y.npy", intercept=True, out=tmp_path / "other")
     assert other.fingerprint == dfeas.solve(tmp_path / "a", tmp_path / "y.npy", intercept=True).fingerprint
-    assert dfeas.recheck(tmp_path / "other", f"{data}-a", labels=f"{data}-y.npy").holds
+    assert dfeas.verify_run(tmp_path / "other").verdict == other.verdict
 
 
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: Any) -> tuple[int, str, str]:
@@ -594,8 +594,6 @@ def test_the_command_line_takes_urls(
         (["solve", f"{URL}/x", "--out", f"{URL}/run"], 2, "give a path of this machine"),
         (["solve", "x", "--out", "run", "--cache-dir", f"{URL}/kept"], 2, "give a path of this machine"),
         (["solve", "x", "--out", "run", "--mask", f"{URL}/mask.npy"], 2, "give a path of this machine"),
-        (["append", f"{URL}/x", "a.npz"], 2, "points are appended on this machine only; copy the dataset, or ingest all"),
-        (["recheck", "run", "x", "--out", f"{URL}/run"], 2, "give a path of this machine"),
     ],
 )
 def test_places_that_do_not_serve_are_one_line(

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import crc32c
-import dask.array as da
 import h5py
 import numpy as np
 import pytest
@@ -19,14 +18,13 @@ import zarr
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, save_npz
+from scipy.sparse import csr_array
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
 
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import SparseInstance
-from dfeas.data.ingest.cones import append_cones
 from dfeas.data.ingest.ingest import ingest as ingest_here
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.open import open_source
@@ -168,17 +166,6 @@ def test_several_processes_write_shards(tmp_path: Path) -> None:
     assert len(shards(tmp_path / "one" / "X")) == 6
 
 
-@pytest.mark.parametrize("old", [2 * PER * ROWS, 2 * PER * ROWS + ROWS, 700, 65, 64])
-def test_appended_points_are_those_of_one_ingest(tmp_path: Path, old: int) -> None:
-    X, label = points()
-    stored: dict[str, Any] = {"block_rows": ROWS, "shard": shard_of()}
-    whole = dfeas.ingest(X, tmp_path / "whole", labels=label, **stored)
-    dfeas.ingest(X[:old], tmp_path / "data", labels=label[:old], **stored)
-    dfeas.append(tmp_path / "data", X[old : old + 10], labels=label[old : old + 10])
-    assert dfeas.append(tmp_path / "data", X[old + 10 :], labels=label[old + 10 :]) == whole
-    assert content(tmp_path / "data") == content(tmp_path / "whole")
-
-
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Options of sparse data in small chunks, two blocks of labels and three chunks of entries in a file."""
@@ -247,20 +234,6 @@ def test_several_processes_write_sparse_shards(tmp_path: Path, narrow: dict[str,
     assert ingest_here(tmp_path / "a.h5ad", tmp_path / "one", options) == header
     assert content(tmp_path / "one") == content(tmp_path / "many")
     assert np.array_equal(read_rows(open_source(Source(DataSpec(tmp_path / "many")))), X.toarray())
-
-
-@pytest.mark.parametrize("old", [2, 60, 70, 140, 333, 700, 980])
-def test_sparse_points_are_appended_to_shards_as_by_one_ingest(tmp_path: Path, narrow: dict[str, Any], old: int) -> None:
-    X, label = words()
-    whole = dfeas.ingest(X, tmp_path / "whole", labels=label, **narrow)
-    dfeas.ingest(X[:old], tmp_path / "data", labels=label[:old], **narrow)
-    for first, stop in ((old, old + 7), (old + 7, 1000)):
-        dfeas.append(tmp_path / "data", X[first:stop], labels=label[first:stop])
-    found = open_source(Source(DataSpec(tmp_path / "data")))
-    assert np.array_equal(read_rows(found), X.toarray())
-    if old >= 70:
-        assert found.fingerprint == whole.fingerprint
-        assert content(tmp_path / "data") == content(tmp_path / "whole")
 
 
 def test_a_shard_is_never_in_memory(tmp_path: Path) -> None:
@@ -590,19 +563,6 @@ def test_the_format_did_not_change(tmp_path: Path) -> None:
     assert header.format == 1 <= DATASET
 
 
-def test_a_dask_array_is_appended_to_shards(tmp_path: Path) -> None:
-    X, label = points()
-    whole = dfeas.ingest(X, tmp_path / "whole", labels=label, block_rows=ROWS, shard=shard_of())
-    dfeas.ingest(X[:300], tmp_path / "data", labels=label[:300], block_rows=ROWS, shard=shard_of())
-    header = dfeas.append(tmp_path / "data", da.from_array(X[300:], chunks=(170, 5)), labels=label[300:])
-    assert header == whole
-    for name in ("X", "label", "norm"):
-        arrays = [zarr.open_array(tmp_path / data / name, mode="r") for data in ("data", "whole")]
-        assert arrays[0].shards == arrays[1].shards
-        assert np.array_equal(arrays[0][:], arrays[1][:])
-        assert arrays[0].shards[0] == PER * ROWS
-
-
 CONES: dict[str, Any] = {"l": 7, "q": [5] * 60, "s": [3] * 40}
 
 
@@ -644,22 +604,6 @@ def test_cones_in_shards_are_those_of_plain_chunks(tmp_path: Path, cones: tuple[
     assert found[0].verdict == found[1].verdict == "feasible"
     assert found[0].margin_lower == found[1].margin_lower
     assert dfeas.verify_run(tmp_path / "run-data").verdict == "feasible"
-
-
-def test_cones_are_appended_to_shards(tmp_path: Path, cones: tuple[bool, int]) -> None:
-    sparse, shard = cones
-    X, table = cone_rows(sparse), {**CONES, "s": [3] * 17}
-    whole = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
-    dfeas.ingest_cone_rows(X[: 307 + 17 * 6], table, tmp_path / "grown", shard=shard)
-    if sparse:
-        save_npz(tmp_path / "more.npz", X[307 + 17 * 6 :].tocsr())
-    else:
-        np.savez(tmp_path / "more.npz", X=X[307 + 17 * 6 :])
-    assert append_cones(tmp_path / "grown", tmp_path / "more.npz", "s:3x23") == whole.header
-    for name in ("label", "norm", *(("X/data", "X/indices", "X/indptr") if sparse else ("X",))):
-        arrays = [zarr.open_array(tmp_path / data / name, mode="r") for data in ("grown", "data")]
-        assert arrays[0].shards == arrays[1].shards
-        assert np.array_equal(arrays[0][:], arrays[1][:])
 
 
 def test_commands_write_cones_in_shards(tmp_path: Path) -> None:

@@ -185,17 +185,6 @@ def test_views_keep_their_fingerprints(data: Path) -> None:
     assert dfeas.verify_run(data.parent / "run").verdict == "feasible"
 
 
-def test_what_is_appended_is_rechecked_from_the_block_that_it_begins_in(data: Path) -> None:
-    X, label = points(N + 10)
-    before = dfeas.solve(data, out=data.parent / "run")
-    dfeas.append(data, X[N:], labels=label[N:])
-    one = dfeas.ingest(X, data.parent / "one", labels=label, block_rows=ROWS)
-    assert open_source(Source(DataSpec(data))).fingerprint == one.fingerprint
-    assert before.verdict == "feasible"
-    rechecked = dfeas.recheck(data.parent / "run", data).results.values()
-    assert [result.verdict for result in rechecked] == ["feasible"]
-
-
 @pytest.mark.parametrize(
     ("passes", "options"),
     [
@@ -324,17 +313,6 @@ def test_damage_of_sparse_points_is_told_by_the_chunk_also_by_the_checker(tmp_pa
     ):
         with pytest.raises(CorruptDataError, match=rf"chunk {chunk} of {what} is damaged"):
             look()
-
-
-def test_sparse_points_are_appended_to_small_chunks(sparse_data: Path) -> None:
-    X, label = sparse_points(N + 100)
-    dfeas.append(sparse_data, X[N:], labels=label[N:])
-    whole = sp.csr_array(sp.vstack([sparse_points()[0], X[N:]]))
-    one = dfeas.ingest(whole, sparse_data.parent / "one", labels=label, block_rows=ROWS)
-    dataset = open_source(Source(DataSpec(sparse_data)))
-    assert dataset.fingerprint == one.fingerprint
-    read = [block.points.copy() for block in dataset.read_blocks(range(dataset.blocks), Cost())]
-    assert (sp.vstack(read) != whole).nnz == 0
 
 
 @pytest.mark.parametrize(("m", "rows"), [(1, 1 << 18), (1000, 1048), (20_000, 128), (100_000, 41), (1 << 20, 4), (10**8, 1)])

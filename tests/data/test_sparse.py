@@ -143,20 +143,14 @@ def test_columns_are_turned_into_rows_in_bounded_memory(
         ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", IngestOptions(**options), pool=map)
 
 
-def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path) -> None:
+def test_sparse_points_are_joined_and_picked_as_dense_ones_are(tmp_path: Path) -> None:
     X, y = matrix(700), np.resize([0, 1, 1], 700)
-    old, new = slice(0, 450), slice(450, 700)
+    new = slice(450, 700)
     mask = np.random.default_rng(1).random(950) < 0.6
     np.save(tmp_path / "mask.npy", mask)
     for kind, points in (("sparse", X), ("dense", X.toarray())):
-        dfeas.ingest(points[old], tmp_path / kind, labels=y[old], block_rows=64)
+        dfeas.ingest(points, tmp_path / kind, labels=y, block_rows=64)
         dfeas.ingest(points[new], tmp_path / f"{kind}-more", labels=y[new], block_rows=50)
-        np.savez(tmp_path / "new.npz", X=X[new].toarray(), y=y[new])
-        dfeas.append(tmp_path / kind, tmp_path / "new.npz")
-        dfeas.ingest(points, tmp_path / f"{kind}-whole", labels=y, block_rows=64)
-    opened = {path.name: open_source(Source(DataSpec(path))) for path in tmp_path.iterdir() if path.is_dir()}
-    assert opened["sparse"].header == opened["sparse-whole"].header
-    assert same(read_all(opened["sparse"]), X)
     for name, chosen in (("mask.npy", mask), (None, slice(None))):
         source = Source(
             DataSpec(tmp_path / "sparse", also=(str(tmp_path / "sparse-more"),), mask=name and str(tmp_path / name))
@@ -173,9 +167,6 @@ def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path)
         assert dfeas.verify_run(tmp_path / f"run-{name}").verdict == ours.verdict
     with pytest.raises(BadInputError, match=r"one of it and .* is sparse, the other dense"):
         open_source(Source(DataSpec(tmp_path / "sparse", also=(str(tmp_path / "dense-more"),))))
-    np.savez(tmp_path / "new.npz", X=X[new].toarray().astype(float) + 1e-12, y=y[new])
-    with pytest.raises(BadInputError, match=r"point 0 feature \d+ of the new points: .* is not exact in float32"):
-        dfeas.append(tmp_path / "sparse", tmp_path / "new.npz")
 
 
 def test_what_is_no_csr_matrix_is_refused(tmp_path: Path) -> None:

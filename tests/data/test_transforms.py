@@ -222,22 +222,6 @@ def test_a_run_goes_on_with_its_numbers(stored: Callable[..., Path], tmp_path: P
     assert dfeas.verify_run(tmp_path / "run").margin_lower == whole.margin_lower
 
 
-def test_appended_points_are_seen_with_the_numbers_of_the_run(stored: Callable[..., Path], tmp_path: Path) -> None:
-    X, label = points("float32")
-    data = stored(X[:400], label[:400])
-    dfeas.solve(data, out=tmp_path / "run", scale="std", center=True, normalize=False, intercept=True)
-    np.savez(tmp_path / "more.npz", X=X[400:] * np.float32(1.5) - X[400:] // 2, y=label[400:])
-    dfeas.append(data, tmp_path / "more.npz")
-    kept = dfeas.recheck(tmp_path / "run", data, out=tmp_path / "larger")
-    direction = dfeas.predict(tmp_path / "run", data)
-    assert kept.holds == (direction.accuracy == 1)
-    assert kept.holds
-    assert dfeas.verify_run(tmp_path / "larger").points == len(X)
-    transform = seen_as(load(tmp_path / "larger" / "certificate.npz").view)[1]
-    assert transform is not None
-    assert transform.points == 400
-
-
 def test_sparse_points_are_scaled_as_dense_ones(stored: Callable[..., Path], tmp_path: Path) -> None:
     X = sp.random(400, 60, 0.1, random_state=0, format="csr", dtype=np.float32)
     label = np.where(X @ np.random.default_rng(0).standard_normal(60) > 0, 1, -1)

@@ -122,20 +122,12 @@ def test_ctrl_c_ends_a_cluster_that_starts_with_all_its_processes(tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_nothing_of_an_output_and_the_old_dataset(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_leaves_nothing_of_an_output(tmp_path: Path, number: signal.Signals) -> None:
     words = ("generate", "halfspace", "data", "--features", 200, "--points")
     with running(*words, 10_000_000, cwd=tmp_path) as process:
         wait_until(lambda: (tmp_path / "data" / "X" / "c.0.0").exists())
         assert ended(process, number) == INTERRUPTED
     assert not (tmp_path / "data").exists()
-    (tmp_path / "more.svm").write_text("1 1:1 200:3\n-1 1:2\n" * 20_000)
-    assert typed(*words, 1000, cwd=tmp_path).returncode == 0
-    before = typed("info", "data", "--json", cwd=tmp_path).stdout
-    with running("append", "data", "more.svm", cwd=tmp_path) as process:
-        wait_until(lambda: (tmp_path / "data" / "append.part").exists())
-        assert ended(process, number) == INTERRUPTED
-    assert typed("info", "data", "--json", cwd=tmp_path).stdout == before
-    assert not (tmp_path / "data" / "append.part").exists()
 
 
 TEXT = """

@@ -37,7 +37,6 @@ class Scenario:
 SLOW = ("--eps", "1e-9", "--checkpoint-every", "0.01")
 SCENARIOS = {
     "ingest": Scenario(("ingest", "x.csv", "out", "--label-column", "0"), "out"),
-    "append": Scenario(("append", "d", "more.npz"), "d"),
     "solve": Scenario(("solve", "d", "--out", "run", "--method", "mirror-prox", "--max-passes", "200", *SLOW), "run"),
     "svm": Scenario(("svm", "d", "--out", "run", "--loss", "squared_hinge", "--gap", "1e-9", *SLOW[2:]), "run"),
     "race": Scenario(
@@ -60,8 +59,6 @@ def lay_out(folder: Path, scenario: str) -> None:
         np.savetxt(folder / "x.csv", np.column_stack([y, X]), fmt="%g", delimiter=",")
         return
     dfeas.ingest(X, folder / "d", labels=y)
-    if scenario == "append":
-        np.savez(folder / "more.npz", X=X[:3000] + 1, y=y[:3000])
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -123,7 +120,6 @@ class Kills:
     def _killed(self, case: Case, folder: Path, seconds: float) -> Judgement | None:
         """Kill the command, and what goes on with it, as often as the case says; what is wrong on the way."""
         asked = SCENARIOS[case.family]
-        before = content(folder / asked.written) if case.family == "append" else {}
         for number, share in case.options["kills"]:
             if self._done(case.family, folder):
                 return None
@@ -137,8 +133,6 @@ class Kills:
                 return bad
             if ended.code in DONE:
                 return None
-            if case.family == "append" and content(folder / asked.written) == before:
-                continue
             if case.family == "ingest" and (folder / "out").exists():
                 whole = self._child.run(["info", "out"], folder, LIMIT)
                 if whole.code == 0 and content(folder / "out") != self.undisturbed("ingest")[1]:
@@ -152,16 +146,9 @@ class Kills:
     def _next(self, scenario: str, folder: Path) -> tuple[str, ...]:
         """What somebody types who finds this."""
         asked = SCENARIOS[scenario]
-        if scenario == "append" and len(content(folder / "d")) and self._appended(folder):
-            return ("append", "d")
         if asked.written == "run" and (folder / "run").exists():
             return ("resume", "run")
         return asked.words
-
-    def _appended(self, folder: Path) -> bool:
-        """Whether the dataset has the new points, or is incomplete as they are being put in their places."""
-        info = self._child.run(["info", "d", "--json"], folder, LIMIT)
-        return info.code != 0 or int(json.loads(info.out)["n"]) > len(data()[0])
 
     def _finished(self, case: Case, folder: Path, expected: dict[str, bytes]) -> Judgement:
         """Go on undisturbed, and compare."""

@@ -174,7 +174,6 @@ def runs(folder: Path) -> list[Template]:
             ("verify", name),
             ("predict", name, "d", "out.npy"),
             ("compare", name),
-            ("recheck", name, "d"),
             ("status", name),
         )
         found.append(Template(f"a finished {name}", held, tuple(each for each in held if each.startswith(name)), asked))

@@ -172,8 +172,6 @@ def test_a_large_file_is_answered_by_what_to_type(tmp_path: Path, monkeypatch: p
     assert "large.data --labels 'y', and then ask about large.data" in done.stderr
     with pytest.raises(dfeas.UsageError, match=r"dfeas\.ingest\('.*wide\.csv', 'wide\.data', label_column='d'\), and then"):
         dfeas.solve("wide.csv", "d", memory="40MB")
-    with pytest.raises(dfeas.DfeasError, match=r"not a dfeas dataset|no finished run"):
-        dfeas.recheck("run", "wide.csv")
 
 
 def test_new_rows_of_a_table_are_scored_and_compared(here: Path, tmp_path: Path) -> None:

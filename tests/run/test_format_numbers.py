@@ -56,28 +56,24 @@ def room(tmp_path: Path) -> Path:
 
 
 CERTIFICATE, RESULT, TRACE = "run/certificate.npz", "run/result.json", "run/trace.jsonl"
-PREDICT, RECHECK = ("predict", "run", "data", "scores.npy"), ("recheck", "run", "data")
+PREDICT = ("predict", "run", "data", "scores.npy")
 
 
 @pytest.mark.parametrize(
     ("file", "forge", "words"),
     [
         ("data/zarr.json", newer_header, ("info", "data")),
-        ("data/zarr.json", newer_header, ("append", "data", "data")),
         ("data/zarr.json", newer_header, ("verify", "run")),
         ("data/zarr.json", newer_header, PREDICT),
-        ("data/zarr.json", newer_header, RECHECK),
         (RESULT, newer_json, ("report", "run")),
         (RESULT, newer_json, ("compare", "run")),
         (RESULT, newer_json, ("verify", "run")),
         (RESULT, newer_json, ("status", "run")),
         (RESULT, newer_json, PREDICT),
-        (RESULT, newer_json, RECHECK),
         (CERTIFICATE, newer_certificate, ("report", "run")),
         (CERTIFICATE, newer_certificate, ("verify", "run")),
         (CERTIFICATE, newer_certificate, ("verify", "data", CERTIFICATE)),
         (CERTIFICATE, newer_certificate, PREDICT),
-        (CERTIFICATE, newer_certificate, RECHECK),
         (TRACE, newer_trace, ("report", "run")),
         (TRACE, newer_trace, ("status", "run")),
         ("run/separation.json", newer_json, ("verify", "run")),

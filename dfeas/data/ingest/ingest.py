@@ -20,7 +20,6 @@ from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import LabelEncoder, encode_array
-from dfeas.data.storage.features import difference
 from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.numbers import require_array
 from dfeas.data.storage.places import Place, is_url, place
@@ -32,7 +31,7 @@ from dfeas.errors import BadInputError, UsageError, absent, install
 from dfeas.linalg.blas import processors
 
 if TYPE_CHECKING:
-    from dfeas.data.dataset import Dataset
+    pass
 
 Note = Callable[[str], None]
 
@@ -98,15 +97,14 @@ def ingest(
     out: str | Path,
     options: IngestOptions,
     *,
-    old: Dataset | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
     pool: Pool | None = None,
 ) -> Header:
     """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header; see ``dfeas.ingest``.
 
-    A source that is open already has its labels among the options. The points will be appended to ``old``: its classes are
-    theirs, and other features are refused before any are read. ``pool`` does the work elsewhere, of sources that can be split.
+    A source that is open already has its labels among the options. ``pool`` does the work elsewhere, of sources that can be
+    split.
     """
     kind = "arrays"
     if not isinstance(src, PointSource):
@@ -121,31 +119,19 @@ def ingest(
     path = place(out) if pool is None else folder_of(out)
     with output_place(path), ExitStack() as stack:
         source = src if isinstance(src, PointSource) else open_points(stack, src, kind, options, pool)
-        if old is not None:
-            require_like(source, old)
-        classes = None if old is None else old.classes
         beside = options.labels if source is src else labels_beside(src, kind, options)
         about = f"labels of {source.where}"
-        names, label = encoded_beside(beside, source, about, options.positive, classes)
+        names, label = encoded_beside(beside, source, about, options.positive)
         stored = source.dtype if options.dtype is None else np.dtype(options.dtype)
         rows = min(source.n or MANY, options.block_rows or source.usual_rows(stored))
         source.describe(rows)
         for text in [*source.notes, *([] if stored == source.dtype else [f"rounded to {stored}, as asked"])]:
             if note is not None:
                 note(text)
-        encoder = LabelEncoder(about, options.positive, classes)
+        encoder = LabelEncoder(about, options.positive)
         shard = shard_bytes(options.shard)
-        work = Ingest(source, stored, rows, label, names, encoder, classes is not None, progress, shard)
+        work = Ingest(source, stored, rows, label, names, encoder, progress, shard)
         return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
-
-
-def require_like(source: PointSource, old: Dataset) -> None:
-    """Raise BadInputError for points with other features than those of a dataset."""
-    other = difference(source.features, old.features)
-    if other:
-        raise BadInputError(f"the new points: {other} than {old.where}; give the columns of the dataset, in its order")
-    if source.m != old.m:
-        raise BadInputError(f"new points of {source.m} features, {old.where} has {old.m}")
 
 
 def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
@@ -161,7 +147,7 @@ def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
 
 
 def encoded_beside(
-    beside: Any, source: PointSource, where: str, positive: str | None, known: tuple[str, ...] | None
+    beside: Any, source: PointSource, where: str, positive: str | None, known: tuple[str, ...] | None = None
 ) -> tuple[tuple[str, ...], NDArray[Any] | None]:
     """The classes, and labels (n,) beside points as they are stored; none where they come with the points.
 

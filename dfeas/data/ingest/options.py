@@ -1,6 +1,6 @@
 """What is said of a source of points: the options of an ingest, checked where they are made, and once the source is known.
 
-The keyword arguments of ``dfeas.ingest`` and of ``dfeas.append``, and the options of their commands, are the fields of a class.
+The keyword arguments of ``dfeas.ingest``, and the options of its command, are the fields of a class.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _STORED = {
 SHARD = {"help": "Blocks in files of so many bytes, 0: a file each.  [default: 1GB above 10GB]", "metavar": "SIZE"}
 
 
-class SourceKeywords(TypedDict, total=False):
-    """How a source is read."""
+class IngestKeywords(TypedDict, total=False):
+    """How a source is read, and stored."""
 
     points: str
     labels: Any
@@ -40,11 +40,6 @@ class SourceKeywords(TypedDict, total=False):
     features: int | None
     dtype: str | None
     zero_based: bool
-
-
-class IngestKeywords(SourceKeywords, total=False):
-    """How a source is read, and stored."""
-
     positive: str | None
     sparse: bool | None
     block_rows: int | None

@@ -216,7 +216,6 @@ class Ingest:
     label: NDArray[Any] | None  # (n,) as they are stored; None where labels come with the points
     classes: tuple[str, ...]  # of ``label``
     encoder: LabelEncoder  # of labels that come with the points
-    known: bool  # whether the classes are those of a dataset that has some already
     progress: Progress | None
     shard: int | None = None  # bytes; None: as suits those of all points
     _n: int = 0  # points that came so far
@@ -318,10 +317,10 @@ class Ingest:
     def _finished(self, target: DatasetWriter, tables: Mapping[int, NDArray[Any]] | None = None) -> Header:
         """Labels become what they are to be, now that all classes are known; codes of a piece by its table."""
         if self.label is not None:
-            return target.finish(self.classes, known=self.known)
+            return target.finish(self.classes)
         classes, table = self.encoder.finish(self._n)
         target.relabel(lambda block: table if tables is None else table[tables[block - block % self._step]])
-        return target.finish(classes, known=self.known)
+        return target.finish(classes)
 
 
 def _only_block(part: Partition, encoder: LabelEncoder) -> Labelled:

@@ -173,8 +173,6 @@ def _few(said: Sequence[str]) -> str:
 
 MARKER = "dfeas.complete"
 ATTRIBUTE = "dfeas"
-APPENDED = "append.ready"
-"""Folder of an append that is only to be finished."""
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "float16", "float32", "float64")
 """Types that entries are stored in."""
@@ -396,10 +394,6 @@ def require_complete(path: Place) -> str:
     try:
         return (path / MARKER).read_text(errors="replace").strip()
     except OSError:
-        if (path / APPENDED).is_dir():
-            raise CorruptDataError(
-                f"{path}: an append was interrupted at its end, or still runs; dfeas append {path} finishes it"
-            ) from None
         raise CorruptDataError(
             f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
         ) from None

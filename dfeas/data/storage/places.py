@@ -83,7 +83,7 @@ def require_column(size: int, where: str) -> None:
     if size > LABEL_BYTES:
         raise BadInputError(
             f"{where}: {format_bytes(size)} of labels or row ends, which are read as a whole, at most "
-            f"{format_bytes(LABEL_BYTES)} are taken; store them in a narrower type, or ingest a part and append the rest"
+            f"{format_bytes(LABEL_BYTES)} are taken; store them in a narrower type"
         )
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import LOCK, try_lock
-from dfeas.data.storage.layout import APPENDED
 from dfeas.errors import CorruptDataError, UsageError
 
 WIDTH = 8
@@ -159,7 +158,7 @@ def _taken(path: Path) -> UsageError:
 
 def require_free(path: Path, marker: str) -> bool:
     """Whether a folder without ``marker`` is there, to be taken over. Raises UsageError when the path exists otherwise."""
-    abandoned = path.is_dir() and (path / LOCK).exists() and not any((path / name).exists() for name in (marker, APPENDED))
+    abandoned = path.is_dir() and (path / LOCK).exists() and not (path / marker).exists()
     if os.path.lexists(path) and not abandoned:
         raise _taken(path)
     return abandoned

@@ -253,11 +253,8 @@ class DatasetWriter:
         """crc32c (blocks, 3) of points, labels and norms of each block."""
         return self.written.checksums(self.blocks)
 
-    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None, known: bool = False) -> Header:
-        """Write checksums, header and marker. Raises CorruptDataError when a block was never written.
-
-        Of ``known`` classes some may have no point.
-        """
+    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
+        """Write checksums, header and marker. Raises CorruptDataError when a block was never written."""
         missing, coded = self.written.missing(self.blocks), len(classes) > 2
         if missing:
             raise CorruptDataError(f"{self.path}: {missing} blocks were never written")
@@ -265,7 +262,7 @@ class DatasetWriter:
         self.end_shards()
         facts = self.written.facts(self.blocks)
         if classes:
-            self._require_classes(classes, facts["positive"], known)
+            self._require_classes(classes, facts["positive"])
         checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums, classes)
         put_whole_array(self.path, "checksum", checksums)
@@ -287,12 +284,12 @@ class DatasetWriter:
         put_whole(self.path / MARKER, f"{seal(header)}\n".encode())
         return header
 
-    def _require_classes(self, classes: tuple[str, ...], positive: int, known: bool) -> None:
+    def _require_classes(self, classes: tuple[str, ...], positive: int) -> None:
         """Raise BadInputError for labels of another type than these classes have, and where all are of one of two."""
         dtype, expected = self._arrays["label"].dtype, stored_type(classes)
         if dtype != expected:
             raise BadInputError(f"{self.where}: labels of {len(classes)} classes are of type {dtype}, expected {expected}")
-        if len(classes) == 2 and not known and positive in (0, self.n):
+        if len(classes) == 2 and positive in (0, self.n):
             raise BadInputError(f"{self.where}: all {self.n} labels are the same; two classes are needed")
 
     def _finish_points(self) -> dict[str, Any]:

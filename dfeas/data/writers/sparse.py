@@ -24,13 +24,11 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.dataset import Dataset
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES
 from dfeas.data.storage.metadata import put_array, put_group, put_whole_array
 from dfeas.data.storage.places import Place, put, remove
-from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.shards import CRC
-from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryShards
+from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES
 from dfeas.data.writers.dataset import DatasetWriter, Pool
 from dfeas.data.writers.shards import ShardWriter
 from dfeas.errors import BadInputError, CorruptDataError
@@ -95,29 +93,6 @@ class Appended:
         return self.chunk if filled else max(1, within)
 
 
-@dataclass(frozen=True)
-class Before:
-    """What stands before the first entry that is written, in an array that is continued."""
-
-    count: int  # entries
-    chunk: int  # entries of a chunk
-    filled: bool  # whether the only chunk is filled up, too
-    data: NDArray[Any]  # those of the chunk that is not full
-    indices: NDArray[Any]
-
-    @classmethod
-    def of(cls, old: Dataset, kept: int) -> Before:
-        """The first ``kept`` blocks of a sparse dataset on this machine."""
-        points = old.points
-        assert isinstance(points, CsrChunks), "the points of a sparse dataset on this machine"
-        count, stored, chunk = int(points.offsets[kept]), int(points.offsets[-1]), points.data.chunk
-        filled = isinstance(points.data, EntryShards)
-        if stored <= chunk and not filled:
-            chunk = max(chunk, SparseWriter.chunk_entries)
-        first = count // chunk * chunk
-        return cls(count, chunk, filled, *(each.read(first, count, Buffers()) for each in (points.data, points.indices)))
-
-
 class SparseWriter(DatasetWriter):
     """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others.
 
@@ -152,14 +127,6 @@ class SparseWriter(DatasetWriter):
         kinds = (("data", self.dtype), ("indices", index))
         data, indices = (Appended(folder / name, dtype, chunk, count, self._aside, shard) for name, dtype in kinds)
         return data, indices
-
-    def follow(self, before: Before) -> None:
-        """Go on behind other entries: chunks are numbered as if these had been written, too."""
-        self._offsets = [before.count]
-        for appended, values in ((self._data, before.data), (self._indices, before.indices)):
-            appended.chunk, appended.filled = before.chunk, before.filled
-            appended.count = before.count - len(values)
-            appended.append(values)
 
     def write(self, index: int, points: Any, label: NDArray[Any]) -> None:
         """Survey and store a block. Raises BadInputError for indices that do not ascend in a row, or are out of range."""

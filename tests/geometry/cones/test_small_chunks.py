@@ -14,7 +14,6 @@ from click.testing import CliRunner
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.ingest.cones import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
 from dfeas.data.source import DataSpec, Source
@@ -166,29 +165,6 @@ def test_masks_keep_cones_of_several_chunks_of_a_block(data: tuple[Path, Any]) -
     at = next(i for i, (_, _, rows) in enumerate(CONES) if rows.start == named)
     assert mask[at]
     assert critical[at] == pytest.approx(critical[mask].min())
-
-
-def test_cones_are_appended_to_small_chunks(data: tuple[Path, Any]) -> None:
-    path, X = data
-    size, many = CONE["s"][-1], 33
-    whole = {**CONE, "s": [*CONE["s"], *[size] * many]}
-    more = rows_of_cones(sp.issparse(X), {"s": [size] * many})
-    before = dfeas.solve(path, out=path.parent / "run")
-    if sp.issparse(X):
-        sp.save_npz(path.parent / "more.npz", more)
-    else:
-        np.savez(path.parent / "more.npz", X=more)
-    header = append_cones(path, path.parent / "more.npz", f"s:{size}x{many}")
-    both = sp.csr_array(sp.vstack([X, more])) if sp.issparse(X) else np.concatenate([X, more])
-    write(path.parent / "one", both, whole)
-    one = opened(path.parent / "one")
-    assert header.fingerprint == one.fingerprint == opened(path).fingerprint
-    assert LocalEngine(opened(path), 2).run(Survey()).checksums.tolist() == one.expected[:, :2].tolist()  # type: ignore[index]
-    assert dfeas.recheck(path.parent / "run", path).holds == (dfeas.predict(before, path).outside == 0)
-    larger = size * (size + 1) // 2 * 20
-    np.save(path.parent / "large.npy", np.ones((larger, M)))
-    with pytest.raises(dfeas.BadInputError, match=rf"does not lie in a block of .*, which has {ROWS}"):
-        append_cones(path, path.parent / "large.npy", f"q:{larger}")
 
 
 @pytest.mark.parametrize(("name", "place"), [("X/c.61.0", 5), ("label/c.61", 0), ("norm/c.61", 3)])

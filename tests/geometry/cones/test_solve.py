@@ -16,12 +16,9 @@ import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
-from dfeas.data.ingest.cones import append_cones, ingest_cones
+from dfeas.data.ingest.cones import ingest_cones
 from dfeas.data.open import open_source
-from dfeas.data.product import Placing, Product
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.writers.cones import ConeWriter, Rows
-from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.space import ConeEngine
@@ -241,57 +238,6 @@ def test_memory_is_kept_or_refused_with_the_number_needed() -> None:
     assert names["working-set"] == f"does not fit: {needed} of memory are needed"
 
 
-@pytest.mark.parametrize("block_rows", [25, 60, 88])
-def test_appended_cones_are_found_behind_the_old_ones(block_rows: int, tmp_path: Path) -> None:
-    rng, cone, more = np.random.default_rng(4), {"l": 7, "q": [5] * 9, "s": [3] * 6}, {"q": [4] * 20, "s": [3] * 11}
-    e = [np.concatenate([unit(kind, size) for kind, size, _ in cones_of(each)]) for each in (cone, more)]
-    y = rng.standard_normal(5)
-    y /= np.linalg.norm(y)
-    old, new = (rng.standard_normal((len(each), 5)) for each in e)
-    old, new = (each - np.outer(each @ y, y) + 0.4 * np.outer(rows, y) for each, rows in zip((old, new), e, strict=True))
-    placing = Placing(Product.from_scs(cone), block_rows)
-    with output_place(tmp_path / "data") as path:
-        target = ConeWriter(path, placing, 5, old.dtype)
-        fill(target, lambda i: Rows(lambda a, b: old[a:b], 5, old.dtype).block(placing, i))
-        target.finish(())
-    before = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
-    np.save(tmp_path / "more.npy", new)
-    header = append_cones(tmp_path / "data", tmp_path / "more.npy", "q:4x20,s:3x11")
-    assert str(header.cones) == "7 of l, 9 of q 5, 17 of s 3, 20 of q 4"
-    found = dfeas.predict(tmp_path / "run", tmp_path / "data").least
-    A, direction = (np.concatenate([scaled(old, cone), scaled(new, more)]), before.y / np.linalg.norm(before.y))
-    plain = [
-        float(spectrum(kind, size, A[start + rows.start : start + rows.stop] @ direction)[0].min())
-        for each, start in ((cone, 0), (more, len(old)))
-        for kind, size, rows in cones_of(each)
-    ]
-    np.testing.assert_allclose(found, plain, atol=1e-12)
-    again = dfeas.recheck(tmp_path / "run", tmp_path / "data", out=tmp_path / "run2")
-    assert again.holds == (min(plain) > 0)
-    if again.holds:
-        assert dfeas.verify_run(tmp_path / "run2").margin_lower == pytest.approx(min(plain), rel=1e-9)
-    whole = dfeas.solve(tmp_path / "data", out=tmp_path / "whole")
-    assert whole.verdict == "feasible"
-    np.save(tmp_path / "worse.npy", -new[-6:])
-    append_cones(tmp_path / "data", tmp_path / "worse.npy", "s:3")
-    refuted = dfeas.recheck(tmp_path / "whole", tmp_path / "data")
-    assert not refuted.holds
-    assert len(refuted.refuted[""]) == 1
-    assert refuted.reads < 1
-    kept = dfeas.predict(tmp_path / "run", tmp_path / "data").least
-    np.testing.assert_array_equal(kept[:-1], found)
-    nan = np.full((4, 5), np.nan)
-    for rows, table, text in (
-        (np.eye(4), "q:4", "4 features"),
-        (nan, "q:4", "not finite"),
-        (np.ones((300, 5)), "q:300", "does not lie in a block"),
-    ):
-        np.save(tmp_path / "other.npy", rows)
-        with pytest.raises(dfeas.BadInputError, match=text):
-            append_cones(tmp_path / "data", tmp_path / "other.npy", table)
-    np.testing.assert_array_equal(dfeas.predict(tmp_path / "run", tmp_path / "data").least, kept)
-
-
 def test_scales_of_cones_do_not_matter() -> None:
     X = problem(np.random.default_rng(9), {"q": [4, 4], "s": [3]}, 4, 0.5)
     found = []
@@ -436,9 +382,6 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert run("race", data, "--out", tmp_path / "race", "--methods", "mirror-prox,von-neumann").exit_code == 0
     np.save(tmp_path / "X.npy", np.ones((4, 2)))
     assert run("ingest", tmp_path / "X.npy", tmp_path / "ones", "--cones", "q:4").exit_code == 0
-    points = run("recheck", out, data).output
-    assert "feasible holds" in points
-    assert "for 0 new rows" in points
     refused: list[tuple[Any, ...]] = [
         ("plan", data, "--method", "mirror-prox-euclidean"),
         ("plan", data, "--kernel", "rbf"),
@@ -452,11 +395,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         ("solve", data, "--out", tmp_path / "x", "--one-vs-rest"),
         ("solve", data, "--out", tmp_path / "x", "--also", data),
         ("in-hull", "0,0", data, "--out", tmp_path / "x"),
-        ("append", data, tmp_path / "X.npy"),
-        ("append", data, "--cones", "q:4"),
-        ("append", data, tmp_path / "X.npy", "--cones", "q:4", "--labels", "y"),
         ("predict", out, data, tmp_path / "q.npy", "--positive", "1"),
-        ("recheck", out, data, "--labels", tmp_path / "X.npy"),
         ("generate", "cones", tmp_path / "x", "--features", 5, "--points", 5),
     ]
     for words in refused:

@@ -13,7 +13,6 @@ import dfeas
 from dfeas.data import cone_norms as norms_module
 from dfeas.data.cone_norms import cone_norms
 from dfeas.data.cones import Group, elements
-from dfeas.data.ingest.cones import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
 from dfeas.data.source import DataSpec, Source
@@ -237,25 +236,6 @@ def test_what_is_stored_sparse_is_a_matter_of_density(tmp_path: Path) -> None:
         assert dfeas.from_cone_rows(X.toarray(), CONE).entries is None
     header = dfeas.ingest_cone_rows(X, CONE, tmp_path / "data")
     assert (header.format, header.entries) == (files.PLAIN, None)
-
-
-@pytest.mark.parametrize("more", [0.1, 0.9])
-def test_cones_are_appended_to_sparse_ones(more: float, tmp_path: Path) -> None:
-    rng, other = np.random.default_rng(4), {"q": [4] * 20, "s": [3] * 11}
-    old, new = sparse(rng, CONE, 30, 0.4), sparse(rng, other, 30, 0.4, more)
-    dfeas.ingest_cone_rows(old, CONE, tmp_path / "data")
-    sp.save_npz(tmp_path / "more.npz", sp.csr_matrix(new))
-    header = append_cones(tmp_path / "data", tmp_path / "more.npz", "q:4x20,s:3x11")
-    assert (header.format, header.entries) == (files.SPARSE_CONES, old.nnz + new.nnz)
-    result = dfeas.solve(tmp_path / "data")
-    assert result.verdict == "feasible"
-    found = dfeas.predict(result, tmp_path / "data").least
-    apart = [dfeas.predict(result, dfeas.from_cone_rows(X.toarray(), cone)).least for X, cone in ((old, CONE), (new, other))]
-    np.testing.assert_allclose(found, np.concatenate(apart), rtol=1e-9, atol=1e-12)
-    np.save(tmp_path / "nan.npy", np.full((4, 30), np.nan))
-    with pytest.raises(dfeas.BadInputError, match="not finite"):
-        append_cones(tmp_path / "data", tmp_path / "nan.npy", "q:4")
-    np.testing.assert_array_equal(dfeas.predict(result, tmp_path / "data").least, found)
 
 
 def test_entries_that_are_not_finite_are_refused(tmp_path: Path) -> None:
