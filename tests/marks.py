@@ -1,15 +1,16 @@
-"""Markers that tests get by what they do: ``property``, ``cluster``, and ``slow`` by what they took when they were recorded."""
+"""Markers that tests get by what they do: ``property``, ``cluster``, ``slow`` by what they took when recorded, and ``long``."""
 
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 SLOW = Path(__file__).with_name("slow.txt")
-SLOW_SECONDS = 5.0
+SLOW_SECONDS = 2.0
 """Of processors, children of the test included: on a machine that is shared the clock says little."""
 
 STARTS = {"local_cluster", "LocalCluster", "Room", "getfixturevalue"}
@@ -17,6 +18,10 @@ STARTS = {"local_cluster", "LocalCluster", "Room", "getfixturevalue"}
 WORDS = {"--local", "--scheduler-file", "--scheduler"}
 """Options of the command line that do."""
 ROOM = Path(__file__).parent
+LONG = {"faults", "cluster", "benchmarks"}
+"""Folders whose tests are for ``scripts/test --long``: whole programs that are killed, real schedulers, benchmarks."""
+CLUSTERS = {"engine"}
+"""Where clusters are what is tested: the only ones that the short part of the tests starts."""
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -33,6 +38,7 @@ def _words(values: Iterable[Any]) -> set[str]:
     return {value for value in flat if isinstance(value, str)}
 
 
+@cache
 def starts_workers(function: Callable[..., Any]) -> bool:
     """Whether a function of the tests, or one of them that it names, starts workers or joins those of others."""
     seen: set[types.CodeType] = set()
@@ -62,10 +68,15 @@ def mark(items: list[pytest.Item]) -> None:
             item.add_marker("property")
         fixtures = item._fixtureinfo.name2fixturedefs.values()
         given = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if WORDS & _words(given) or any(map(starts_workers, (item.obj, *(each[-1].func for each in fixtures)))):
+        functions = (getattr(item.obj, "__func__", item.obj), *(each[-1].func for each in fixtures))
+        if WORDS & _words(given) or any(map(starts_workers, functions)):
             item.add_marker("cluster")
         if name_of(item.nodeid) in slow:
             item.add_marker("slow")
+        folders = set(item.path.relative_to(ROOM.parent).parts[:-1])
+        elsewhere = item.get_closest_marker("cluster") is not None and not folders & CLUSTERS
+        if folders & LONG or elsewhere or name_of(item.nodeid) in slow:
+            item.add_marker("long")
 
 
 def name_of(node: str) -> str:

@@ -292,7 +292,7 @@ def test_the_command_line_picks_and_transforms(stored: Callable[..., Path], tmp_
     raced = run("race", data, "--out", tmp_path / "race", "--methods", methods, "--intercept", *picked)
     assert raced.exit_code == 0
     for what in ("means and spreads of features", "lengths of points"):
-        assert re.search(rf"one read for {what}\n{what}: [0-9.]+ [kMG]?i?B/s  [0-9.]+ s\n", raced.stderr), raced.stderr
+        assert re.search(rf"one read for {what}\n{what}: [0-9.]+ [kMG]?i?B/s  [0-9.]+ s\n", raced.output), raced.output
     race = tmp_path / "race" / "working-set"
     assert dfeas.verify_run(race).points == (np.arange(len(X)) % 3 > 0).sum()
     assert "working-set" in run("plan", data, *picked, "--method", "working-set").output
