@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.cli.status import Submitted, run_status
+from dfeas.cli.remote import run_status
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, lines
@@ -130,9 +130,9 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     found["dataset"] = header, printed("info", "yes", cwd=room).removeprefix("data         yes\n")
     # what no command prints
     classes = dfeas.soft_margin(room / "three", one_vs_rest=True)
-    status = replace(run_status(room / "result"), run=HOSTILE)
+    status = replace(run_status(room / "result"), run=HOSTILE, out="out", task="processing")
     certificate = dfeas.load(room / "result").evidence
-    for answer in (classes, Submitted(HOSTILE, "out", "processing", "", status), certificate):
+    for answer in (classes, status, certificate):
         found[type(answer).__name__] = answer, f"{answer}\n"
     return found
 

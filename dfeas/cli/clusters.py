@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dfeas.cli import remote
 from dfeas.cli.answer import put
 from dfeas.cli.command import Command, say
 from dfeas.cli.options import (
@@ -27,12 +28,6 @@ from dfeas.cli.options import (
 )
 from dfeas.cli.outputs import is_run, replaced
 from dfeas.cli.parameter import JSON, LOCAL, option
-from dfeas.cli.remote import CANCELLED
-from dfeas.cli.remote import cancel as run_cancel
-from dfeas.cli.remote import fetch as run_fetch
-from dfeas.cli.remote import status as submitted_status
-from dfeas.cli.remote import submit as run_submit
-from dfeas.cli.status import run_status
 from dfeas.engine import configuration
 from dfeas.errors import UsageError
 from dfeas.problem import Objective
@@ -75,7 +70,7 @@ def submit(
     """
     options = _asked(context, options)
     with cluster.joined() as client:
-        run = run_submit(data, out=out, client=client, **options)
+        run = remote.submit(data, out=out, client=client, **options)
     say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
     if not quiet:
         say("the cluster works on it; ask for it, get its result, or end it:", err=True)
@@ -105,13 +100,13 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     RUN is its folder, or the id of a submitted run; without it, all runs of the cluster.
     """
     if run is not None and Path(run).is_dir():
-        answer = run_status(run)
+        answer = remote.run_status(run)
         put([answer.to_json()], answer, as_json)
         return
     if run is not None and cluster.named is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
-        known = submitted_status(run, client=client)
+        known = remote.status(run, client=client)
     put([each.to_json() for each in known], [part for each in known for part in each._parts()], as_json)
 
 
@@ -132,7 +127,7 @@ def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bo
     """
     place = Path(run) if out is None else out
     with cluster.joined() as client, replaced(place, is_run, force):
-        folder = run_fetch(run, place, client=client)
+        folder = remote.fetch(run, place, client=client)
     say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
 
 
@@ -148,9 +143,9 @@ def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
     RUN is its id. It ends after the read that it is at, and dfeas resume goes on with it.
     """
     with cluster.joined() as client:
-        answer = run_cancel(run, client=client)
+        answer = remote.cancel(run, client=client)
     begun = f"{run}: ends after this read; dfeas resume {answer.out} goes on with it"
-    say(json.dumps(answer.to_json()) if as_json else f"{run}: will not begin" if answer.task == CANCELLED else begun)
+    say(json.dumps(answer.to_json()) if as_json else f"{run}: will not begin" if answer.task == remote.CANCELLED else begun)
 
 
 @click.command(cls=Command, examples=("dfeas config --write", "dfeas config --write --force"))

@@ -5,52 +5,129 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dfeas.analysis.hard_margin import HardMargin
-from dfeas.analysis.separation import Separation
 from dfeas.api import resume, soft_margin, solve
-from dfeas.cli.status import RunStatus, Submitted, run_status
 from dfeas.data.open import resolve
 from dfeas.data.source import ALL_POSITIVE, DataSpec
-from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage import files as formats
+from dfeas.data.storage.files import atomic_write, read_json
 from dfeas.data.storage.places import absolute, local, paths_of, require_apart
-from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError, format_bytes
+from dfeas.data.storage.scratch import being_written
+from dfeas.display import Displayed, Part, Row
+from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.keywords import like
 from dfeas.problem import Goal, Kernel, Objective, View, check
-from dfeas.run.checkpoint.folder import finished, resumable
+from dfeas.run.checkpoint.folder import Checkpoints, finished, resumable
 from dfeas.run.resources import Limits
-from dfeas.run.result_files import CERTIFICATE, RESULT, TRACE
-from dfeas.run.results import Result
-from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.verdict import OneVsRest, Race
+from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
+from dfeas.run.trace import last_pass
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
 
 RUNS = "dfeas-runs"
-"""Where the scheduler keeps what was submitted."""
-
+"""Where the scheduler keeps what was submitted: the folder of each, and whether it was cancelled."""
 CANCELLED = "cancelled"
-"""Of a run there, and the word for its driver when it has not begun."""
-
-ENDED = ("memory", "erred", "lost", CANCELLED)
-"""Drivers that do nothing any more."""
-
 ASK_SECONDS = 0.5
 """Between two looks of a driver whether its run was cancelled."""
-
 PATIENCE = 30.0
 """Seconds to wait for a worker that answers."""
 
-FETCHED_BYTES = 1 << 30
-"""Larger results are copied from where they are."""
+
+@dataclass(frozen=True, repr=False)
+class RunStatus(Displayed):
+    """How far a run is.
+
+    Attributes
+    ----------
+    run : str
+        Folder, or the id of a submitted run.
+    state : str
+        "running", "finished", "resumable" or "abandoned"; "not begun" where no folder is seen.
+    passes : float, optional
+        None before the first.
+    margin_lower, margin_upper : float, optional
+        The bracket.
+    seconds : float, optional
+        Of the run, as its last pass says.
+    checkpoint_age : float, optional
+        Seconds since the last checkpoint.
+    verdict, stopped : str, optional
+        Of a run that is finished, and why it ended.
+    gap : float, optional
+        Relative, of a soft margin.
+    out : str, optional
+        The folder of a submitted run, as workers see it.
+    task : str, optional
+        What its driver does, as Dask calls it: "processing", "memory" when it has ended, "erred", "lost", ..; or "cancelled".
+    error : str, optional
+        Why, for "erred".
+    """
+
+    run: str
+    state: str
+    passes: float | None = None
+    margin_lower: float | None = None
+    margin_upper: float | None = None
+    seconds: float | None = None
+    checkpoint_age: float | None = None
+    verdict: str | None = None
+    stopped: str | None = None
+    gap: float | None = None
+    out: str | None = None
+    task: str | None = None
+    error: str | None = None
+
+    def _brief(self) -> str:
+        return f"{self.run}: {self.error or self._described()}"
+
+    def _parts(self) -> Iterator[Part]:
+        driver = "" if self.task is None else f"  (driver {self.task}, {self.out})"
+        yield Row(None, f"{self._brief()}{driver}")
+
+    def _described(self) -> str:
+        parts = [self.verdict or self.state if self.state == "finished" else self.state]
+        if self.passes is not None:
+            margins = self.gap is None
+            ends = f"margin {self.margin_lower:+.3e} .. {self.margin_upper:.3e}" if margins else f"gap {self.gap:.2e}"
+            parts += [f"pass {self.passes:.4g}, {ends}", f"{self.seconds:.1f} s"]
+        if self.checkpoint_age is not None:
+            parts.append(f"checkpoint {self.checkpoint_age:.0f} s old")
+        return ", ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Without what says where it is driven, of a run that was not submitted."""
+        driver = ("out", "task", "error") if self.task is None else ()
+        return {name: value for name, value in asdict(self).items() if name not in driver}
+
+
+def run_status(run: str | Path) -> RunStatus:
+    """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
+    when its files are damaged.
+    """
+    path, ended = Path(run), {}
+    if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
+        raise BadInputError(f"{path}: no such run")
+    last = last_pass(path / TRACE)
+    if being_written(path):
+        state = "running"
+    elif resumable(path):
+        state = "resumable"
+    else:
+        state = "finished" if finished(path) else "abandoned"
+    if state != "running" and (path / RESULT).is_file():
+        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
+    saved = Checkpoints(path / CHECKPOINT).saved
+    known = {name: last.get(name) for name in ("passes", "margin_lower", "margin_upper", "seconds", "gap")}
+    known |= {name: ended.get(name) for name in ("verdict", "stopped")}
+    return RunStatus(str(path), state, checkpoint_age=None if saved is None else max(0.0, time.time() - saved), **known)
 
 
 @like(solve, soft_margin, without=("y", "progress", "callback", "stop"))  # type: ignore[has-type, unused-ignore]  # the stub imports this
@@ -101,20 +178,20 @@ def submit(
     options |= {"labels": labels} if C is None else {"labels": labels, "C": C}
     check(options, View, Limits, Objective if "C" in options else Goal)
     if "C" not in options:
-        _require_solvable(options)
+        asked = Kernel(**{name: options.get(name) for name in ("kernel", "gamma", "degree", "coef0")})
+        known_method(options.get("method", "auto"), kernel_options(asked, options.get("scratch")), ("auto",))
     parse_bytes(options.get("memory"))
     require_apart(out, X, *paths_of(options.get("also", ()), "--also"))
-    run = secrets.token_hex(4)
-    data, folder = absolute(X), str(local(out, "--out").absolute())
+    run, data, folder = secrets.token_hex(4), absolute(X), str(local(out, "--out").absolute())
     options = {**options, **_absolute_paths(data, options)}
-    with _reached(client) as there:
-        there.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
+    with _reach(client) as there:
+        there.set_metadata([RUNS, run], {"out": folder})
         future = there.submit(_drive, run, data, folder, options, key=_task(run), pure=False)
         there.publish_dataset(future, name=_task(run))
     return run
 
 
-def _reached(client: Any) -> AbstractContextManager[Client]:
+def _reach(client: Any) -> AbstractContextManager[Client]:
     from dfeas.engine.clusters import client_of
 
     return client_of(True if client is None else client)
@@ -123,14 +200,6 @@ def _reached(client: Any) -> AbstractContextManager[Client]:
 def _task(run: str) -> str:
     """The key of the task that drives a run."""
     return f"dfeas-run-{run}"
-
-
-def _require_solvable(options: dict[str, Any]) -> None:
-    """Raise UsageError for options of a solve that make no sense."""
-    method, kernel = options.get("method", "auto"), options.get("kernel")
-    asked = Kernel(kernel=kernel, **{name: options.get(name) for name in ("gamma", "degree", "coef0")})
-    space = kernel_options(asked, options.get("scratch"))
-    known_method(method, space, ("auto",))
 
 
 def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +215,40 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     return paths
 
 
-def status(run: str | None = None, *, client: Any = True) -> list[Submitted]:
+def _drive(run: str, X: str, out: str, options: dict[str, Any]) -> None:
+    """On a worker: begin the run, or go on with it when another worker had begun."""
+    from dfeas.engine.clusters import inside
+
+    with inside() as client:
+        cancelled = _Cancelled(client, run)
+        if finished(Path(out)) or cancelled():
+            return
+        if resumable(Path(out)):
+            more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
+            kernel = options.get("kernel")
+            resume(out, client=client, kernel=kernel if callable(kernel) else None, stop=cancelled, **more)
+        else:
+            begin = soft_margin if "C" in options else solve
+            begin(X, out=out, client=client, stop=cancelled, **options)
+
+
+class _Cancelled:
+    """Whether somebody has cancelled a run; the scheduler is asked now and then."""
+
+    def __init__(self, client: Client, run: str) -> None:
+        self._client, self._run = client, run
+        self._asked, self._found = -ASK_SECONDS, False
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if not self._found and now - self._asked >= ASK_SECONDS:
+            self._asked = now
+            with suppress(OSError):  # of a scheduler that is gone the engine will hear
+                self._found = bool(self._client.get_metadata([RUNS, self._run, CANCELLED], False))
+        return self._found
+
+
+def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
     """How submitted runs are, one or all of them.
 
     Parameters
@@ -158,7 +260,7 @@ def status(run: str | None = None, *, client: Any = True) -> list[Submitted]:
 
     Returns
     -------
-    list of Submitted
+    list of RunStatus
         What the driver of each does, and how far its run is.
 
     Raises
@@ -172,19 +274,48 @@ def status(run: str | None = None, *, client: Any = True) -> list[Submitted]:
     >>> print(*dfeas.status(client="tcp://head:8786"), sep="\\n")  # doctest: +SKIP
     c56c787c: running, pass 12, margin -1.204e-02 .. 3.100e-02, 41.5 s  (driver processing, /shared/run)
     """
-    with _reached(client) as there:
-        return [_status(there, name, known) for name, known in _known(there, run).items()]
+    with _reach(client) as there:
+        runs: dict[str, Any] = there.get_metadata([RUNS], {})
+        if run is not None and run not in runs:
+            raise BadInputError(f"run {run}: not known to this cluster ({', '.join(runs) or 'no run was submitted to it'})")
+        return [_submitted(there, name, known) for name, known in runs.items() if run in (None, name)]
 
 
-def _known(client: Client, run: str | None) -> dict[str, dict[str, Any]]:
-    """What the cluster keeps of one run, or of all."""
-    runs: dict[str, Any] = client.get_metadata([RUNS], {})
-    if run is not None and run not in runs:
-        raise BadInputError(f"run {run}: not known to this cluster ({', '.join(runs) or 'no run was submitted to it'})")
-    return runs if run is None else {run: runs[run]}
+def _submitted(client: Client, run: str, known: dict[str, Any]) -> RunStatus:
+    """What the task of a run does, and what a worker reads in its folder."""
+
+    def state(dask_scheduler: Any, key: str) -> str:
+        return str(dask_scheduler.tasks[key].state) if key in dask_scheduler.tasks else "lost"
+
+    task, error = client.run_on_scheduler(state, key=_task(run)), None
+    if task == "erred":
+        reason = client.get_dataset(_task(run)).exception(timeout=PATIENCE)
+        error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
+    if task == "lost" and CANCELLED in known:
+        task = CANCELLED
+    found = _ask(client, _look, known["out"]) or RunStatus(run, "not begun")
+    return replace(found, run=run, out=known["out"], task=task, error=error)
 
 
-def cancel(run: str, *, client: Any = True) -> Submitted:
+def _ask(client: Client, question: Any, out: str) -> Any:
+    """What a worker says of a folder; None when none answers in time."""
+    future = client.submit(question, out, key=f"dfeas-look-{secrets.token_hex(8)}", pure=False, priority=100)
+    try:
+        return future.result(timeout=PATIENCE)
+    except TimeoutError:
+        return None
+    finally:
+        future.release()
+
+
+def _look(out: str) -> RunStatus | None:
+    try:
+        return run_status(out)
+    except BadInputError:
+        return None
+
+
+def cancel(run: str, *, client: Any = True) -> RunStatus:
     """End a submitted run after the read that it is at, with a checkpoint from which ``dfeas.resume`` goes on with its folder.
 
     Parameters
@@ -196,8 +327,8 @@ def cancel(run: str, *, client: Any = True) -> Submitted:
 
     Returns
     -------
-    Submitted
-        At once: its driver is still "processing" where it had begun, otherwise "cancelled", and will not begin.
+    RunStatus
+        At once: its task is still "processing" where it had begun, otherwise "cancelled", and will not begin.
 
     Raises
     ------
@@ -210,17 +341,16 @@ def cancel(run: str, *, client: Any = True) -> Submitted:
     >>> dfeas.cancel("c56c787c", client="tcp://head:8786").task  # doctest: +SKIP
     'processing'
     """
-    with _reached(client) as there:
-        known, name = _known(there, run)[run], _task(run)
-        task, _ = _driver(there, run, known)
-        if task in ENDED:
-            raise BadInputError(f"run {run}: has ended already ({task})")
+    with _reach(client) as there:
+        (found,) = status(run, client=there)
+        if found.task in ("memory", "erred", "lost", CANCELLED):
+            raise BadInputError(f"run {run}: has ended already ({found.task})")
         there.set_metadata([RUNS, run, CANCELLED], time.time())
-        if task != "processing":
-            there.cancel([there.get_dataset(name)], force=True)
-            there.unpublish_dataset(name)
-            task = CANCELLED
-    return Submitted(run, known["out"], task, "", None)
+        if found.task == "processing":
+            return found
+        there.cancel([there.get_dataset(_task(run))], force=True)
+        there.unpublish_dataset(_task(run))
+        return replace(found, task=CANCELLED)
 
 
 def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path:
@@ -245,7 +375,7 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
     BadInputError
         There is no result yet.
     UsageError
-        The folder exists, or the files are too large.
+        The folder exists.
 
     Examples
     --------
@@ -256,11 +386,11 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
     folder = Path(run if to is None else to)
     if folder.exists():
         raise UsageError(f"{folder}: exists already; choose another output or remove it")
-    with _reached(client) as there:
-        (submitted,) = status(run, client=there)
-        if submitted.task == "erred":
-            raise BadInputError(f"run {run}: it failed: {submitted.error}")
-        files = _ask(there, _files, submitted.out)
+    with _reach(client) as there:
+        (found,) = status(run, client=there)
+        if found.error is not None:
+            raise BadInputError(f"run {run}: it failed: {found.error}")
+        files = _ask(there, _read_files, str(found.out))
     if files is None:
         raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s")
     if RESULT not in files:
@@ -275,84 +405,6 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
     return folder
 
 
-def _drive(run: str, X: str, out: str, options: dict[str, Any]) -> str:
-    """On a worker: begin the run, or go on with it when another worker had begun."""
-    from dfeas.engine.clusters import inside
-
-    with inside() as client:
-        cancelled = Cancelled(client, run)
-        if finished(Path(out)):
-            return "finished"
-        if cancelled():
-            return CANCELLED
-        result: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
-        if resumable(Path(out)):
-            more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
-            kernel = options.get("kernel")
-            result = resume(out, client=client, kernel=kernel if callable(kernel) else None, stop=cancelled, **more)
-        else:
-            begin = soft_margin if "C" in options else solve
-            result = begin(X, out=out, client=client, stop=cancelled, **options)
-    return result.verdict.value if isinstance(result, Result) else "finished"
-
-
-class Cancelled:
-    """Whether somebody has cancelled a run; the scheduler is asked now and then."""
-
-    def __init__(self, client: Client, run: str) -> None:
-        self._client, self._run = client, run
-        self._asked, self._found = -ASK_SECONDS, False
-
-    def __call__(self) -> bool:
-        now = time.monotonic()
-        if not self._found and now - self._asked >= ASK_SECONDS:
-            self._asked = now
-            with suppress(OSError):  # of a scheduler that is gone the engine will hear
-                self._found = bool(self._client.get_metadata([RUNS, self._run, CANCELLED], False))
-        return self._found
-
-
-def _status(client: Client, run: str, known: dict[str, Any]) -> Submitted:
-    task, error = _driver(client, run, known)
-    reached = _ask(client, _run_status, known["out"])
-    return Submitted(run, known["out"], task, error, None if reached is None else replace(reached, run=run))
-
-
-def _driver(client: Client, run: str, known: dict[str, Any]) -> tuple[str, str]:
-    """What its task does, and why it failed."""
-
-    def state(dask_scheduler: Any, key: str) -> str:
-        return str(dask_scheduler.tasks[key].state) if key in dask_scheduler.tasks else "lost"
-
-    task = client.run_on_scheduler(state, key=_task(run))
-    if task == "erred":
-        reason = client.get_dataset(_task(run)).exception(timeout=PATIENCE)
-        return task, str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
-    return CANCELLED if task == "lost" and CANCELLED in known else task, ""
-
-
-def _ask(client: Client, question: Any, out: str) -> Any:
-    """What a worker says of a folder; None when none answers in time."""
-    future = client.submit(question, out, key=f"dfeas-look-{secrets.token_hex(8)}", pure=False, priority=100)
-    try:
-        return future.result(timeout=PATIENCE)
-    except TimeoutError:
-        return None
-    finally:
-        future.release()
-
-
-def _run_status(out: str) -> RunStatus | None:
-    try:
-        return run_status(out)
-    except BadInputError:
-        return None
-
-
-def _files(out: str) -> dict[str, bytes]:
+def _read_files(out: str) -> dict[str, bytes]:
     """The files of a result, if there is one."""
-    present = [path for path in (Path(out) / name for name in (RESULT, CERTIFICATE, TRACE)) if path.is_file()]
-    size = sum(path.stat().st_size for path in present)
-    if size > FETCHED_BYTES:
-        raise UsageError(f"the result has {format_bytes(size)}; copy it from {out}")
-    return {path.name: path.read_bytes() for path in present}
+    return {name: (Path(out) / name).read_bytes() for name in (RESULT, CERTIFICATE, TRACE) if (Path(out) / name).is_file()}
