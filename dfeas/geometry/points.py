@@ -106,10 +106,10 @@ class Points(Geometry):
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         names, n = load.methods * load.classes, load.dataset.n
         methods, facts = [METHODS[name] for name in names], facts_of(load.dataset, load.memory // len(names))
-        own = sum(each.kept_bytes(facts, min(load.max_passes, _usual(each, facts, margin))) for each in methods)
+        own = sum(each.cost(facts).kept_after(min(load.max_passes, _usual(each, facts, margin)), facts.m) for each in methods)
         many = n if collection_of(load.dataset) is not None else min(n, 2 * weights_at_once(facts))
         weights = POINT_BYTES * many if any(each.traits.weighs_all for each in methods) else 0
-        thread = sum(facts.sums(each.asked_at_once(facts)) for each in methods)
+        thread = sum(facts.sums(each.cost(facts).asked) for each in methods)
         if not load.workers:
             thread = min(thread, max(thread, answer_bytes(load.memory)) // load.threads)
         if any(each.traits.ordered for each in methods):  # the carry is where the points are, and gets the memory of the cache
@@ -125,7 +125,7 @@ class Points(Geometry):
             passes = rounds * _usual(method, facts, margin)
             thinking = solver_seconds(working_set.held_columns(facts), facts) if method.traits.columns else 0.0
             seconds = first + (passes - 1) * later + load.classes * thinking
-            remark = "; ".join(text for text in (in_turns(together, load.classes), method.remark(facts)) if text)
+            remark = "; ".join(text for text in (in_turns(together, load.classes), method.cost(facts).remark) if text)
             forecasts[name] = Forecast(passes, rounds * method.bound(facts, margin), seconds, remark, together)
         return Forecasts(forecasts)
 
@@ -139,12 +139,13 @@ def choose(method: str, facts: Facts) -> tuple[str, str]:
     columns = f"{enough(4 * working_set.least_bytes(facts))} of memory"
     if method == "auto":
         return _automatic(facts, columns)
-    if METHODS[method].least_memory(facts) <= 4 * facts.memory:
+    least = METHODS[method].cost(facts).least
+    if least <= 4 * facts.memory:
         return method, "asked for"
     if METHODS[method].traits.columns:
         raise UsageError(f"{method} needs {columns} for this data, or use mirror-prox-one-pass, which keeps no columns")
-    weights = enough(METHODS[method].least_memory(facts))
-    raise UsageError(f"{method} needs {weights} of memory for weights of all points, or use working-set, which weighs a few")
+    weights = f"{enough(least)} of memory for weights of all points"
+    raise UsageError(f"{method} needs {weights}, or use working-set, which weighs a few")
 
 
 def _automatic(facts: Facts, columns: str) -> tuple[str, str]:
@@ -172,7 +173,7 @@ def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: i
     """
     limit, said = max_passes, ""
     for method in methods:
-        each = METHODS[method].pass_bytes(facts)
+        each = METHODS[method].cost(facts).per_pass
         if not each or (limit or math.inf) * each <= 2 * facts.memory:
             continue
         fit, passes = max(1, 2 * facts.memory // each), _usual(METHODS[method], facts, eps)

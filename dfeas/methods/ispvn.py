@@ -31,7 +31,7 @@ import numpy as np
 
 from dfeas.errors import format_bytes
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Stored, Traits, weights_text
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Stored, Traits, weights_text
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.softmin import Softmin, SoftminAnswer
@@ -149,14 +149,9 @@ class Ispvn(Method[IspvnState]):
         loops = max(1, ceil(log(1 / margin) / log(GAMMA)))
         return 1 + 2 * loops * (1 + 2 * sqrt(2 * facts.n) / margin)
 
-    def pass_bytes(self, facts: Facts) -> int:
-        return 0
-
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
-        return 8 * facts.m * min(facts.m, self.gram_features) * 4
-
-    def remark(self, facts: Facts) -> str:
-        return f"and {format_bytes(40 * facts.n)} of scratch storage; {weights_text(facts)}, if there is no separator"
+    def cost(self, facts: Facts) -> MethodCost:
+        storage = f"and {format_bytes(40 * facts.n)} of scratch storage; {weights_text(facts)}, if there is no separator"
+        return MethodCost(kept=8 * facts.m * min(facts.m, self.gram_features) * 4, remark=storage)
 
     def evidence(self, state: IspvnState) -> Evidence:
         best = Stored(state.best)

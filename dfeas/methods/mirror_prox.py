@@ -28,7 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Mixture, S, Traits, x_of
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Mixture, S, Traits, x_of
 from dfeas.methods.vector import ScoredAnswer, Vector, column, length, recorded, softmin, upper_end, weights_of
 from dfeas.passes.softmin import SoftminAnswer
 
@@ -133,8 +133,9 @@ class Ladder(Method[S], Protocol[S]):
         gap = max([1.0, *(b / a for a, b in pairwise(self.rule_of(self.rung(facts)).factors))])
         return gap * sqrt(2 * log(max(2, facts.n))) / margin
 
-    def asked_at_once(self, facts: Facts) -> int:
-        return self.questions(self.rule_of(self.rung(facts)))
+    def cost(self, facts: Facts) -> MethodCost:
+        own = Method.cost(self, facts)
+        return replace(own, asked=self.questions(self.rule_of(self.rung(facts))), products=2 * len(self.rule.factors))
 
     def evidence(self, state: Any) -> Evidence:
         mixture = partial(average, state.asked[: state.best]) if state.best else None
@@ -258,9 +259,6 @@ class MirrorProx(Ladder[MirrorProxState]):
 
     def questions(self, rule: Steps) -> int:
         return 2 * len(rule.factors) + 1
-
-    def product_columns(self, facts: Facts) -> int:
-        return 2 * len(self.rule.factors)
 
 
 FIXED = MirrorProx(

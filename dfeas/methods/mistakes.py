@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices, Tile, add_row, row_dot
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Sparse, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, Selection
 
@@ -217,8 +217,8 @@ class Mistakes(Method[MistakesState]):
         """One for each correction, and one to see that none is left; far fewer as a rule."""
         return 1 + self.rule.bound(facts, margin)
 
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
-        return min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))
+    def cost(self, facts: Facts) -> MethodCost:
+        return MethodCost(kept=min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m)))
 
     def evidence(self, state: MistakesState) -> Evidence:
         best = state.best_upper

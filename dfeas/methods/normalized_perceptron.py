@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.methods.mistakes import Tally
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.methods.vector import ScoredAnswer, Vector, column, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
 
@@ -69,12 +69,9 @@ class NormalizedPerceptron(Method[NormalizedPerceptronState]):
         """One for each of 1 / margin^2 steps, and one to see that it separates."""
         return 1 + 1 / margin**2
 
-    def pass_bytes(self, facts: Facts) -> int:
-        return 16
-
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
+    def cost(self, facts: Facts) -> MethodCost:
         """Columns of x in memory beside what is known of each pass."""
-        return 8 * facts.m * min(passes, 4 * facts.m, facts.n) + self.pass_bytes(facts) * passes
+        return MethodCost(per_pass=16, columns=min(4 * facts.m, facts.n))
 
     def evidence(self, state: NormalizedPerceptronState) -> Evidence:
         return Evidence(state.bracket, None if state.best is None else state.best.sparse, state.k)

@@ -22,7 +22,7 @@ import numpy as np
 from dfeas.errors import format_bytes
 from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Tally
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.passes.protocol import Ordered
 from dfeas.passes.steps import Online, OnlineAnswer
 from dfeas.passes.vectors import POINT_BYTES
@@ -69,14 +69,9 @@ class OnlinePerceptron(Method[OnlinePerceptronState]):
         """One for each of 1 / margin^2 corrections, and one to see that none is left; far fewer as a rule."""
         return 1 + 1 / margin**2
 
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
-        return self.least_memory(facts)
-
-    def least_memory(self, facts: Facts) -> int:
-        return POINT_BYTES * facts.n
-
-    def remark(self, facts: Facts) -> str:
-        return f"one core; at most {format_bytes(16 * facts.n)} for weights"
+    def cost(self, facts: Facts) -> MethodCost:
+        weights, remark = POINT_BYTES * facts.n, f"one core; at most {format_bytes(16 * facts.n)} for weights"
+        return MethodCost(kept=weights, least=weights, remark=remark)
 
     def evidence(self, state: OnlinePerceptronState) -> Evidence:
         stalled = "no point is violated, and nothing else is corrected" if state.mistakes == 0 else ""

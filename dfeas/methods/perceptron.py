@@ -28,7 +28,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.mistakes import Mistakes, Rule
-from dfeas.methods.protocol import Ends, Evidence, Facts, Method, Traits
+from dfeas.methods.protocol import Ends, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.methods.vector import Combination, Products
 
 
@@ -81,11 +81,11 @@ class KernelPerceptron(Method[KernelPerceptronState]):
     def init(self, facts: Facts) -> KernelPerceptronState:
         """alpha = 0, which every column is a mistake of."""
         assert isinstance(facts.zero, Combination), "in a kernel's space"
-        return KernelPerceptronState(0, facts.zero, self.product_columns(facts), Ends())
+        return KernelPerceptronState(0, facts.zero, self.cost(facts).products, Ends())
 
-    def product_columns(self, facts: Facts) -> int:
-        """Those that fit: each with its copies in a merge and on their way."""
-        return min(self.cap, max(1, facts.memory // (64 * facts.n)), facts.n)
+    def cost(self, facts: Facts) -> MethodCost:
+        """Columns of a product that fit: each with its copies in a merge and on their way."""
+        return MethodCost(products=min(self.cap, max(1, facts.memory // (64 * facts.n)), facts.n))
 
     def ask(self, state: KernelPerceptronState) -> Any:
         wrong = state.wrong

@@ -156,6 +156,23 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
+class MethodCost:
+    """What a method takes beside its passes, in bytes where nothing else is said."""
+
+    kept: float = 0.0  # from the first pass on
+    per_pass: int = 0  # kept of each pass until it ends; 0 for a state that has a size
+    columns: int = 0  # columns in float64 that are kept, one of each pass, at most
+    least: int = 0  # of the whole budget, without which it cannot work
+    asked: int = 2  # vectors y of which one read tells, at most
+    products: int = 1  # columns of a product with a Gram matrix that answers a question, at most
+    remark: str = ""  # what else it takes, for a plan
+
+    def kept_after(self, passes: float, m: int) -> float:
+        """Bytes that are kept after so many passes over columns of length m."""
+        return self.kept + 8 * m * min(passes, self.columns) + self.per_pass * passes
+
+
+@dataclass(frozen=True, slots=True)
 class Ends:
     """The bracket, and the x that attains its upper end, of points of the simplex that know their scores."""
 
@@ -206,29 +223,11 @@ class Method(Protocol[S]):
         most = self.bound(facts, margin)
         return min(most, max(2.0, share * most))
 
-    def product_columns(self, facts: Facts) -> int:
-        """Columns of a product with a Gram matrix that answers a question, at most."""
-        return 1
-
-    def asked_at_once(self, facts: Facts) -> int:
-        """Vectors y of which one read tells, at most."""
-        return 2
-
-    def pass_bytes(self, facts: Facts) -> int:
-        """Bytes that are kept of each pass until it ends; 0 for a state that has a size."""
-        return 32 * facts.m if self.traits.weighs_all else 0
-
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
-        """Bytes that are kept after so many passes."""
-        return self.pass_bytes(facts) * passes
-
-    def least_memory(self, facts: Facts) -> int:
-        """Bytes of the whole budget without which it cannot work."""
-        return 0
-
-    def remark(self, facts: Facts) -> str:
-        """What else it takes, for a plan."""
-        return f"and {weights_text(facts)}, if there is no separator" if self.traits.weighs_all else ""
+    def cost(self, facts: Facts) -> MethodCost:
+        """What it takes beside its passes."""
+        if not self.traits.weighs_all:
+            return MethodCost()
+        return MethodCost(per_pass=32 * facts.m, remark=f"and {weights_text(facts)}, if there is no separator")
 
 
 def weights_at_once(facts: Facts) -> int:
@@ -274,23 +273,8 @@ class Wrapping(Method[Any], Protocol):
     def passes(self, facts: Facts, margin: float, share: float) -> float:
         return self.method.passes(facts, margin, share)
 
-    def product_columns(self, facts: Facts) -> int:
-        return self.method.product_columns(facts)
-
-    def asked_at_once(self, facts: Facts) -> int:
-        return self.method.asked_at_once(facts)
-
-    def pass_bytes(self, facts: Facts) -> int:
-        return self.method.pass_bytes(facts)
-
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
-        return self.method.kept_bytes(facts, passes)
-
-    def least_memory(self, facts: Facts) -> int:
-        return self.method.least_memory(facts)
-
-    def remark(self, facts: Facts) -> str:
-        return self.method.remark(facts)
+    def cost(self, facts: Facts) -> MethodCost:
+        return self.method.cost(facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +320,9 @@ class Led(Wrapping):
         """As many as if the leader has led in vain."""
         return self.lead(facts) + self.method.passes(facts, margin, share)
 
-    def asked_at_once(self, facts: Facts) -> int:
-        return (self.leader if self.lead(facts) else self.method).asked_at_once(facts)
+    def cost(self, facts: Facts) -> MethodCost:
+        own = self.method.cost(facts)
+        return replace(own, asked=self.leader.cost(facts).asked) if self.lead(facts) else own
 
     def evidence(self, state: Any) -> Evidence:
         if not isinstance(state, LedState):

@@ -26,7 +26,7 @@ import numpy as np
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Tally
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.methods.vector import ScoredAnswer, Vector, column, resolution, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
 
@@ -111,12 +111,9 @@ class VonNeumann(Method[VonNeumannState]):
         """One for each step, and one to see that it separates."""
         return 1 + (2 if self.away else 1) / margin**2
 
-    def pass_bytes(self, facts: Facts) -> int:
-        return 16
-
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
+    def cost(self, facts: Facts) -> MethodCost:
         """Columns of x in memory beside what is known of each pass."""
-        return 8 * facts.m * min(passes, 4 * facts.m, facts.n) + self.pass_bytes(facts) * passes
+        return MethodCost(per_pass=16, columns=min(4 * facts.m, facts.n))
 
     def evidence(self, state: VonNeumannState) -> Evidence:
         """Both ends of the bracket; |w| never grows, so the last p is the best."""

@@ -46,7 +46,7 @@ from dfeas.linalg.columns import BASIS_BYTES
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separate import CONFLICT, SEPARATED, Solution, solve
 from dfeas.linalg.sparse_columns import DIRECT_SPARSE, column_matrix
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, S, Sparse, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, S, Sparse, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select, Selection, sample
@@ -364,16 +364,14 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         passes = 2.0 if sample == 1 else FULL_PASSES + sample
         return passes + DROPPING_PASSES if fits(facts) and drops(facts) else passes
 
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
-        return COPIES * held_columns(facts) * column_bytes(facts) + solver_bytes(facts)
-
-    def least_memory(self, facts: Facts) -> int:
-        return 4 * least_bytes(facts)
-
-    def remark(self, facts: Facts) -> str:
+    def cost(self, facts: Facts) -> MethodCost:
+        kept = COPIES * held_columns(facts) * column_bytes(facts) + solver_bytes(facts)
+        least, remark = 4 * least_bytes(facts), ""
         if not fits(facts):
-            return f"does not fit: --memory {enough(4 * least_bytes(facts))} is needed"
-        return "fewer passes with more memory: columns will be dropped" if drops(facts) else ""
+            remark = f"does not fit: --memory {enough(least)} is needed"
+        elif drops(facts):
+            remark = "fewer passes with more memory: columns will be dropped"
+        return MethodCost(kept=kept, least=least, remark=remark)
 
     def hopeful(self, state: PointWorkingSetState) -> bool:
         separated = state.solution is not None and state.solution.outcome == SEPARATED

@@ -138,7 +138,7 @@ def test_fewer_steps_are_tried_where_answers_of_two_threads_take_more_than_a_qua
     for memory, asked in ((level, 7), (level - 1, few), (1, few)):
         some = replace(facts, memory=memory)
         *_, state = states(method, engine, some, 5)
-        assert method.asked_at_once(some) == method.ask(state).Y.shape[1] == asked
+        assert method.cost(some).asked == method.ask(state).Y.shape[1] == asked
         assert method.bound(some, 0.01) >= method.bound(replace(facts, memory=level), 0.01)
 
 

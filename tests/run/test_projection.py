@@ -170,9 +170,9 @@ def test_mistakes_of_all_points_that_do_not_fit_are_refused_with_the_number_need
 @pytest.mark.parametrize("method", ["mirror-prox", "smooth-perceptron", "ispvn"])
 def test_weights_of_all_points_that_do_not_fit_are_on_storage(method: str) -> None:
     facts = Facts(20, 1_000_000, 40_000_000 // 4, 100, 4, None, 1.0)
-    assert "15.26 MiB for weights, if" in METHODS[method].remark(replace(facts, memory=80_000_000))
+    assert "15.26 MiB for weights, if" in METHODS[method].cost(replace(facts, memory=80_000_000)).remark
     assert choose(method, facts) == (method, "asked for")
-    assert "30.52 MiB of storage for weights, if" in METHODS[method].remark(facts)
+    assert "30.52 MiB of storage for weights, if" in METHODS[method].cost(facts).remark
     assert choose("auto", replace(facts, memory=1000))[0] == "mirror-prox-one-pass"
 
 

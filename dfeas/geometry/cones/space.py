@@ -272,7 +272,7 @@ def _kept_bytes(method: AnyMethod, load: Load, facts: Facts, margin: float) -> f
         return float(Rows(facts.m, facts.memory, cones.largest, facts.entries).usual_bytes)
     passes = min(load.max_passes, _usual(method, facts, margin))
     of_point = 0.0 if method.traits.weighs_all else 8 * cones.rows / cones.many  # extreme points are remembered
-    return method.kept_bytes(facts, passes) + of_point * passes
+    return method.cost(facts).kept_after(passes, facts.m) + of_point * passes
 
 
 def _solver_seconds(dataset: Dataset, facts: Facts) -> float:

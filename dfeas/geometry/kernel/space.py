@@ -265,7 +265,7 @@ class KernelSpace(Geometry):
                 own += points_bytes(facts, load.classes)
             else:
                 own += load.classes * vector_bytes(method, share, total)
-                columns += load.classes * method.product_columns(share)
+                columns += load.classes * method.cost(share).products
         return own, min(own, 8 * load.dataset.n * columns * 4)
 
     def _tile_bytes(self, load: Load) -> int:
@@ -306,7 +306,7 @@ def values(method: AnyMethod, facts: Facts) -> float:
     n = float(facts.n)
     if method.traits.columns:
         return n * expansion(facts)
-    return n * n / 2 if method.traits.weighs_all else min(n * n / 2, n * method.product_columns(facts))
+    return n * n / 2 if method.traits.weighs_all else min(n * n / 2, n * method.cost(facts).products)
 
 
 def _remark(method: AnyMethod, facts: Facts, threads: int) -> str:
@@ -354,7 +354,7 @@ def vector_bytes(method: AnyMethod, facts: Facts, threads: int) -> int:
     """Bytes of a method that keeps n-vectors, with so many threads that compute products."""
     ranges = 4 * threads if threads > 1 else 1
     copies = min(COPIES + NODES * ranges, MOST_COPIES)
-    return int(facts.n * (STATE + 8 * copies * method.product_columns(facts)))
+    return int(facts.n * (STATE + 8 * copies * method.cost(facts).products))
 
 
 def points_bytes(facts: Facts, classes: int = 1) -> int:
