@@ -160,3 +160,9 @@ def in_notebook() -> bool:
     shell = sys.modules.get("IPython")
     found = None if shell is None else shell.get_ipython()
     return found is not None and "IPKernelApp" in found.config and find_spec("ipywidgets") is not None
+
+
+def print_status(progress: bool, text: str) -> None:
+    """A line on stderr, where progress is shown: of what comes before a run has sinks."""
+    if progress and sys.stderr is not None:
+        Screen(sys.stderr).say(text)

@@ -8,24 +8,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dfeas.data.dataset import Dataset
 from dfeas.errors import visible
 from dfeas.geometry.registry import geometry_of
+from dfeas.run.checkpoint.folder import Checkpoint
+from dfeas.run.cost import Projection
 from dfeas.run.progress import Scoreboard, Terminal, Watched, logger
-from dfeas.run.resources import never
+from dfeas.run.resources import Output, never
 from dfeas.run.result_files import TRACE
-from dfeas.run.screen import Screen
+from dfeas.run.session import Session
+from dfeas.run.spec import RunSpec
 from dfeas.run.termination import Goal, ProgressRecord, passes_to_gap, remaining_passes
 from dfeas.run.trace import Sink, TraceFile
-
-if TYPE_CHECKING:
-    from dfeas.data.dataset import Dataset
-    from dfeas.run.checkpoint.folder import Checkpoint
-    from dfeas.run.cost import Projection
-    from dfeas.run.resources import Output
-    from dfeas.run.session import Session
-    from dfeas.run.spec import RunSpec
 
 
 class Callback(Sink):
@@ -150,9 +146,3 @@ def report_cost(sinks: Sequence[Sink], projection: Projection, **circumstances: 
     """Say what the run will take; its circumstances stand beside that in the trace."""
     for sink in sinks:
         sink.note("projection", str(projection), **projection.to_json(), **circumstances)
-
-
-def print_status(progress: bool, text: str) -> None:
-    """A line on stderr, where progress is shown: of what comes before a run has sinks."""
-    if progress and sys.stderr is not None:
-        Screen(sys.stderr).say(text)

@@ -29,7 +29,7 @@ from dfeas.errors import UsageError, format_bytes
 from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
-from dfeas.run.sinks import print_status
+from dfeas.run.screen import print_status
 
 if TYPE_CHECKING:
     from distributed import Client
