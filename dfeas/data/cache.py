@@ -94,8 +94,7 @@ class BlockCache:
 def _slab(size: int) -> NDArray[np.uint8]:
     """Fresh memory, whose pages count when they are written."""
     memory = mmap.mmap(-1, size)
-    if hasattr(mmap, "MADV_HUGEPAGE") and hasattr(memory, "madvise"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+    memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, np.uint8)
 
 

@@ -55,9 +55,7 @@ def _started(workers: int) -> LocalCluster:
     failed: list[Exception] = []
 
     def start() -> None:
-        block = getattr(signal, "SIG_BLOCK", None)
-        if block is not None and hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(block, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             made.append(
                 LocalCluster(
@@ -86,10 +84,8 @@ def _started(workers: int) -> LocalCluster:
 def _track_quietly() -> None:
     """Start what removes the semaphores of a process that was ended: nobody needs to hear that it had some.
 
-    It must not start with the first worker: it unblocks signals. On Windows there is none.
+    It must not start with the first worker: it unblocks signals.
     """
-    if os.name == "nt":
-        return
     errors = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:

@@ -65,8 +65,6 @@ def require_addresses(need: float) -> None:
     """Raise UsageError when this process may not have so many bytes more, and what its libraries take: OpenBLAS, where it gets
     none, tries for ever, or ends the process, and lets no signal through.
     """
-    if not hasattr(psutil, "RLIMIT_AS"):
-        return
     process = psutil.Process()
     limit = process.rlimit(psutil.RLIMIT_AS)[0]
     if limit == psutil.RLIM_INFINITY:

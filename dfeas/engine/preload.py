@@ -2,6 +2,5 @@
 
 import signal
 
-for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
-    if hasattr(signal, name):
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+    signal.signal(number, signal.SIG_IGN)

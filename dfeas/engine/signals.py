@@ -26,7 +26,7 @@ INTERRUPTED = 75
 BURST = 1.0
 """Seconds: terminals and batch systems signal whole groups of processes, and what one of them passes on comes once more."""
 
-POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name))
+POLITE = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 SIGNALS = (signal.SIGINT, *POLITE)
 
 LEFT_BEHIND = "dfeas-solver"

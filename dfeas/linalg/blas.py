@@ -30,8 +30,7 @@ def controller(*, of_scipy: bool = False) -> ThreadpoolController:
 
 def in_child(renew: Callable[[], object]) -> None:
     """Have it called in processes that fork from this one: what other threads have locked, or begun, has no end there."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=renew)
+    os.register_at_fork(after_in_child=renew)
 
 
 _lock = RLock()
@@ -99,7 +98,7 @@ def _nothing(*, force: bool) -> None:
 
 def processors() -> int:
     """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 @lru_cache(maxsize=1)
@@ -116,6 +115,6 @@ def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
     return list(_pool().map(function, range(count)))
 
 
-if hasattr(os, "register_at_fork"):  # threadpoolctl has a lock, too, which is asked for under this one only
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release)
+# threadpoolctl has a lock, too, which is asked for under this one only
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release)
 in_child(_renewed)

@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -163,7 +162,6 @@ def test_a_scheduler_that_does_not_start_is_said(room: Any) -> None:
     assert not room.left()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs a second loopback address")
 def test_ssh_starts_both_hosts_and_solves(room: Any, points: Path) -> None:
     """ssh is a stand-in that runs the words here, as a login shell there would; the hosts are two loopback addresses."""
     room.command("ssh", 'echo "$3" >> hosts\nshift 3\nexec sh -c "$*"')

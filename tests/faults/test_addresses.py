@@ -12,9 +12,6 @@ import pytest
 
 import dfeas
 
-if not sys.platform.startswith("linux"):
-    pytest.skip("elsewhere addresses are not limited", allow_module_level=True)
-
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-if sys.platform == "win32":
-    pytest.skip("there are no forks", allow_module_level=True)
-
 BEGIN = """
 import os, signal, sys, threading, warnings
 from pathlib import Path

@@ -41,7 +41,6 @@ def test_attributes_are_escaped_as_texts_are() -> None:
     assert made.count("a\\u202eb\\u200bc\\ud800&lt;i&gt;") == 12
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such locale")
 def test_a_report_is_written_where_nothing_but_ascii_is_known(copy: Callable[..., Path]) -> None:
     run = copy("separator")
     run = run.rename(run.with_name("r_\u00fc"))

@@ -6,11 +6,10 @@ and ``pieces``, which are the same of mapped vectors and of others, so that sums
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from mmap import ACCESS_READ, mmap
+from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,10 +39,7 @@ def part(values: NDArray[Any], first: int, stop: int) -> NDArray[Any]:
     if not isinstance(values.base, mmap):
         return values[first:stop]
     copied = np.array(values[first:stop])
-    if sys.platform == "linux":
-        from mmap import MADV_DONTNEED
-
-        values.base.madvise(MADV_DONTNEED)  # the file has them still
+    values.base.madvise(MADV_DONTNEED)  # the file has them still
     return copied
 
 
