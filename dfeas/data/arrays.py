@@ -26,7 +26,6 @@ from dfeas.data.storage.zarr_arrays import (
     is_zarr,
     open_labels,
     require_chunks_of,
-    require_format,
     require_whole,
     rows_of_whole_chunks,
 )
@@ -80,8 +79,6 @@ def _from_table(table: Table, source: Source) -> Dataset:
     if hasattr(table.X, "tocsr"):
         return _from_sparse(table.X, labels, source)
     X = opened(table.X, "X")
-    if is_zarr(X):
-        require_format(X, "X")
     if X.dtype == object:
         X = exact(X, np.float64, "X")
     n, m = check_shape(X.shape, "X")

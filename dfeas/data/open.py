@@ -36,7 +36,6 @@ from dfeas.data.storage.places import Place, absolute, place, translate_errors_a
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader, EntryShards
 from dfeas.data.storage.zarr_arrays import (
-    check_codecs,
     check_shape,
     direct_reader,
     entry_shards,
@@ -44,6 +43,7 @@ from dfeas.data.storage.zarr_arrays import (
     open_labels,
     plain_chunks,
     read_whole,
+    require_chunks_of,
     rows_of_whole_chunks,
     slice_reader,
 )
@@ -270,7 +270,7 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
             raise CorruptDataError(f"{path}: {name} has shape {array.shape}, expected {shapes[name]}; ingest it again")
         if array.dtype.name != types.get(name, array.dtype.name):  # the same bytes may be numbers of another type
             raise CorruptDataError(f"{path}: {name} has type {array.dtype}, expected {types[name]}; ingest it again")
-        check_codecs(array, path / name)
+        require_chunks_of(array, path / name)
     kind = arrays["label"].dtype
     if header.cones is None and kind != stored_type(header.classes):
         raise CorruptDataError(
@@ -322,10 +322,7 @@ def _open_foreign(source: Source) -> Dataset:
     dtype = stored_dtype(array.dtype, str(path))
     labels = None if beside is None else open_labels(place(beside))
     block_rows = rows_of_whole_chunks(array, dtype.itemsize)
-    direct = None
-    if source.direct and array.dtype == dtype:
-        direct = direct_reader("X", path, array, block_rows, source.cache_dir, checks=True)
-    points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype), path, array)
+    points = slice_reader(SliceReader(str(path), array, n, block_rows, dtype), path, array)
     return assemble(str(path), points, n, m, dtype, block_rows, labels, source)
 
 

@@ -317,10 +317,14 @@ def test_another_header_is_not_the_one_that_was_sealed(dataset: Callable[..., An
             open_source(Source(DataSpec(path)))
 
 
-def test_zarr_format_2_and_unknown_codecs_are_refused_before_a_chunk_is_read(tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "v2", shape=(4, 2), dtype="f4", zarr_format=2)
-    with pytest.raises(BadInputError, match="format 2"):
-        open_source(Source(DataSpec(tmp_path / "v2")))
+@pytest.mark.parametrize("options", [{}, {"compressors": None}, {"chunks": (30, 4), "order": "F"}])
+def test_an_array_of_zarr_format_2_is_read_as_it_is(options: dict[str, Any], tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((100, 6))
+    zarr.create_array(tmp_path / "x", data=X, zarr_format=2, **{"chunks": (25, 6), **options})
+    assert np.array_equal(read_all(open_source(Source(DataSpec(tmp_path / "x"))))[0], X)
+    next(file for file in (tmp_path / "x").iterdir() if file.name[0] != ".").unlink()
+    with pytest.raises(CorruptDataError, match="chunks are missing"):
+        open_source(Source(DataSpec(tmp_path / "x")))
 
 
 def test_a_missing_chunk_of_a_users_array_is_not_zero(tmp_path: Path) -> None:

@@ -452,9 +452,9 @@ def test_zarr2_that_could_run_code_or_lost_chunks_is_refused(tmp_path: Path, dat
     np.save(tmp_path / "y.npy", y)
     about = '"zarr_format": 2, "shape": [2, 2], "chunks": [2, 2], "order": "C", "fill_value": 0'
     bad = {
-        '"dtype": "|O", "compressor": null, "filters": [{"id": "pickle"}]': "filters",
-        '"dtype": "<f8", "compressor": {"id": "pickle"}, "filters": null': "compressor pickle",
-        '"dtype": "<f8", "compressor": null, "filters": [{"id": "delta"}]': "filters",
+        '"dtype": "|O", "compressor": null, "filters": [{"id": "pickle"}]': "run code",
+        '"dtype": "<f8", "compressor": {"id": "pickle"}, "filters": null': "run code",
+        '"dtype": "<f8", "compressor": null, "filters": [{"id": "of tomorrow"}]': "metadata cannot be read",
         '"dtype": "<f8"': "not a readable JSON file: compressor is missing",
         '"dtype": "<f8", "compressor": null, "filters": null': "1 of 1 chunks are missing",
     }

@@ -361,7 +361,7 @@ def test_a_users_arrays_are_read_as_they_are(door: Door, monkeypatch: pytest.Mon
         opened = open_source(source)
         assert read_all(opened)[0] == read_all(open_source(Source(DataSpec(X, labels))))[0] or opened.block_rows != 500
         assert opened.points.distant
-        assert dfeas.solve(source.path, source.labels).verdict == dfeas.solve(X, labels).verdict
+        assert dfeas.solve(source.spec.where, source.spec.labels).verdict == dfeas.solve(X, labels).verdict
         array[77] = 0.5
         with pytest.raises(CorruptDataError, match="has changed during the run"):
             read_all(opened)

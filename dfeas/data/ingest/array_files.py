@@ -29,7 +29,7 @@ from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_b
 from dfeas.data.storage.numbers import array_of, exact, require_unpacked
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers, fill
-from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2, read_header
+from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, read_header
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
 from dfeas.linalg.csr import tidied, with_data
 from dfeas.linalg.points import Points
@@ -122,8 +122,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         raise BadInputError(absent(path))
     with ExitStack() as stack:
         if path.is_dir():
-            array = open_zarr2(path, name) if is_zarr2(path) else open_array(path, name)
-            yield _StoredRows(array, str(path))
+            yield _StoredRows(open_array(path, name), str(path))
         elif path.suffix == ".npy":
             file = stack.enter_context(path.open("rb"))
             kind = NpyFile if isinstance(path, Path) else NpyRows

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import crc32c
@@ -25,43 +24,45 @@ from dfeas.errors import BadInputError, CorruptDataError, DfeasError
 
 FILE = "zarr.json"
 
+FILE_2 = ".zarray"
+"""The same of an array of format 2."""
+
 GROUP = "group"
 
-_SHAPE = {
-    "zarr_format": COUNT,
-    "node_type": str,
-    "shape?": [COUNT],
-    "chunk_grid?": {"configuration": {"chunk_shape": [Number(1, whole=True)]}},
+_SIZES = [Number(1, whole=True)]
+_SHAPE = {"zarr_format": COUNT, "shape?": [COUNT]}
+_SHAPES = {
+    FILE: {**_SHAPE, "node_type": str, "chunk_grid?": {"configuration": {"chunk_shape": _SIZES}}},
+    FILE_2: {**_SHAPE, "chunks": _SIZES, "compressor": dict | None, "filters": list | None},
 }
-"""What is said of an array, as far as sizes follow from it."""
+"""What is said of an array, as far as sizes follow from it, and what would unpack it."""
+
+RUNS_CODE = "pickle"
+"""The codec of numcodecs that does what a chunk says."""
 
 
 def read_node(path: Place) -> dict[str, Any]:
     """What the zarr array or group at a path says of itself, checked before any chunk is read."""
-    if not path.is_dir() or not any((path / name).exists() for name in (FILE, ".zarray", ".zgroup")):
+    if not path.is_dir() or not any((path / name).exists() for name in (FILE, FILE_2, ".zgroup")):
         raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
-    if not (path / FILE).exists():
-        raise format2(path) if (path / ".zarray").exists() else no_array(path)
+    file = next((name for name in (FILE, FILE_2) if (path / name).exists()), None)
+    if file is None:
+        raise no_array(path)
     if isinstance(path, Path):
         refuse_links(path)
-    node: dict[str, Any] = read_json(path / FILE, _SHAPE)
-    if node["zarr_format"] != 3 or node["node_type"] not in (ARRAY, GROUP):
+    node: dict[str, Any] = read_json(path / file, _SHAPES[file])
+    if file == FILE and (node["zarr_format"] != 3 or node["node_type"] not in (ARRAY, GROUP)):
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: neither an array nor a group of format 3")
+    codecs = [node.get("compressor"), *(node.get("filters") or ())]
+    if any(isinstance(codec, dict) and codec.get("id") == RUNS_CODE for codec in codecs):
+        raise BadInputError(f"{path}: its chunks are Python objects ({RUNS_CODE}), which run code; save numbers")
     return node
-
-
-def format2(path: Place | str) -> BadInputError:
-    """The error for an array of format 2 where it is to be read in place."""
-    out = "X.data" if isinstance(path, str) else f"{path.name}.data"
-    command = f"dfeas ingest {quote(str(path))} {quote(out)} --labels 'FILE'"
-    command = f"dfeas.ingest({path}, {out!r}, labels=y)" if isinstance(path, str) else command
-    return BadInputError(f"{path}: zarr format 2, and format 3 is read in place: {command}, and then ask about {out}")
 
 
 def no_array(path: Place) -> BadInputError:
     """The error for a group of zarr where an array is expected."""
     inside = path.iterdir() if isinstance(path, Path) else ()
-    held = sorted(each.name for each in inside if (each / ".zarray").exists() or (each / FILE).exists())
+    held = sorted(each.name for each in inside if (each / FILE_2).exists() or (each / FILE).exists())
     which = f", which holds {', '.join(held[:8])}: give the path of an array, as {path}/{held[0]}" if held else ""
     return BadInputError(f"{path}: a zarr group{which or ', and it holds no array'}")
 
@@ -93,7 +94,7 @@ def _understood(text: str) -> Any:
 
 def member(path: Place, name: str) -> Any:
     """An array of the group at a path. Raises what ``DAMAGE`` has where there is none."""
-    node = parse_json((path / name / FILE).read_bytes(), _SHAPE)
+    node = parse_json((path / name / FILE).read_bytes(), _SHAPES[FILE])
     return StoredArray.of(path, name, node) or array_at(path, node, name)
 
 

@@ -193,10 +193,7 @@ TRIES = 5
 
 @dataclass(frozen=True)
 class ShardReader:
-    """Plain chunks in shards: uncompressed, little-endian, one or more a block, with or without crc32c.
-
-    Where nobody else ``checks`` what comes, one chunk is a block, and a crc32c behind it is compared when it is read first.
-    """
+    """Plain chunks in shards: uncompressed, little-endian, one or more a block, with or without crc32c."""
 
     name: str
     folder: Folder
@@ -205,10 +202,8 @@ class ShardReader:
     dtype: np.dtype[Any]
     trailer: int  # bytes of checksum behind the entries of a chunk
     together: int = 1  # chunks of a block
-    checks: bool = False
     _known: dict[int, Index] = field(default_factory=dict)  # by shard
     _turns: dict[int, Lock] = field(default_factory=dict)  # of who reads the index of a shard
-    _checked: dict[int, int] = field(default_factory=dict)  # block -> mark of its shard
 
     @property
     def overlaps(self) -> bool:
@@ -277,19 +272,9 @@ class ShardReader:
 
     def _read_chunk(self, index: int, buffers: Buffers) -> AnyArray:
         rows = min(self.form.chunk[0], self.form.shape[0] - index * self.form.chunk[0])
-        content, mark = self._get(index, rows * self._row if self._is_checked(index) else self.size, buffers)
-        if content.size == self.size and not self._is_checked(index):
-            self._check(index, content)
-            self._checked[index] = mark
-        entries = content[: rows * self._row].view(self.dtype).reshape(rows, *self.form.shape[1:])
+        content, _ = self._get(index, rows * self._row, buffers)
+        entries = content.view(self.dtype).reshape(rows, *self.form.shape[1:])
         return entries if entries.flags.aligned else entries.copy()
-
-    def _is_checked(self, index: int) -> bool:
-        """Whether a block need not be compared with its checksum: an object has as many requests as reads."""
-        if self.trailer == 0 or not self.checks:
-            return True
-        known = self._known.get(index // self.form.chunks)
-        return known is not None and self._checked.get(index) == known.mark
 
     def stored(self, index: int, buffers: Buffers) -> NDArray[np.uint8]:
         """All bytes of a chunk, with its checksum."""
@@ -318,14 +303,6 @@ class ShardReader:
                 return got.content, got.mark
             stale = known
         raise CorruptDataError(f"{self.folder.where(name)}: changes while {what} is read; wait for its writer, and run again")
-
-    def _check(self, index: int, content: NDArray[np.uint8]) -> None:
-        expected = int.from_bytes(content[-self.trailer :].tobytes(), "little")
-        found = crc32c.crc32c(content[: -self.trailer])
-        if found != expected:
-            where = self.folder.where(self.key(index // self.form.chunks))
-            text = f"chunk {index} of {self.name} is damaged (crc32c {found:08x}, expected {expected:08x})"
-            raise CorruptDataError(f"{where}: {text}; restore or write it again")
 
     def advise(self, index: int) -> None:
         chunks = self._chunks(index)

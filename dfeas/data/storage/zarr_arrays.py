@@ -17,9 +17,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, DAMAGE, Number, read_json, refuse_links
+from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.metadata import FILE, array_at, format2, no_array, read_node
+from dfeas.data.storage.metadata import FILE, no_array, read_node
 from dfeas.data.storage.numbers import array_of, require_unpacked
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import Chunks, DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
@@ -29,14 +29,21 @@ from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 
 def open_array(path: Place, name: str) -> Any:
-    """The zarr array at a path; ``name`` says in errors what it should be."""
+    """The zarr array at a path, of format 2 or 3; ``name`` says in errors what it should be."""
     node = read_node(path)
-    if node["node_type"] != ARRAY:
+    if node.get("node_type", ARRAY) != ARRAY:
         raise no_array(path)
-    array = array_at(path, node)
-    check_codecs(array, path)
-    require_whole(array, path)
-    _require_unpacked(array, path, name)
+    import zarr
+
+    try:
+        array = zarr.open_array(zarr_store(path, read_only=True), mode="r")
+        require_chunks_of(array, path)
+        require_whole(array, path)
+        _require_unpacked(array, path, name)
+    except DfeasError:
+        raise
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
     return array
 
 
@@ -113,7 +120,7 @@ def open_labels(path: Place) -> Any:
         raise BadInputError(f"{absent(path)} (labels)")
     if path.suffix == ".npy":
         return load_npy(path)
-    return open_zarr2(path, LABELS) if is_zarr2(path) else open_array(path, LABELS)
+    return open_array(path, LABELS)
 
 
 def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
@@ -138,23 +145,6 @@ _FAIR_CHUNK = 1 << 20
 
 CACHED = 1 << 26
 """Bytes that any page cache holds: what this one can hold takes as long to ask as to open an array."""
-
-_CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
-
-
-def check_codecs(array: Any, path: Place | str) -> None:
-    """Raise BadInputError for an array in a way of storing that is not read, CorruptDataError when chunks are missing."""
-    require_format(array, path)
-    require_chunks_of(array, path)
-
-
-def require_format(array: Any, path: Place | str) -> None:
-    """Raise BadInputError for an array in a way of storing that is not read in place."""
-    if array.metadata.zarr_format != 3:
-        raise format2(path)
-    codecs = {codec["name"] for codec in _codecs(array, Form.of(array, path))}
-    if not codecs <= _CODECS:
-        raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
 
 
 def _codecs(array: Any, form: Form | None) -> Sequence[Any]:
@@ -235,19 +225,17 @@ def _chunk_files(path: Place | str, array: Any, count: int) -> int:
 
 
 def direct_reader(
-    name: str, path: Place, array: Any, chunk_rows: int, cache_dir: str = "", together: int = 1, checks: bool = False
+    name: str, path: Place, array: Any, chunk_rows: int, cache_dir: str = "", together: int = 1
 ) -> RowReader | None:
     """A direct reader when the chunks are plain, and have so many rows; some ``together`` are a block. Objects may be kept in
     ``cache_dir``.
-
-    It ``checks`` what lies in shards where that has no checksums but those of zarr, one chunk a block.
     """
     form, past_cache = Form.of(array, path), array.nbytes > CACHED and array.nbytes > cacheable_bytes()
     if form is not None:
         if not _are_plain(array, form, chunk_rows) or prod(form.per[1:]) != 1:
             return None
         folder, trailer = _folder(path, cache_dir, past_cache), CRC if len(form.codecs) == 2 else 0
-        return _ahead(ShardReader(name, folder, _key(array), form, array.dtype, trailer, together, checks))
+        return _ahead(ShardReader(name, folder, _key(array), form, array.dtype, trailer, together))
     chunks = plain_chunks(array, chunk_rows, together)
     if chunks is None:
         return None
@@ -363,38 +351,3 @@ def rows_of_whole_chunks(array: Any, itemsize: int) -> int:
     if chunk * m * itemsize >= _FAIR_CHUNK:
         wanted = chunk
     return int(min(n, max(chunk, wanted // chunk * chunk)))
-
-
-_METADATA = ".zarray"
-_SIZES = [Number(1, whole=True)]
-_SHAPE = {"shape": [COUNT], "chunks": _SIZES, "compressor": dict | None, "filters": list | None, "dtype": object}
-_COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
-
-
-def is_zarr2(path: Place) -> bool:
-    """Whether a folder is an array of zarr format 2."""
-    return (path / _METADATA).is_file() and not (path / FILE).exists()
-
-
-def open_zarr2(path: Place, name: str) -> Any:
-    """The array. Raises BadInputError for filters, objects and unknown compressors, CorruptDataError for missing chunks."""
-    if isinstance(path, Path):
-        refuse_links(path)
-    values = read_json(path / _METADATA, _SHAPE)
-    compressor = (values["compressor"] or {}).get("id")
-    filters, dtype = values["filters"], values["dtype"]
-    if filters or not isinstance(dtype, str) or dtype[1:2] not in ("b", "i", "u", "f", "U", "S"):
-        raise BadInputError(f"{path}: zarr format 2 of type {dtype} with filters {filters}; give plain numbers, no filters")
-    if values["compressor"] is not None and compressor not in _COMPRESSORS:
-        raise BadInputError(f"{path}: compressor {compressor} is not accepted; write it again with zstd or none")
-    import zarr
-
-    try:
-        array = zarr.open_array(zarr_store(path, read_only=True), mode="r", zarr_format=2)
-        require_chunks_of(array, path)
-        _require_unpacked(array, path, name)
-    except DfeasError:
-        raise
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
-    return array
