@@ -132,7 +132,8 @@ def drive(path: str, address: str) -> dict[str, float]:
 def asked(words: list[str], seconds: float | None = None) -> tuple[float, str]:
     """Seconds of a program, which is killed when it takes longer than it may, and what it said."""
     began = perf_counter()
-    with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True) as child:
+    often = {**os.environ, "DFEAS_CHECKPOINT_EVERY": "0.1"}
+    with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True, env=often) as child:
         try:
             said = child.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
@@ -153,7 +154,7 @@ def digest(run: Path) -> str:
 def solved(path: Path, address: str, folder: Path) -> tuple[str, list[float]]:
     """The digest of a solve and of one that was killed and resumed, and seconds of the three and of a check."""
     there = ["--scheduler", address] if address else []
-    solve = ["-m", "dfeas", "solve", str(path), "--quiet", "--no-intercept", "--checkpoint-every", "0.1", *there]
+    solve = ["-m", "dfeas", "solve", str(path), "--quiet", "--no-intercept", *there]
     whole, killed = folder / "whole", folder / "killed"
     first, _ = asked([*solve, "--out", str(whole)])
     before, said = asked([*solve, "--out", str(killed)], first / 2)

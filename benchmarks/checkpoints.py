@@ -101,12 +101,9 @@ class Job:
     data: str
     method: str
     passes: int
-    every: float
 
     def solve(self, out: Path) -> None:
-        dfeas.solve(
-            self.data, intercept=False, method=self.method, max_passes=self.passes, out=out, checkpoint_every=self.every
-        )
+        dfeas.solve(self.data, intercept=False, method=self.method, max_passes=self.passes, out=out)
 
     def digest(self, out: Path) -> str:
         """sha256 over the certificate and the bracket after each pass."""
@@ -136,7 +133,7 @@ def drivers(kills: int, draw: random.Random, job: Job, folder: Path) -> None:
             continue
         if resumable(out):
             before = run_status(out).seconds or 0.0
-            good = done(lambda out=out: dfeas.resume(out, checkpoint_every=job.every))
+            good = done(lambda out=out: dfeas.resume(out))
             events = [json.loads(line) for line in (out / "trace.jsonl").read_text().splitlines()]
             start = next((i for i, e in enumerate(events) if e["event"] == "resume"), 0)
             kept = [e["seconds"] for e in events[:start] if e["event"] == "pass"]
@@ -202,7 +199,8 @@ def here() -> None:
         inside_writing(options.writing_kills, draw, folder)
         data = str(folder / "data")
         dfeas.generate(dfeas.Instance("halfspace", 50, options.points), data)
-        drivers(options.driver_kills, draw, Job(data, options.method, options.passes, options.every), folder)
+        os.environ["DFEAS_CHECKPOINT_EVERY"] = str(options.every)
+        drivers(options.driver_kills, draw, Job(data, options.method, options.passes), folder)
         costs(folder)
 
 

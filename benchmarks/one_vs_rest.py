@@ -82,7 +82,7 @@ def main(words: list[str] | None = None) -> None:
                     alone.append(dfeas.solve(data, positive=name, intercept=False, **how))
                 if options.cold:
                     forget(data)
-                found = dfeas.solve(data, one_vs_rest=True, intercept=False, **how)
+                found = dfeas.one_vs_rest(data, intercept=False, **how)
                 assert all(found.results[f"c{i}"].verdict == one.verdict for i, one in enumerate(alone))
                 feasible = sum(result.verdict == "feasible" for result in found.results.values())
                 one = statistics.median(result.seconds for result in alone)

@@ -9,7 +9,65 @@ import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for editors and type checkers: the same names
+    from dfeas.analysis.check_separation import check_separation as check_separation
+    from dfeas.analysis.hard_margin import HardMargin as HardMargin
+    from dfeas.analysis.hard_margin import hard_margin as hard_margin
+    from dfeas.analysis.hull import Hull as Hull
+    from dfeas.analysis.hull import in_hull as in_hull
+    from dfeas.analysis.info import Info as Info
+    from dfeas.analysis.info import info as info
+    from dfeas.analysis.load import load as load
+    from dfeas.analysis.regression.answer import Separated as Separated
+    from dfeas.analysis.separation import Separation as Separation
+    from dfeas.analysis.separation import separation as separation
+    from dfeas.analysis.verify import verify_certificate as verify_certificate
+    from dfeas.analysis.verify import verify_classes as verify_classes
+    from dfeas.analysis.verify import verify_run as verify_run
+    from dfeas.api import ingest as ingest
+    from dfeas.api import one_vs_rest as one_vs_rest
+    from dfeas.api import race as race
+    from dfeas.api import resume as resume
+    from dfeas.api import soft_margin as soft_margin
+    from dfeas.api import soft_margin_classes as soft_margin_classes
+    from dfeas.api import solve as solve
+    from dfeas.cli.remote import cancel as cancel
+    from dfeas.cli.remote import fetch as fetch
+    from dfeas.cli.remote import status as status
+    from dfeas.cli.remote import submit as submit
+    from dfeas.data.cones import svec as svec
+    from dfeas.data.generate.points import Instance as Instance
+    from dfeas.data.generate.points import generate as generate
+    from dfeas.data.writers.cones import from_cone_rows as from_cone_rows
+    from dfeas.data.writers.cones import from_scs as from_scs
+    from dfeas.data.writers.cones import ingest_cone_rows as ingest_cone_rows
+    from dfeas.errors import BadInputError as BadInputError
+    from dfeas.errors import CheckFailedError as CheckFailedError
+    from dfeas.errors import CorruptDataError as CorruptDataError
+    from dfeas.errors import DfeasError as DfeasError
+    from dfeas.errors import UndecidedError as UndecidedError
+    from dfeas.errors import UsageError as UsageError
+    from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
+    from dfeas.geometry.kernel.kernel import KERNELS as KERNELS
+    from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
+    from dfeas.geometry.prediction import ClassPrediction as ClassPrediction
+    from dfeas.geometry.prediction import ConePrediction as ConePrediction
+    from dfeas.geometry.prediction import Prediction as Prediction
+    from dfeas.methods.registry import METHODS as METHODS
+    from dfeas.report.compare import compare as compare
+    from dfeas.report.page import report as report
+    from dfeas.run.cost import plan as plan
+    from dfeas.run.estimate import Plan as Plan
+    from dfeas.run.prediction import predict as predict
+    from dfeas.run.results import Result as Result
+    from dfeas.run.soft_margin.result import SoftMarginClasses as SoftMarginClasses
+    from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
+    from dfeas.run.verdict import OneVsRest as OneVsRest
+    from dfeas.run.verdict import Race as Race
+    from dfeas.verify.certificate import Certificate as Certificate
+    from dfeas.verify.certificate import Check as Check
 
 try:
     __version__ = version("dfeas")
@@ -21,37 +79,34 @@ _PUBLIC = {
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
     "analysis.info": "Info info",
-    "run.prediction": "predict",
-    "run.resources": "Limits Output Resources",
     "analysis.load": "load",
     "analysis.regression.answer": "Separated",
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
-    "api": "ingest race resume soft_margin solve",
+    "api": "ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
     "cli.remote": "cancel fetch status submit",
     "data.cones": "svec",
-    "data.writers.cones": "from_cone_rows from_scs ingest_cone_rows",
     "data.generate.points": "Instance generate",
+    "data.writers.cones": "from_cone_rows from_scs ingest_cone_rows",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
     "geometry.cones.space": "CONE_METHODS",
     "geometry.kernel.kernel": "KERNELS",
     "geometry.kernel.space": "KERNEL_METHODS",
     "geometry.prediction": "ClassPrediction ConePrediction Prediction",
     "methods.registry": "METHODS",
-    "problem": "Goal Kernel Objective Problem View",
     "report.compare": "compare",
     "report.page": "report",
     "run.cost": "plan",
     "run.estimate": "Plan",
-    "run.verdict": "OneVsRest Race",
+    "run.prediction": "predict",
     "run.results": "Result",
     "run.soft_margin.result": "SoftMarginClasses SoftMarginResult",
+    "run.verdict": "OneVsRest Race",
     "verify.certificate": "Certificate Check",
 }
 """Public names of modules."""
 
 _MODULE = {name: f"dfeas.{module}" for module, names in _PUBLIC.items() for name in names.split()}
-_NAMED = {"KERNELS": "NAMES"}  # otherwise there
 
 __all__ = [*_MODULE, "__version__"]
 
@@ -62,7 +117,7 @@ class _Package(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name not in _MODULE:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_MODULE[name]), _NAMED.get(name, name))
+        value = getattr(import_module(_MODULE[name]), name)
         setattr(self, name, value)
         return value
 

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.analysis.separation import Separation, separated
 from dfeas.data.collections import is_collection
-from dfeas.data.ingest.options import IngestKeywords, IngestOptions, spells_out
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.places import require_apart
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.writers.dataset import Progress
-from dfeas.engine.client import joined, takes_client
-from dfeas.keywords import takes
+from dfeas.engine.client import joined
 from dfeas.problem import Goal, Kernel, Objective, Problem, View
-from dfeas.run.resources import Limits, Output, Resources
+from dfeas.run.resources import Limits, Output, Resources, never
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.solve import decide, go_on, minimise
 from dfeas.run.verdict import OneVsRest, Race
+from dfeas.settings import require_type
 from dfeas.verify.separation import SEPARATED
 
 if TYPE_CHECKING:
-    from distributed import Client
-    from distributed.deploy import Cluster
-
     from dfeas.data.ingest.ingest import Note
+    from dfeas.engine.client import Workers
 
 A = TypeVar("A")
 
@@ -38,15 +36,25 @@ PATH = "path.svg"
 """In the folder of a soft margin with several C, where matplotlib is installed."""
 
 
-@spells_out(IngestKeywords)
 def ingest(
     src: Any,
     out: str | Path,
     *,
-    client: Client | Cluster | str | bool | None = None,
+    points: str = "X",
+    labels: Any = None,
+    label_column: str | None = None,
+    positive: str | None = None,
+    format: Literal["csv", "tsv", "parquet", "svmlight"] | None = None,
+    header: bool | None = None,
+    features: int | None = None,
+    dtype: Literal["float32", "float64"] | None = None,
+    zero_based: bool = False,
+    sparse: bool | None = None,
+    block_rows: int | None = None,
+    shard: str | int | None = None,
+    client: Workers | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
-    **options: Unpack[IngestKeywords],
 ) -> Header:
     """Write the dataset OUT from a file, a folder, an array or a data frame.
 
@@ -63,6 +71,32 @@ def ingest(
         and of HDF5 in the same layout, and .npz files that SciPy wrote.
     out : path
         The dataset, which must not exist.
+    points : str
+        Name of the array of points in .npz and HDF5.
+    labels : array (n,), path, or str, optional
+        Or the name of an array in SRC (default ``y`` in .npz and HDF5). Of two values they become signs, of more codes.
+    label_column : str, optional
+        Of a table, by name or index: all others are features, and with ``labels`` all are; of .h5ad a column of obs.
+    positive : str, optional
+        The class that counts as +1, against all others.
+    format : {"csv", "tsv", "parquet", "svmlight"}, optional
+        For names that do not tell.
+    header : bool, optional
+        Whether CSV has names in its first line; None looks.
+    features : int, optional
+        Of svmlight; None takes as many as its indices say.
+    dtype : {"float32", "float64"}, optional
+        To which tables and svmlight are rounded.
+    zero_based : bool
+        Indices of svmlight begin with 0, not with 1.
+    sparse : bool, optional
+        How svmlight and arrays are stored; None stores them sparse when SRC is, and less than a quarter of the entries are not
+        zero.
+    block_rows : int, optional
+        Points of a block; None takes as many as suit their size.
+    shard : str or int, optional
+        Bytes of a file of several blocks, such as ``1GB``; 0 makes a file of each block. None does so up to 10 GB of points,
+        and takes 1 GB for more, but not of Dask arrays and frames: a worker has all points of a file that it writes.
     client : dask.distributed Client or cluster, str, or bool, optional
         That of ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
         compressed; they see SRC and OUT under the same paths. The bytes are the same.
@@ -97,7 +131,20 @@ def ingest(
     feasible
     """
     require_apart(out, src)
-    given = IngestOptions(**options)
+    given = IngestOptions(
+        points=points,
+        labels=labels,
+        label_column=label_column,
+        positive=positive,
+        format=format,
+        header=header,
+        features=features,
+        dtype=dtype,
+        zero_based=zero_based,
+        sparse=sparse,
+        block_rows=block_rows,
+        shard=shard,
+    )
     from dfeas.data.ingest.ingest import folder_of
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
@@ -117,29 +164,107 @@ def ingest(
         return ingest_here(src, out, given, progress=progress, note=note, pool=TaskPool(workers))
 
 
-@takes(View, Kernel, Goal, Limits, Resources, Output)
-@takes_client
 def solve(
-    problem: Problem,
+    X: Any,
+    labels: Any = None,
     *,
     method: str = "auto",
-    goal: Goal,
-    limits: Limits,
-    resources: Resources,
-    output: Output,
-) -> Result | Any:  # a OneVsRest when that is asked
+    positive: str | None = None,
+    intercept: bool | None = None,
+    also: str | Path | Sequence[str | Path] = (),
+    mask: Any = None,
+    scale: Literal["std", "maxabs"] | None = None,
+    center: bool = False,
+    normalize: bool = True,
+    kernel: str | Callable[..., Any] | None = None,
+    gamma: float | None = None,
+    degree: int | None = None,
+    coef0: float | None = None,
+    eps: float = 1e-3,
+    margin_tolerance: float | None = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
+) -> Result:
     """Decide whether a hyperplane separates labelled points, with checked evidence.
 
     Parameters
     ----------
+    X : array (n, m), data frame, path, or cones
+        Row j is point j, of NumPy, SciPy, zarr, HDF5 or Dask; or the path of a dfeas dataset, of a zarr array or of a small
+        file of points. With a client a dense array or frame of Dask is solved where it lies, in its partitions, as they are
+        persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return,
+        or a dataset that ``dfeas.ingest_cone_rows`` wrote, without labels.
+    labels : array (n,) of two values, path, or str, optional
+        Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
+        points without labels: A'y > 0 for all of them as they are.
     method : str
         A name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. With a kernel
         a name of ``dfeas.KERNEL_METHODS``, of cones one of ``dfeas.CONE_METHODS``.
+    positive : str, optional
+        The class that counts as +1, against all others.
+    intercept : bool, optional
+        Ask about any hyperplane, by a feature equal to 1; False: about those through the origin. By default points with labels
+        have one; without labels, with a kernel and on cones there is none.
+    also : path, or sequence of paths
+        Datasets whose points follow those of X: all of them as one.
+    mask : array (n,) of bool, or path, optional
+        Only these points count; the path is that of a .npy file. Of cones whole ones: an entry for each cone, in their order,
+        or one for each of their rows.
+    scale : {"std", "maxabs"}, optional
+        Multiply each feature by one over its standard deviation, or over its greatest magnitude, after centring. Nothing is
+        written. It changes margins and the work, not which points can be separated.
+    center : bool
+        Subtract the mean of each feature. With an intercept that changes nothing but margins and the work; without one the
+        hyperplane goes through the mean of the points. Not for sparse points.
+    normalize : bool
+        Columns are points over their own length; False: over the length of the longest point, so that margins are distances of
+        the points from the hyperplane, as a share of that length.
+    kernel : str or callable, optional
+        Ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points, (b,
+        m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
+    gamma : float, optional
+        Of the kernel; by default one over the median (squared) distance of a sample.
+    degree : int, optional
+        Of the polynomial kernel; by default 3.
+    coef0 : float, optional
+        Of the polynomial kernel; by default 1.
+    eps : float
+        A run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points.
+    margin_tolerance : float, optional
+        Go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane of maximum
+        margin (hard-margin SVM) up to this share.
+    max_passes : int, optional
+        Stop after so many reads of the data.
+    time_limit : float, optional
+        Stop after a pass beyond so many seconds.
+    memory : int or str, optional
+        Budget in bytes, per process, for blocks, answers and columns in memory; text such as ``"2GB"`` or ``"512MiB"``. None:
+        the setting.
+    client : dask.distributed Client or cluster, str, or bool, optional
+        The address of a scheduler, or True for the current client; workers see the data under its path, or compute the
+        partitions of a Dask array or frame. None: threads of this process.
+    out : path, optional
+        Folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
+    progress : bool, optional
+        Show a line of progress on stderr. None: the setting.
+    callback : callable, optional
+        Called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
+        ``interrupted``, unless that read decided it.
+    stop : callable, optional
+        Asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint, and is returned. So does a
+        run then that Ctrl-C ends, or the loss of a cluster; without ``stop`` these are raised, KeyboardInterrupt and
+        ClusterLostError, when the run has been saved.
 
     Returns
     -------
     Result
-        Verdict, bracket of the margin, evidence and cost; with ``one_vs_rest`` a ``OneVsRest``.
+        Verdict, bracket of the margin, evidence and cost.
 
     Raises
     ------
@@ -174,20 +299,125 @@ def solve(
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=False).verdict)
     infeasible
     """
-    return decide(problem, (method,), goal, limits, resources, output)
+    require_type("method", method, "str")
+    problem = Problem(
+        X,
+        labels,
+        View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
+        Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
+    )
+    goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resources = Resources(memory=memory, client=workers)
+        result: Result = decide(problem, (method,), goal, limits, resources, output)
+    return result
 
 
-@takes(View, Kernel, Goal, Limits, Resources, Output, without=("one_vs_rest", "point"))
-@takes_client
+def one_vs_rest(
+    X: Any,
+    labels: Any = None,
+    *,
+    method: str = "auto",
+    intercept: bool | None = None,
+    also: str | Path | Sequence[str | Path] = (),
+    mask: Any = None,
+    scale: Literal["std", "maxabs"] | None = None,
+    center: bool = False,
+    normalize: bool = True,
+    kernel: str | Callable[..., Any] | None = None,
+    gamma: float | None = None,
+    degree: int | None = None,
+    coef0: float | None = None,
+    eps: float = 1e-3,
+    margin_tolerance: float | None = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
+) -> OneVsRest:
+    """Decide of each class whether a hyperplane separates it from the rest, all on the same reads.
+
+    Parameters
+    ----------
+    X : array (n, m), data frame, or path
+        As of ``dfeas.solve``.
+    labels : array (n,), path, or str, optional
+        Likewise, of any number of values.
+    method : str
+        That of ``dfeas.solve``; not every method shares its reads.
+    intercept : bool, optional
+        That of ``dfeas.solve``.
+    also, mask, scale, center, normalize, kernel, gamma, degree, coef0, eps, margin_tolerance : optional
+        As of ``dfeas.solve``.
+    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+        As of ``dfeas.solve``; limits of passes hold for each class, memory is
+        shared, and ``out`` gets a run folder for each class.
+
+    Returns
+    -------
+    OneVsRest
+        A result for each class, and the reads of all together.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]
+    >>> every = dfeas.one_vs_rest(X, ["a", "b", "c"])
+    >>> {name: result.verdict.value for name, result in every.results.items()}
+    {'a': 'feasible', 'b': 'feasible', 'c': 'feasible'}
+    """
+    require_type("method", method, "str")
+    problem = Problem(
+        X,
+        labels,
+        View(one_vs_rest=True, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
+        Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
+    )
+    goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resources = Resources(memory=memory, client=workers)
+        answer: OneVsRest = decide(problem, (method,), goal, limits, resources, output)
+    return answer
+
+
 def race(
-    problem: Problem,
+    X: Any,
+    labels: Any = None,
     *,
     methods: str | Sequence[str],
     to_the_end: bool = False,
-    goal: Goal,
-    limits: Limits,
-    resources: Resources,
-    output: Output,
+    positive: str | None = None,
+    intercept: bool | None = None,
+    also: str | Path | Sequence[str | Path] = (),
+    mask: Any = None,
+    scale: Literal["std", "maxabs"] | None = None,
+    center: bool = False,
+    normalize: bool = True,
+    kernel: str | Callable[..., Any] | None = None,
+    gamma: float | None = None,
+    degree: int | None = None,
+    coef0: float | None = None,
+    eps: float = 1e-3,
+    margin_tolerance: float | None = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
 ) -> Race:
     """Run several methods side by side: their questions ride on the same reads of the data.
 
@@ -197,11 +427,21 @@ def race(
 
     Parameters
     ----------
+    X : array (n, m), data frame, path, or cones
+        As of ``dfeas.solve``.
+    labels : array (n,) of two values, path, or str, optional
+        Likewise.
     methods : sequence of str, or str
         At least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once; in text with commas
         between them.
     to_the_end : bool
         Go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
+    positive, intercept : optional
+        As of ``dfeas.solve``.
+    also, mask, scale, center, normalize, kernel, gamma, degree, coef0, eps, margin_tolerance : optional
+        As of ``dfeas.solve``.
+    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+        As of ``dfeas.solve``.
 
     Returns
     -------
@@ -221,34 +461,90 @@ def race(
     >>> {name: result.verdict.value for name, result in race.results.items()}
     {'perceptron': 'feasible', 'working-set': 'feasible'}
     """
-    answer: Race = decide(problem, methods, goal, limits, resources, output, race=True, to_the_end=to_the_end)
+    require_type("to_the_end", to_the_end, "bool")
+    problem = Problem(
+        X,
+        labels,
+        View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
+        Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
+    )
+    goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resources = Resources(memory=memory, client=workers)
+        answer: Race = decide(problem, methods, goal, limits, resources, output, race=True, to_the_end=to_the_end)
     return answer
 
 
-@takes(View, Objective, Limits, Resources, Output, without=("scale", "center", "normalize", "point", "scratch"))
-@takes_client
 def soft_margin(
-    problem: Problem,
+    X: Any,
+    labels: Any = None,
     *,
     method: str = "auto",
-    objective: Objective,
-    limits: Limits,
-    resources: Resources,
-    output: Output,
-) -> Any:  # a SoftMarginResult, or SoftMarginClasses where each class is set against the rest
+    positive: str | None = None,
+    intercept: bool | None = None,
+    also: str | Path | Sequence[str | Path] = (),
+    mask: Any = None,
+    C: float | Sequence[float] = 1.0,
+    loss: Literal["hinge", "squared_hinge"] = "hinge",
+    gap: float = 1e-3,
+    folds: int = 0,
+    class_weight: Literal["balanced"] | Sequence[float] | None = None,
+    weights: Any = None,
+    seed: int = 0,
+    dual: str | Path | None = None,
+    start: Any = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
+) -> SoftMarginResult:
     """Minimise |w|^2/2 + C sum_j c_j loss(1 - l_j x_j'w) over labelled points as they are stored, up to a relative gap.
 
     An intercept is a feature equal to 1; its weight is in |w| like the others, as LIBLINEAR has it.
 
     Parameters
     ----------
+    X : array (n, m), data frame, or path
+        As of ``dfeas.solve``.
+    labels : array (n,) of two values, path, or str, optional
+        Likewise.
     method : str
         ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, to compare with.
+    positive, intercept, also, mask : optional
+        As of ``dfeas.solve``.
+    C : float, or sequence of float
+        Price of losses, above 0; of several, all are found on the same reads. With folds the one of least error on the points
+        that were left out is chosen, of equals the smallest; without folds the greatest.
+    loss : {"hinge", "squared_hinge"}
+        max(0, z), or its square; as LIBLINEAR, without a factor of one half.
+    gap : float
+        (objective - lower bound of the minimum) / objective at which it ends.
+    folds : int
+        Of cross-validation, at least 2; each point is in one, by its index and ``seed``. 0: none.
+    class_weight : "balanced", or two floats, optional
+        Of the classes -1 and +1; ``balanced`` is n / (2 n_class).
+    weights : array (n,), or path, optional
+        Of the points that count, >= 0; the path is that of a .npy file.
+    seed : int
+        Draws the folds.
+    dual : path, optional
+        A .npy file for the dual variables alpha (n,) of the chosen C, those that prove ``lower``, written in one more read
+        without keeping them: 0 <= alpha_j <= c_j for the hinge, 0 <= alpha_j for its square, and y is the sum of alpha_j l_j
+        x_j up to ``dual.residual``. At a limit they are those of the bound so far. Not for ``sgd``.
+    start : array (m,) or (m+1,), optional
+        A hyperplane to begin from, as a result has it in y.
+    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+        As of ``dfeas.solve``.
 
     Returns
     -------
     SoftMarginResult
-        The hyperplane of the chosen C, with both ends of the minimum; with ``one_vs_rest`` a ``SoftMarginClasses``.
+        The hyperplane of the chosen C, with both ends of the minimum.
 
     Raises
     ------
@@ -265,12 +561,94 @@ def soft_margin(
     >>> fit.predict([[3.0, 3.0]])
     array([1])
     """
-    answer: SoftMarginResult | SoftMarginClasses = minimise(problem, objective, method, limits, resources, output)
-    return _with_path(answer, output.out)
+    require_type("method", method, "str")
+    problem = Problem(X, labels, View(positive=positive, intercept=intercept, also=also, mask=mask))
+    objective = Objective(
+        C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
+    )
+    limits = Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resources = Resources(memory=memory, client=workers)
+        answer: SoftMarginResult = minimise(problem, objective, method, limits, resources, output)
+    return _with_path(answer, out)
 
 
-@takes(Limits, Resources, Output, without=("memory", "out"))
-@takes_client
+def soft_margin_classes(
+    X: Any,
+    labels: Any = None,
+    *,
+    method: str = "auto",
+    intercept: bool | None = None,
+    also: str | Path | Sequence[str | Path] = (),
+    mask: Any = None,
+    C: float | Sequence[float] = 1.0,
+    loss: Literal["hinge", "squared_hinge"] = "hinge",
+    gap: float = 1e-3,
+    folds: int = 0,
+    class_weight: Literal["balanced"] | Sequence[float] | None = None,
+    weights: Any = None,
+    seed: int = 0,
+    dual: str | Path | None = None,
+    start: Any = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
+) -> SoftMarginClasses:
+    """Fit a soft margin of each class against the rest, all on the same reads.
+
+    Parameters
+    ----------
+    X : array (n, m), data frame, or path
+        As of ``dfeas.solve``.
+    labels : array (n,), path, or str, optional
+        Likewise, of any number of values.
+    method : str
+        That of ``dfeas.soft_margin``.
+    intercept, also, mask : optional
+        As of ``dfeas.solve``.
+    C, loss, gap, folds, class_weight, weights, seed, dual : optional
+        As of ``dfeas.soft_margin``; weights that are balanced are of two classes only.
+    start : array (classes, m) or (classes, m+1), optional
+        Hyperplanes to begin from.
+    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+        As of ``dfeas.one_vs_rest``.
+
+    Returns
+    -------
+    SoftMarginClasses
+        A fit of each class, and the reads of all together.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]
+    >>> dfeas.soft_margin_classes(X, ["a", "b", "c"], C=10).predict([[2.0, 0.0]])
+    array(['a'], dtype='<U1')
+    """
+    require_type("method", method, "str")
+    problem = Problem(X, labels, View(one_vs_rest=True, intercept=intercept, also=also, mask=mask))
+    objective = Objective(
+        C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
+    )
+    limits = Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resources = Resources(memory=memory, client=workers)
+        answer: SoftMarginClasses = minimise(problem, objective, method, limits, resources, output)
+    return answer
+
+
 def resume(
     run: str | Path,
     X: Any = None,
@@ -278,10 +656,13 @@ def resume(
     *,
     mask: Any = None,
     kernel: Any = None,
-    limits: Limits,
-    resources: Resources,
-    output: Output,
-) -> Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation:
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    client: Workers | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
+) -> Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
 
     Parameters
@@ -297,10 +678,12 @@ def resume(
         Likewise.
     kernel : callable, optional
         The function of Python that was the kernel, if one was.
+    max_passes, time_limit, client, progress, callback, stop : optional
+        As of ``dfeas.solve``.
 
     Returns
     -------
-    Result, Race, OneVsRest, SoftMarginResult, HardMargin or Separation
+    Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin or Separation
         What the call would have returned. Limits count from the beginning of the run; those that are not given are as they
         were.
 
@@ -325,14 +708,16 @@ def resume(
     """
     path = Path(run)
     given = Problem(X, labels, View(mask=mask), Kernel(kernel=kernel))
-    output = replace(output, out=path)
-    resumed = go_on(path, given, limits, resources, output)
-    answer, job = resumed.answer, resumed.job
-    if job.then == HARD_MARGIN:
-        return widest(answer, resumed.problem, resumed.resources, path)
-    if job.then == SEPARATED:
-        return separated(answer, resumed.problem, resumed.limits, resumed.resources, output)
-    whole: Result | Race | OneVsRest | SoftMarginResult = _with_path(answer, path)
+    limits = Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=path, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resumed = go_on(path, given, limits, Resources(client=workers), output)
+        answer, job = resumed.answer, resumed.job
+        if job.then == HARD_MARGIN:
+            return widest(answer, resumed.problem, resumed.resources, path)
+        if job.then == SEPARATED:
+            return separated(answer, resumed.problem, resumed.limits, resumed.resources, output)
+    whole: Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses = _with_path(answer, path)
     return whole
 
 

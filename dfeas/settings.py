@@ -1,15 +1,13 @@
-"""Options as fields: what people set once in the environment or Dask's configuration, sizes as they write them, docstrings."""
+"""What people set once in the environment or Dask's configuration, sizes as they write them, and types of options."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
-from dataclasses import field, fields
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,6 @@ import numpy as np
 from dfeas.errors import UsageError
 
 DEFAULT_MEMORY = "2GB"
-
-PARAMETERS = "Parameters\n----------\n"
-_SECTION = re.compile(r"\n\n(?=[A-Z][A-Za-z ]+\n-{3,}\n)")
-"""Where the next one begins."""
 
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
@@ -64,17 +58,6 @@ def variable(name: str) -> str:
     return f"DFEAS_{name.upper()}"
 
 
-def option(default: Any, text: str = "", setting_name: str = "", **click: Any) -> Any:
-    """A field with the help of its command-line option, and what else that needs; without a text it has none.
-
-    One with the name of a ``setting`` has that as its default.
-    """
-    metadata = {"help": text, "default": default, "setting": setting_name, **click}
-    if setting_name:
-        return field(default_factory=partial(setting, setting_name, default), metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
 _IS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
     "int": ("a whole number", lambda value: _is_number(value) and value == value // 1),
@@ -110,20 +93,3 @@ def require_types(values: Any, names: Collection[str] | None = None) -> None:
             require_type(each.name, value, kind)
             if isinstance(value, float | np.number) and "int" in kind.split(" | ") and "float" not in kind:
                 object.__setattr__(values, each.name, int(value))
-
-
-def entries(described: object, names: Collection[str]) -> list[str]:
-    """What a docstring says of these parameters."""
-    text = inspect.getdoc(described) or ""
-    _, _, rest = text.partition(PARAMETERS)
-    each = re.split(r"\n(?=\S)", _SECTION.split(rest)[0].rstrip()) if rest else []
-    return [entry for entry in each if entry.partition(" :")[0] in names]
-
-
-def with_parameters(text: str, before: Iterable[str], after: Iterable[str]) -> str:
-    """A docstring whose own parameters stand between others; where it has none, they come before all other sections."""
-    first, *others = _SECTION.split(text)
-    own = next((place for place, section in enumerate(others) if section.startswith(PARAMETERS)), None)
-    listed = [] if own is None else [others.pop(own).removeprefix(PARAMETERS).rstrip()]
-    section = PARAMETERS + "\n".join([*before, *listed, *after])
-    return "\n\n".join([first.rstrip(), section, *others])

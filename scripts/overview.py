@@ -49,12 +49,11 @@ def main(picture: Path) -> None:
     score = data @ plane / np.linalg.norm(plane) / np.linalg.norm(data, axis=1)
     records: list[Any] = []
     data, side = data[abs(score) > 0.1], score[abs(score) > 0.1] > 0
-    goal = dfeas.Goal(margin_tolerance=0.05)
     dfeas.solve(
         data,
         side,
         intercept=False,
-        goal=goal,
+        margin_tolerance=0.05,
         method="mirror-prox-one-pass",
         callback=lambda record: records.append(record) and False,
     )

@@ -129,7 +129,7 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     header = open_source(Source(DataSpec(room / "yes"))).header
     found["dataset"] = header, printed("info", "yes", cwd=room).removeprefix("data         yes\n")
     # what no command prints
-    classes = dfeas.soft_margin(room / "three", one_vs_rest=True)
+    classes = dfeas.soft_margin_classes(room / "three")
     status = replace(run_status(room / "result"), run=HOSTILE, out="out", task="processing")
     certificate = dfeas.load(room / "result").evidence
     for answer in (classes, status, certificate):

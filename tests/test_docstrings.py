@@ -20,7 +20,6 @@ CALLABLE = {name: value for name in dfeas.__all__ if callable(value := getattr(d
 ERRORS = {name for name, value in CALLABLE.items() if isinstance(value, type) and issubclass(value, Exception)}
 ANSWERS = {name for name, value in CALLABLE.items() if isinstance(value, type) and issubclass(value, Displayed)}
 CALLS = {name for name, value in CALLABLE.items() if not isinstance(value, type)}
-ASKED = CALLABLE.keys() - ERRORS - ANSWERS - CALLS - ESTIMATORS.keys()
 ON_A_CLUSTER = {"submit", "status", "cancel", "fetch"}
 SLOW = {"report"}
 """Its page takes a second or two."""
@@ -36,19 +35,22 @@ def sections(name: str) -> dict[str, str]:
 def entries(text: str) -> dict[str, list[str]]:
     """Names with what is said of them, their type first."""
     found: dict[str, list[str]] = {}
+    group: list[list[str]] = []
     for line in text.splitlines():
         if line and not line.startswith(" "):
-            name, _, kind = line.partition(" : ")
-            found[name] = [kind]
+            names, _, kind = line.partition(" : ")
+            group = [found.setdefault(name, [kind]) for name in names.split(", ")]
         elif line:
             assert line.startswith("    "), line
-            found[next(reversed(found))].append(line.strip())
+            for each in group:
+                each.append(line.strip())
     return found
 
 
 def parameters(name: str) -> list[str]:
     each = inspect.signature(CALLABLE[name]).parameters.values()
-    return [f"*{one.name}" if one.kind is one.VAR_POSITIONAL else one.name for one in each]
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [stars.get(one.kind, "") + one.name for one in each]
 
 
 @pytest.mark.parametrize("name", sorted(CALLABLE.keys() - ERRORS))

@@ -23,9 +23,8 @@ from dfeas.data.frames import filled, is_frame, is_lazy, require_aligned
 from dfeas.data.frames import opened as opened_frame
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
-from dfeas.keywords import takes
 from dfeas.linalg.csr import with_data
-from dfeas.run.resources import Limits, Resources
+from dfeas.run.resources import Limits
 from dfeas.settings import parse_bytes
 
 __all__ = ["Advice", "Separated", "check_separation"]
@@ -33,7 +32,6 @@ __all__ = ["Advice", "Separated", "check_separation"]
 FRAME = "the frame"
 
 
-@takes(Limits, Resources, without=("cache_dir", "scratch", "checkpoint_every", "client"))
 def check_separation(
     X: Any,
     y: Any = None,
@@ -42,8 +40,9 @@ def check_separation(
     outcome: str | None = None,
     positive: Any = None,
     weights: Any = None,
-    limits: Limits,
-    resources: Resources,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
 ) -> Separated:
     """Say whether a regression of y on X has finite estimates; if not because of which columns and rows, and what helps.
 
@@ -71,6 +70,8 @@ def check_separation(
         Weights of the rows, >= 0, or the name of their column, which is no regressor then. Rows of weight 0 are not in the
         likelihood: their outcomes are no classes, and their texts no levels. All others count alike. A value that is missing
         is refused in every row, as by statsmodels.
+    max_passes, time_limit, memory : optional
+        As of ``dfeas.solve``.
 
     Returns
     -------
@@ -99,7 +100,8 @@ def check_separation(
     - or leave out column ward: then the estimates are finite
     - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
     """
-    options = {"max_passes": limits.max_passes, "time_limit": limits.time_limit, "memory": resources.memory}
+    _ = Limits(max_passes=max_passes, time_limit=time_limit)  # refuses what is none
+    options = {"max_passes": max_passes, "time_limit": time_limit, "memory": memory}
     if is_model(X):
         if y is not None or positive is not None or weights is not None or not intercept:
             raise UsageError("a model says itself what it regresses: leave out y, positive, weights and intercept")

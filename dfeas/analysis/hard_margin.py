@@ -7,10 +7,10 @@ perceptron).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +19,26 @@ from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.client import takes_client
-from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError, UsageError
+from dfeas.engine.client import joined
+from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.geometry.cones.space import require_points
-from dfeas.keywords import takes
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
-from dfeas.problem import Goal, Kernel, Problem, View
+from dfeas.problem import Goal, Problem, View
 from dfeas.run.checkpoint.folder import discard_checkpoints
-from dfeas.run.resources import Limits, Output, Resources
+from dfeas.run.resources import Limits, Output, Resources, never
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE
+from dfeas.settings import require_type
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.scores import Reach
 from dfeas.verify.view import transform_of
+
+if TYPE_CHECKING:
+    from dfeas.engine.client import Workers
 
 SAME = 1e-9
 """Relative difference of numbers between machines, whose sums run in other orders."""
@@ -132,27 +135,47 @@ class HardMargin(Displayed, Saved):
         return self.result.fingerprint
 
 
-@takes(View, Kernel, Goal, Limits, Resources, Output)
-@takes_client
 def hard_margin(
-    problem: Problem,
+    X: Any,
+    labels: Any = None,
     *,
+    margin_tolerance: float | None = None,
     method: str = "auto",
-    goal: Goal,
-    limits: Limits,
-    resources: Resources,
-    output: Output,
+    positive: str | None = None,
+    intercept: bool | None = None,
+    also: str | Path | Sequence[str | Path] = (),
+    mask: Any = None,
+    scale: Literal["std", "maxabs"] | None = None,
+    center: bool = False,
+    normalize: bool = True,
+    eps: float = 1e-3,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
 ) -> HardMargin:
     """Find the hyperplane of maximum margin up to a share of it, and what follows from it; one read more than the solve.
 
-    The share is ``margin_tolerance``, by default 0.001. With ``out`` the folder gets ``margin.json``, too. Points count as unit
+    With ``out`` the folder gets ``margin.json``, too. Points count as unit
     vectors, as everywhere in dfeas; for the widest margin of the points as they are stored see ``dfeas.soft_margin`` with a
     large C.
 
     Parameters
     ----------
-    method : str
-        That of ``dfeas.solve``.
+    X : array (n, m), data frame, or path
+        As of ``dfeas.solve``.
+    labels : array (n,) of two values, path, or str, optional
+        Likewise.
+    margin_tolerance : float, optional
+        The share; by default 0.001.
+    method, positive, intercept, also, mask, scale, center, normalize, eps : optional
+        As of ``dfeas.solve``.
+    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+        As of ``dfeas.solve``.
 
     Returns
     -------
@@ -177,15 +200,20 @@ def hard_margin(
     >>> print(f"{answer.margin:.3f} from the nearest point; w has {len(answer.w)} entries")
     1.236 from the nearest point; w has 2 entries
     """
-    if problem.kernel.kernel is not None:
-        raise UsageError("a hard margin is that of the points as they are: leave out the kernel")
-    if problem.view.one_vs_rest:
-        raise UsageError("a hard margin is that of two classes: choose one with positive")
-    require_points(problem.X, "a hard margin")
-    if goal.margin_tolerance is None:
-        goal = replace(goal, margin_tolerance=TOLERANCE)
-    result = decide(problem, (method,), goal, limits, resources, output, then=HARD_MARGIN)
-    return widest(result, problem, resources, output.out)
+    require_type("method", method, "str")
+    require_points(X, "a hard margin")
+    problem = Problem(
+        X,
+        labels,
+        View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
+    )
+    goal = Goal(eps=eps, margin_tolerance=TOLERANCE if margin_tolerance is None else margin_tolerance)
+    limits = Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resources = Resources(memory=memory, client=workers)
+        result = decide(problem, (method,), goal, limits, resources, output, then=HARD_MARGIN)
+        return widest(result, problem, resources, out)
 
 
 def widest(result: Result, problem: Problem, resources: Resources, out: str | Path | None) -> HardMargin:

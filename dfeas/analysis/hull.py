@@ -12,10 +12,10 @@ exactly when they conflict, and the weights of the conflict are those that make 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,22 +26,20 @@ from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.client import takes_client
+from dfeas.engine.client import joined
 from dfeas.errors import BadInputError
-from dfeas.keywords import like, takes
-from dfeas.problem import Goal, Kernel, Problem, View
+from dfeas.problem import Goal, Problem, View
 from dfeas.run.exact.search import floats
-from dfeas.run.resources import Limits, Output, Resources
+from dfeas.run.resources import Limits, Output, Resources, never
 from dfeas.run.results import Result, cost_row
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
+from dfeas.settings import require_type
 from dfeas.verify.separation import COMPLETE
 
-NOT_OF_HULLS = (
-    *("labels", "y", "positive", "intercept", "one_vs_rest", "also", "mask", "margin_tolerance"),
-    *("scale", "center", "normalize", "kernel", "gamma", "degree", "coef0", "scratch"),
-)
-"""Options of a solve that a hull refuses, or that have no meaning for it."""
+if TYPE_CHECKING:
+    from dfeas.engine.client import Workers
+
 EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""
 
@@ -114,33 +112,21 @@ class Hull(Displayed):
         return {**own, **self.result.to_json(), "proof": self.proof}
 
 
-@takes(View, Kernel, Goal, Limits, Resources, Output)
-@takes_client
-def _in_hull(
-    problem: Problem, *, method: str = "auto", goal: Goal, limits: Limits, resources: Resources, output: Output
+def in_hull(
+    point: ArrayLike | str | Path,
+    X: Any,
+    *,
+    method: str = "auto",
+    eps: float = EPS,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
 ) -> Hull:
-    """Decide it.
-
-    Parameters
-    ----------
-    method : str
-        A name of ``dfeas.METHODS``, or ``auto``. With a kernel a name of ``dfeas.KERNEL_METHODS``.
-    """
-    eps, result = goal.eps, decide(problem, (method,), goal, limits, resources, output)
-    inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
-    if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
-        return _exactly(problem, result, limits, resources, output)
-    if result.support is None or result.weights is None or result.verdict == UNDECIDED:
-        return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
-    differences = signed_rows(open_source(Source(problem.spec)), result.support)
-    length = np.linalg.norm(differences, axis=1)
-    here = length == 0
-    weights = here.astype(np.float64) if here.any() else result.weights / length
-    return _combination(inside, result.proof, result.support, weights, differences, result)
-
-
-@like(_in_hull, without=NOT_OF_HULLS)
-def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **options: Any) -> Hull:
     """Decide whether a point is in the convex hull of others, the boundary included.
 
     It is undecided only when a limit of time or passes ends it, or where a larger eps is enough: no hyperplane through the
@@ -152,8 +138,12 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
         The path is that of a .npy file. Names of entries are those of the features, in any order, where X has names, too.
     X : array (n, m), data frame, or path
         What ``dfeas.solve`` takes, without labels: those of a dataset do not matter.
+    method : str
+        A name of ``dfeas.METHODS``, or ``auto``.
     eps : float
         |Ax| up to this ends the run in float64; where it is not larger than 1e-9 integers go on from there.
+    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+        As of ``dfeas.solve``.
 
     Returns
     -------
@@ -176,7 +166,23 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
         if not Path(point).is_file():
             raise BadInputError(f"{point}: no such file")
         point = load_npy(Path(point))
-    return _in_hull(X, point=point, eps=eps, **options)
+    require_type("method", method, "str")
+    problem, goal = Problem(X, view=View(point=point)), Goal(eps=eps)
+    limits = Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resources = Resources(memory=memory, client=workers)
+        result = decide(problem, (method,), goal, limits, resources, output)
+        inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
+        if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
+            return _exactly(problem, result, limits, resources, output)
+    if result.support is None or result.weights is None or result.verdict == UNDECIDED:
+        return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
+    differences = signed_rows(open_source(Source(problem.spec)), result.support)
+    length = np.linalg.norm(differences, axis=1)
+    here = length == 0
+    weights = here.astype(np.float64) if here.any() else result.weights / length
+    return _combination(inside, result.proof, result.support, weights, differences, result)
 
 
 def _exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:

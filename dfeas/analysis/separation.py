@@ -20,7 +20,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,24 +29,25 @@ from dfeas.analysis.presolve import presolved, small, small_face
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.client import takes_client
-from dfeas.errors import UsageError
+from dfeas.engine.client import joined
 from dfeas.geometry.cones.space import require_points
-from dfeas.keywords import takes
-from dfeas.problem import Goal, Kernel, Problem, View
+from dfeas.problem import Goal, Problem, View
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.search import Face, search
-from dfeas.run.resources import Limits, Output, Resources
+from dfeas.run.resources import Limits, Output, Resources, never
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, RESUMABLE, Proof
+from dfeas.settings import require_type
 from dfeas.verify.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, QUASI, SEPARATED, SEPARATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from dfeas.engine.client import Workers
 
 EPS = 1e-9
 LEAST = 1e-3
@@ -118,20 +119,37 @@ class Separation(Displayed, Saved):
         return self.result.fingerprint
 
 
-@takes(View, Kernel, Goal, Limits, Resources, Output, without=("point",))
-@takes_client
 def separation(
-    problem: Problem, *, method: str = "auto", goal: Goal, limits: Limits, resources: Resources, output: Output
+    X: Any,
+    labels: Any = None,
+    *,
+    method: str = "auto",
+    positive: str | None = None,
+    intercept: bool | None = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Any], object] | None = None,
+    stop: Callable[[], bool] = never,
 ) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
 
-    ``eps`` is 1e-9, whatever is given. With ``out`` the folder gets ``separation.json``, too. Limits of time and passes hold
+    With ``out`` the folder gets ``separation.json``, too. Limits of time and passes hold
     for everything together.
 
     Parameters
     ----------
-    method : str
-        That of ``dfeas.solve``.
+    X : array (n, m), data frame, or path
+        As of ``dfeas.solve``.
+    labels : array (n,) of two values, path, or str, optional
+        Likewise.
+    method, positive, intercept : optional
+        Likewise.
+    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+        As of ``dfeas.solve``.
 
     Returns
     -------
@@ -154,15 +172,19 @@ def separation(
     >>> print(dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1]).kind)
     quasi-complete
     """
-    view = problem.view
-    if problem.kernel.kernel is not None:
-        raise UsageError("separation asks about the points as they are: leave out the kernel")
-    if view.also or view.mask is not None or view.one_vs_rest:
-        raise UsageError("separation asks about two classes of one dataset: leave out also, mask and one_vs_rest")
-    if view.transform:
-        raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
+    require_type("method", method, "str")
+    problem = Problem(X, labels, View(positive=positive, intercept=intercept))
+    limits = Limits(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, progress=progress, callback=callback, stop=stop)
+    with joined(client) as workers:
+        resources = Resources(memory=memory, client=workers)
+        return separate(problem, method, limits, resources, output)
+
+
+def separate(problem: Problem, method: str, limits: Limits, resources: Resources, output: Output) -> Separation:
+    """The answer to ``dfeas.separation``."""
     require_points(problem.X, "separation")
-    began, goal = time.monotonic(), replace(goal, eps=EPS)
+    began, goal = time.monotonic(), Goal(eps=EPS)
     early = presolved(problem, goal, limits, resources, output)
     if early is not None:
         kind = said(*early)
@@ -176,20 +198,10 @@ def separation(
     return separated(result, problem, limits, resources, output, began)
 
 
-@takes(View, Goal, Limits, Resources, Output, without=("point",))
-@takes_client
-def of_table(problem: Problem, *, goal: Goal, limits: Limits, resources: Resources, output: Output) -> Separation:
-    """The same of a table in memory; the result of a small one says no more than what is proved, as nothing was solved.
-
-    Returns
-    -------
-    Separation
-        As ``separation``.
-    """
-    early = small(problem, replace(goal, eps=EPS), limits, resources, output)
-    if early is not None:
-        return said(*early)
-    return separation(problem, goal=goal, limits=limits, resources=resources, output=output)
+def separate_table(problem: Problem, limits: Limits, resources: Resources, output: Output) -> Separation:
+    """The same of a table in memory; the result of a small one says no more than what is proved, as nothing was solved."""
+    early = small(problem, Goal(eps=EPS), limits, resources, output)
+    return separate(problem, "auto", limits, resources, output) if early is None else said(*early)
 
 
 @dataclass(frozen=True)
@@ -206,20 +218,12 @@ class TableKind:
         return cls(answer.kind, answer.on, answer.result.y if answer.y is None else answer.y)
 
 
-@takes(View, Goal, Limits, Resources, Output, without=("point",))
-@takes_client
-def kind_of_table(problem: Problem, *, goal: Goal, limits: Limits, resources: Resources, output: Output) -> TableKind:
-    """The same of a table in memory, as well proved, where nothing but the kind is wanted.
-
-    Returns
-    -------
-    TableKind
-        With its direction.
-    """
-    face = small_face(problem, replace(goal, eps=EPS), limits, resources, output)
+def kind_of_table(problem: Problem, limits: Limits, resources: Resources, output: Output) -> TableKind:
+    """The same of a table in memory, as well proved, where nothing but the kind is wanted."""
+    face = small_face(problem, Goal(eps=EPS), limits, resources, output)
     if face is not None:
         return TableKind(face.kind, face.on, None if face.y is None else _integers(face.y))
-    return TableKind.of(separation(problem, goal=goal, limits=limits, resources=resources, output=output))
+    return TableKind.of(separate(problem, "auto", limits, resources, output))
 
 
 def separated(

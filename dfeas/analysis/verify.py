@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_claims, require_listed, require_whole
 from dfeas.analysis.hard_margin import MARGIN, MarginClaim
@@ -17,7 +17,6 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
 from dfeas.geometry.kernel.kernel import Function
-from dfeas.keywords import like, takes
 from dfeas.problem import Problem, View
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result, load_values
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE
@@ -185,7 +184,7 @@ def verify_classes(
     >>> import dfeas
     >>> import numpy as np
     >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
-    >>> result = dfeas.solve("data", one_vs_rest=True, out="run")
+    >>> result = dfeas.one_vs_rest("data", out="run")
     >>> {name: check.verdict for name, check in dfeas.verify_classes("run").items()}
     {'ham': 'feasible', 'spam': 'feasible'}
     """
@@ -247,43 +246,21 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int | None =
     return Kind(claim.kind, proof)
 
 
-@takes(View, without=("one_vs_rest", "point"))
-def _verify_certificate(
-    problem: Problem, *, certificate: Path, memory: str | int | None, function: Function | None, quick: bool
-) -> Check:
-    view = problem.view
-    made = load(certificate)
-    positive, transform = seen_as(made.view)
-    if positive is not None and view.positive not in (None, positive):
-        raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {view.positive}")
-    own = transform or Transform()
-    if view.transform and view.transform != Transform(own.scale, own.center, own.normalize):
-        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {view.transform.words}")
-    spec = replace(
-        resolve(problem.spec),
-        positive=positive or view.positive,
-        intercept=False if view.intercept is None and made.kernel else view.intercept,
-        one_vs_rest=problem.labels is not None and positive is not None,
-        transform=transform,
-    )
-    source = Source(spec, cones=not view.also)
-    dataset = open_source(for_checker(source.within(parse_bytes(memory))))
-    with local_engine(dataset, parse_bytes(memory)) as engine:
-        proved = check(engine, dataset, made, function, quick=quick)
-    if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:
-        raise CheckFailedError(f"{certificate}: it proves nothing: |Ax| of its weights is not below 1, as of any weights")
-    return proved
-
-
-@like(_verify_certificate, without=("X", "y", "function"))
 def verify_certificate(
     path: str | Path,
     certificate: str | Path,
     *,
-    memory: str | int | None = None,
+    labels: str | Path | None = None,
+    positive: str | None = None,
+    intercept: bool | None = None,
+    also: str | Path | Sequence[str | Path] = (),
+    mask: str | Path | None = None,
+    scale: Literal["std", "maxabs"] | None = None,
+    center: bool = False,
+    normalize: bool = True,
     kernel: Function | None = None,
     quick: bool = False,
-    **options: Any,
+    memory: str | int | None = None,
 ) -> Check:
     """Check a certificate file against data by path, in one read.
 
@@ -296,13 +273,15 @@ def verify_certificate(
         Of the data.
     certificate : path
         The file, ``certificate.npz``.
-    memory : int or str
-        Budget in bytes for blocks.
+    labels, positive, intercept, also, mask, scale, center, normalize : optional
+        As of ``dfeas.solve``, by path.
     kernel : callable, optional
         The function of Python that was the kernel, if one was: it is not kept in a file.
     quick : bool
         Of conflicts read the blocks that they are in only, and take all others to be what their stored checksums say. A
         separator is about all points, which are read.
+    memory : int or str, optional
+        Budget in bytes for blocks.
 
     Returns
     -------
@@ -325,4 +304,31 @@ def verify_certificate(
     >>> print(dfeas.verify_certificate("data", "run/certificate.npz").proof)
     rigorous
     """
-    return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, quick=quick, **options)
+    view = View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize)
+    return check_stored(Problem(path, labels, view), Path(certificate), parse_bytes(memory), kernel, quick)
+
+
+def check_stored(problem: Problem, certificate: Path, memory: int, function: Function | None, quick: bool) -> Check:
+    """The answer to ``dfeas.verify_certificate``."""
+    view = problem.view
+    made = load(certificate)
+    positive, transform = seen_as(made.view)
+    if positive is not None and view.positive not in (None, positive):
+        raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {view.positive}")
+    own = transform or Transform()
+    if view.transform and view.transform != Transform(own.scale, own.center, own.normalize):
+        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {view.transform.words}")
+    spec = replace(
+        resolve(problem.spec),
+        positive=positive or view.positive,
+        intercept=False if view.intercept is None and made.kernel else view.intercept,
+        one_vs_rest=problem.labels is not None and positive is not None,
+        transform=transform,
+    )
+    source = Source(spec, cones=not view.also)
+    dataset = open_source(for_checker(source.within(memory)))
+    with local_engine(dataset, memory) as engine:
+        proved = check(engine, dataset, made, function, quick=quick)
+    if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:
+        raise CheckFailedError(f"{certificate}: it proves nothing: |Ax| of its weights is not below 1, as of any weights")
+    return proved

@@ -3,48 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dfeas.api import soft_margin, solve
 from dfeas.cli import remote
 from dfeas.cli.answer import put
 from dfeas.cli.command import Command, say
-from dfeas.cli.options import (
-    ASKED,
-    CLUSTER,
-    FORCE,
-    KERNEL,
-    KERNEL_HELP,
-    METHOD,
-    PLACE,
-    POINTS,
-    Cluster,
-    asks,
-    fields_of,
-    margin_values,
-)
+from dfeas.cli.options import CLUSTER, FORCE, GO_ON, KERNEL_HELP, METHOD, OF_DATA, PLACE, Cluster, asks, options_of
 from dfeas.cli.outputs import is_run, replaced
 from dfeas.cli.parameter import JSON, LOCAL, option
 from dfeas.engine import configuration
 from dfeas.errors import UsageError
-from dfeas.problem import Objective
 
-BOTH = (
-    "labels",
-    "positive",
-    "intercept",
-    "also",
-    "mask",
-    "max_passes",
-    "time_limit",
-    "memory",
-    "cache_dir",
-    "checkpoint_every",
-)
-"""Options of a solve and of a soft margin."""
+SOFT = [name for name in signature(soft_margin).parameters if name not in signature(solve).parameters]
+"""Options that only a soft margin has."""
 
 
 @click.command(
@@ -55,9 +31,8 @@ BOTH = (
         "dfeas submit /shared/mail.data --out /shared/svm --C 0.1,1 --scheduler tcp://head:8786",
     ),
 )
-@asks(PLACE, ASKED, METHOD, POINTS, KERNEL)
-@option("Question", "--C", "C", default=None, metavar="C,..", help="Fit a soft margin. Price of losses; several together.")
-@asks(fields_of(Objective, without=("C",)))
+@asks(PLACE, OF_DATA, GO_ON, METHOD, options_of(solve))
+@asks(options_of(soft_margin, *SOFT, C="Fit a soft margin. Price of losses; several together."))
 @click.pass_context
 def submit(
     context: click.Context, /, data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
@@ -80,15 +55,15 @@ def submit(
 
 def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a solve, or of a soft margin. Raises UsageError for those of the other one."""
-    soft = options["C"] is not None
-    margin_names = {each.name for each in fields(Objective)}
-    kept = {name: value for name, value in options.items() if name in BOTH or (name in margin_names) == soft}
+    soft = context.get_parameter_source("C") == click.core.ParameterSource.COMMANDLINE
+    taken = signature(soft_margin if soft else solve).parameters
+    kept = {name: value for name, value in options.items() if name in taken}
     for name in options.keys() - kept.keys():
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             here, there = ("a solve", "svm") if soft else ("svm", "a solve")
             more = "leave it out with --C" if soft else "give --C, too"
             raise click.UsageError(f"--{name.replace('_', '-')} is for {here}, this is {there}: {more}")
-    return kept | margin_values(kept["C"], kept["class_weight"]) if soft else kept
+    return kept
 
 
 @click.command(cls=Command, examples=("dfeas status RUN", "dfeas status --scheduler tcp://head:8786"))

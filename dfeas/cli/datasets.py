@@ -12,7 +12,7 @@ from dfeas.analysis.info import Info
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.command import Command
 from dfeas.cli.info import show_info
-from dfeas.cli.options import CLUSTER, FORCE, QUIET, Cluster, asks, fields_of
+from dfeas.cli.options import CLUSTER, FORCE, QUIET, Cluster, Told, asks, options_of
 from dfeas.cli.outputs import dataset_place
 from dfeas.cli.parameter import DATA, JSON, Count, Name, option
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
@@ -20,13 +20,33 @@ from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstanc
 from dfeas.data.generate.points import generate as write_instance
 from dfeas.data.ingest.cones import ingest_cones
 from dfeas.data.ingest.ingest import require_split, worth_starting
-from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.ingest.options import FORMATS, IngestOptions
 from dfeas.data.storage.layout import DTYPES
 from dfeas.run.progress import IngestProgress
 
 CONES = option(
     "Format", "--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200."
 )
+
+
+TOLD: Told = {
+    "points": ("Data", "The array of points in .npz and HDF5.", {"show_default": True, "metavar": "NAME"}),
+    "labels": ("Data", "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]", {"metavar": "FILE|NAME"}),
+    "label_column": ("Data", "In tables and .h5ad; an index works in tables, -1 is the last.", {"metavar": "NAME"}),
+    "positive": ("Data", "This class against all others.", {"metavar": "CLASS"}),
+    "format": ("Format", "When the name of SRC does not tell.", {"type": Name(FORMATS), "metavar": "NAME"}),
+    "header": ("Format", "Whether the first line of CSV holds names.  [default: look]", {}),
+    "features": ("Format", "Features of svmlight.  [default: look]", {"metavar": "M"}),
+    "dtype": ("Format", "Round tables and svmlight to it.", {"type": Name(DTYPES), "metavar": "TYPE"}),
+    "zero_based": ("Format", "Indices of svmlight begin with 0, not 1.", {}),
+    "sparse": (
+        "Format",
+        "How svmlight and arrays are stored.  [default: as suits their zeros]",
+        {"names": ("--sparse/--dense",)},
+    ),
+    "shard": ("Format", "Blocks in files of so many bytes, 0: a file each.  [default: 1GB above 10GB]", {"metavar": "SIZE"}),
+}
+"""Arguments of ``dfeas.ingest`` that are options of commands."""
 
 
 def _progress(quiet: bool) -> IngestProgress:
@@ -50,7 +70,7 @@ def _progress(quiet: bool) -> IngestProgress:
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
 @option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="As it is stored.")
 @option("Data", "--density", type=float, default=None, metavar="D", help="Sparse points like text: this share is not zero.")
-@asks(fields_of(IngestOptions, "shard"), FORCE, QUIET, JSON)
+@asks(options_of(write_dataset, "shard", told=TOLD), FORCE, QUIET, JSON)
 def generate(
     kind: str,
     out: str,
@@ -118,7 +138,7 @@ def _alone(src: str, cluster: Cluster, options: dict[str, Any]) -> bool:
 )
 @click.argument("src", type=DATA)
 @click.argument("out", type=DATA)
-@asks(fields_of(IngestOptions), CONES, CLUSTER, FORCE, QUIET, JSON)
+@asks(options_of(write_dataset, told=TOLD), CONES, CLUSTER, FORCE, QUIET, JSON)
 def ingest(
     src: str, out: str, cones: str | None, as_json: bool, quiet: bool, force: bool, cluster: Cluster, **options: Any
 ) -> None:

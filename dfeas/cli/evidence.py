@@ -14,65 +14,43 @@ import click
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command, say
-from dfeas.cli.options import (
-    ALL_METHODS,
-    COLUMN,
-    FORCE,
-    LABELS,
-    POINTS,
-    UNLABELLED,
-    asks,
-    fields_of,
-    numbers,
-)
+from dfeas.cli.options import ALL_METHODS, FORCE, OF_DATA, asks, options_of
 from dfeas.cli.outputs import is_array, replaced
 from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
 from dfeas.cli.render import show_check, show_checks, show_prediction
-from dfeas.problem import Kernel, Objective, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
-from dfeas.run.resources import Resources
 from dfeas.run.result_files import TRACE, classes_of, find_runs, load_result
 from dfeas.run.trace import what_is_missing
+
+BUDGET = "Budget of the process."
+AS_SOLVED = "As it was solved."
+MEMORY = options_of(run_predict, "memory", memory=BUDGET)
 
 
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
 @option("Question", "--method", default=None, type=Name(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@asks(LABELS, COLUMN, UNLABELLED, fields_of(Kernel), fields_of(View))
-@option(
-    "Question",
-    "--margin",
-    default=1e-3,
-    show_default=True,
-    metavar="R",
-    help="Margin, or eps, for which theorems bound the passes.",
-)
-@option("Question", "--C", "C", default=None, metavar="C,..", help="Of a soft margin: plan svm with these prices of losses.")
-@asks(fields_of(Objective, "loss", "folds"), fields_of(Resources, "memory"), JSON)
-def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options: Any) -> None:
+@asks(OF_DATA, options_of(make_plan, C="Of a soft margin: plan svm with these prices of losses."), JSON)
+def plan(data: str, as_json: bool, **options: Any) -> None:
     """Say what a run would cost: memory, passes and time.
 
     It is about each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
     --method that does not fit the memory is refused with the number. With --C it is about svm.
     """
-    answer = make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options)
+    answer = make_plan(data, **options)
     put(answer.to_json(), answer, as_json)
 
 
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=LOCAL)
-@asks(LABELS, COLUMN)
-@option("Question", "--positive", default=None, metavar="CLASS", help="As it was solved.")
-@option("Question", "--intercept/--no-intercept", default=None, help="As it was solved.")
-@asks(POINTS)
-@option("Question", "--quick", is_flag=True, help="Of a conflict read only its blocks.")
-@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
-def verify(target: str, certificate: Path | None, memory: str, quick: bool, as_json: bool, **options: Any) -> None:
+@asks(OF_DATA[:2])
+@asks(options_of(verify_certificate, without=("kernel",), positive=AS_SOLVED, intercept=AS_SOLVED, memory=BUDGET), JSON)
+def verify(target: str, certificate: Path | None, memory: str | None, quick: bool, as_json: bool, **options: Any) -> None:
     """Check a certificate against the stored data.
 
     TARGET is a run, or the data of a CERTIFICATE. A run says itself what it was about. A certificate says how its points were
@@ -113,11 +91,11 @@ def _say_what_is_missing(runs: Sequence[Path]) -> None:
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
-@asks(LABELS, COLUMN)
+@asks(OF_DATA[:2])
 @option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
-@asks(fields_of(Resources, "memory", memory="Budget of the process."), FORCE, JSON)
+@asks(MEMORY, FORCE, JSON)
 def predict(
-    run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, force: bool, as_json: bool
+    run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str | None, force: bool, as_json: bool
 ) -> None:
     """Score points by the hyperplane of a run.
 
@@ -139,8 +117,8 @@ def predict(
 @option("Output", "--out", default=None, type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
 @option("Data", "--no-data", is_flag=True, help="Do not read the data: no distances of points.")
 @option("Output", "--open", "opens", is_flag=True, help="Show the page in a browser.")
-@asks(fields_of(Resources, "memory", memory="Budget for reading the data."), JSON)
-def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool, opens: bool, as_json: bool) -> None:
+@asks(options_of(write_report, "memory", memory="Budget for reading the data."), JSON)
+def report(runs: tuple[Path, ...], out: Path | None, memory: str | None, no_data: bool, opens: bool, as_json: bool) -> None:
     """Write a page about finished runs that opens offline.
 
     Its path is printed. A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib:

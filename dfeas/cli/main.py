@@ -79,12 +79,13 @@ TOPICS = {
         object with error and exit_code. stdout has the result only.
         """,
     "environment": """
-        Options that are set once, for the commands and for Python; what is typed says more:
+        What is set once for a machine, for the commands and for Python; what is typed says
+        more:
 
           DFEAS_MEMORY=8GB             --memory
-          DFEAS_CACHE_DIR=DIR          --cache-dir
-          DFEAS_SCRATCH=DIR            --scratch, of runs with a kernel
-          DFEAS_CHECKPOINT_EVERY=60    --checkpoint-every
+          DFEAS_CACHE_DIR=DIR          keeps blocks of object stores
+          DFEAS_SCRATCH=DIR            for what memory does not hold, such as tiles of a kernel
+          DFEAS_CHECKPOINT_EVERY=60    seconds between checkpoints
           DFEAS_SCHEDULER=ADDR         --scheduler, of commands
           DFEAS_PROGRESS=0             --quiet; in Python 1 shows progress
 

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import Field, dataclass, fields
+from dataclasses import dataclass
 from functools import wraps
+from inspect import Parameter, signature
 from shlex import quote
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import psutil
+from click.core import ParameterSource
 
 from dfeas.cli.command import say
-from dfeas.cli.parameter import DATA, JSON, LOCAL, Decorator, Name, option
-from dfeas.data.source import ALL_POSITIVE
+from dfeas.cli.parameter import DATA, JSON, LOCAL, Decorator, Name, Numbers, option
+from dfeas.data.source import ALL_POSITIVE, SCALES
 from dfeas.engine.signals import at_once, not_interrupted
 from dfeas.geometry.cones.space import CONE_METHODS
-from dfeas.geometry.kernel.kernel import NAMES
+from dfeas.geometry.kernel.kernel import KERNELS
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
-from dfeas.problem import Goal, Kernel, Objective, View
-from dfeas.run.resources import Limits, Resources
+from dfeas.problem import LOSSES
 from dfeas.run.spec import SOFT_METHODS
 from dfeas.settings import setting, variable
 
@@ -138,41 +139,76 @@ ALL_METHODS = list(dict.fromkeys([*METHODS, *KERNEL_METHODS, *CONE_METHODS]))
 """With a kernel or without."""
 
 
-_TYPES = {"int": int, "float": float, "str": str}
-_CHOICES = {"kernel": NAMES}
-"""Where the choices are known here only."""
+Told: TypeAlias = Mapping[str, tuple[str, str, dict[str, Any]]]
+"""Of options by the name of the argument: their heading, their help, and what else they need of click."""
+
+TOLD: Told = {
+    "methods": ("Question", "Names of methods, see below.", {"metavar": "A,B,.."}),
+    "to_the_end": ("Question", "Go on until each method has its own verdict, or a limit.", {"names": ("--all",)}),
+    "positive": ("Question", "This class against all others.", {"metavar": "CLASS"}),
+    "intercept": ("Question", "Any hyperplane, or only those through the origin.  [default: any, of points with labels]", {}),
+    "one_vs_rest": ("Question", "Each class against the rest, on the same reads.", {}),
+    "also": (
+        "Question",
+        "A dataset whose points follow; any number of them.",
+        {"metavar": "DATA", "type": DATA, "multiple": True},
+    ),
+    "mask": ("Question", "Booleans (.npy), one a point or cone: only these count.", {"metavar": "FILE", "type": LOCAL}),
+    "scale": ("Question", "Scale each feature, without writing anything.", {"type": Name(SCALES)}),
+    "center": ("Question", "Subtract the mean of each feature, likewise.", {}),
+    "normalize": ("Question", "Points over their own lengths, or over the greatest.  [default: own]", {}),
+    "kernel": ("Kernel", "Of the space in which to separate.", {"metavar": "NAME", "type": Name(KERNELS)}),
+    "gamma": ("Kernel", "Of the kernel.  [default: one over the median (squared) distance]", {"metavar": "G"}),
+    "degree": ("Kernel", "Of the polynomial kernel.  [default: 3]", {"metavar": "D"}),
+    "coef0": ("Kernel", "Of the polynomial kernel.  [default: 1]", {"metavar": "C0"}),
+    "eps": ("Question", "Stop with eps-infeasible when no margin above it exists.", {"metavar": "E", "show_default": True}),
+    "margin_tolerance": ("Question", "Go on to the maximum margin, up to this share of it.", {"metavar": "T"}),
+    "margin": ("Question", "Margin, or eps, for which theorems bound the passes.", {"metavar": "R", "show_default": True}),
+    "C": ("Question", "Price of losses; several on the same reads.", {"metavar": "C,..", "type": Numbers()}),
+    "loss": ("Question", "What a point on the wrong side costs.", {"type": Name(LOSSES), "show_default": True}),
+    "gap": ("Question", "Relative gap of objective and lower bound to end at.", {"metavar": "G", "show_default": True}),
+    "folds": ("Question", "Choose C by cross-validation in K folds, on the same reads.", {"metavar": "K"}),
+    "class_weight": ("Question", "Of the classes -1 and +1, or balanced.", {"metavar": "A,B", "type": Numbers("balanced")}),
+    "weights": ("Question", "A .npy file with a weight for each point.", {"metavar": "FILE", "type": LOCAL}),
+    "seed": ("Question", "Draws the folds.", {"metavar": "S"}),
+    "dual": ("Question", "Write the dual variables to this .npy file.", {"metavar": "FILE", "type": LOCAL}),
+    "quick": ("Question", "Of a conflict read only its blocks.", {}),
+    "max_passes": ("Limits", "Stop after so many reads of the data.", {"metavar": "N"}),
+    "time_limit": ("Limits", "Stop after a pass beyond this time.", {"metavar": "SECONDS"}),
+    "memory": (
+        "Limits",
+        "Budget of a process for blocks and answers.",
+        {"metavar": "SIZE", "envvar": variable("memory"), "show_envvar": True},
+    ),
+}
+"""Arguments of the verbs that are options of commands."""
+
+_TYPES = {"int": int, "float": float}
 
 
-def fields_of(group: type, *names: str, without: Sequence[str] = (), **texts: str) -> list[Decorator]:
-    """Options of the fields of a class that have a help text, or of those that are named; ``texts`` say it otherwise."""
-    kept = [each for each in fields(group) if each.metadata["help"] and (not names or each.name in names)]
-    heading: str = group.__dict__["HEADING"]
-    return [_option(each, texts.get(each.name, each.metadata["help"]), heading) for each in kept if each.name not in without]
+def options_of(
+    verb: Callable[..., Any], *names: str, told: Told = TOLD, without: Sequence[str] = (), **texts: str
+) -> list[Decorator]:
+    """Options from the signature of a verb: for all arguments that are ``told``, or those of these names; ``texts`` say them
+    otherwise.
+    """
+    each = signature(verb).parameters
+    kept = [name for name in each if name in told and (not names or name in names) and name not in without]
+    return [_option(each[name], told[name], texts.get(name)) for name in kept]
 
 
-def _option(each: Field[Any], text: str, heading: str) -> Decorator:
-    """Its type is that of the annotation, a place, or one of some choices; what is text with commas is read by ``numbers``."""
-    how, flag = each.metadata, f"--{each.name.replace('_', '-')}"
-    default = how.get("default", each.default)
-    heading = how.get("heading", heading)
-    if how.get("flag"):
-        return option(heading, f"{flag}/--no-{each.name}", default=default, help=text)
-    if isinstance(default, bool):
-        return option(heading, f"{flag}/--no-{each.name}" if default else flag, is_flag=True, default=default, help=text)
-    if "off" in how:
-        return option(heading, f"{flag}/--{how['off']}", each.name, default=default, help=text)
-    more: dict[str, Any] = {name: how[name] for name in ("metavar", "multiple") if name in how}
-    if how.get("setting"):
-        more |= {"envvar": variable(how["setting"]), "show_envvar": True}
-    if how.get("numbers"):
-        default = None if default is None else f"{default:g}"
-    elif each.name in _CHOICES or "choices" in how:
-        more["type"] = Name(_CHOICES.get(each.name) or how["choices"])
-    elif "place" in how:
-        more["type"] = {"data": DATA, "local": LOCAL}[how["place"]]
+def _option(each: Parameter, told: tuple[str, str, dict[str, Any]], text: str | None) -> Decorator:
+    heading, help, more = told
+    flag, kind = f"--{each.name.replace('_', '-')}", str(each.annotation).partition(" |")[0]
+    given: dict[str, Any] = {"help": text or help, "default": each.default, **more}
+    if each.default is each.empty:
+        given |= {"default": None, "required": True}
+    if kind == "bool":
+        flag = flag if each.default is False else f"{flag}/--no-{each.name}"
+        given["is_flag"] = True
     else:
-        more["type"] = _TYPES[str(each.type).partition(" |")[0]]
-    return option(heading, flag, each.name, default=default, show_default=how.get("shown", False), help=text, **more)
+        given = {"type": _TYPES.get(kind), **given}
+    return option(heading, *given.pop("names", (flag,)), each.name, **given)
 
 
 QUIET = option(
@@ -250,14 +286,9 @@ METHOD = method_of(ALL_METHODS)
 SOFT_METHOD = option(
     "Question", "--method", default="auto", show_default=True, type=Name(SOFT_METHODS), help="How the minimum is found."
 )
-GO_ON = [*fields_of(Resources, "cache_dir", "checkpoint_every"), *CLUSTER, PERFORMANCE, QUIET, JSON]
-POINTS = fields_of(View, "also", "mask", "scale", "center", "normalize")
-ASKED = [LABELS, COLUMN, UNLABELLED, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
-ASKED = [*ASKED, *fields_of(Resources, "memory"), *GO_ON]
-RUN = [*NAMED, *ASKED]
-SOFT = [*NAMED, LABELS, COLUMN, UNLABELLED, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective)]
-SOFT = [*SOFT, SOFT_METHOD, *fields_of(Limits), *fields_of(Resources, "memory"), *GO_ON]
-KERNEL = [*fields_of(Kernel), *fields_of(Resources, "scratch")]
+GO_ON = [*CLUSTER, PERFORMANCE, QUIET, JSON]
+OF_DATA = [LABELS, COLUMN, UNLABELLED]
+RUN = [*NAMED, *OF_DATA, *GO_ON]
 
 
 def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
@@ -294,18 +325,13 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
 
 def _from_environment(name: str) -> bool:
     """Whether an option was not typed, but is a variable of the environment."""
-    return click.get_current_context().get_parameter_source(name) == click.core.ParameterSource.ENVIRONMENT
+    return click.get_current_context().get_parameter_source(name) == ParameterSource.ENVIRONMENT
 
 
-def numbers(text: str, option: str) -> list[float]:
-    """Numbers with commas between them. Raises UsageError for anything else."""
-    try:
-        return [float(value) for value in text.split(",")]
-    except ValueError:
-        raise click.UsageError(f"{option} {text}: expected numbers with commas between them") from None
-
-
-def margin_values(C: str, class_weight: str | None) -> dict[str, Any]:
-    """C and weights of classes, as they were typed. Raises UsageError for what are no numbers."""
-    weights = class_weight if class_weight in (None, "balanced") else numbers(str(class_weight), "--class-weight")
-    return {"C": numbers(C, "--C"), "class_weight": weights}
+def require_taken(verb: Callable[..., Any], flag: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that a verb takes. Raises UsageError for another one that was typed: the ``flag`` asks for that verb."""
+    taken, context = signature(verb).parameters, click.get_current_context()
+    for name in options.keys() - taken.keys():
+        if context.get_parameter_source(name) != ParameterSource.DEFAULT:
+            raise click.UsageError(f"{flag} takes no --{name.replace('_', '-')}: leave it out")
+    return {name: value for name, value in options.items() if name in taken}

@@ -56,6 +56,21 @@ class Name(Choice):
         return str(value)
 
 
+class Numbers(click.types.StringParamType):
+    """Numbers with commas between them, or one of some words."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A list of numbers, or the word."""
+        if not isinstance(value, str) or value in self.words:
+            return value
+        with suppress(ValueError):
+            return [float(each) for each in value.split(",")]
+        self.fail(f"{value}: expected numbers with commas between them", param, ctx)
+
+
 DATA, LOCAL = _DataPlace(), _LocalPath()
 
 

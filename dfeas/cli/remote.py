@@ -21,7 +21,6 @@ from dfeas.data.storage.scratch import being_written
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
-from dfeas.keywords import like
 from dfeas.problem import Goal, Kernel, Objective, View, check
 from dfeas.run.checkpoint.folder import Checkpoints, finished, resumable
 from dfeas.run.resources import Limits
@@ -130,7 +129,6 @@ def run_status(run: str | Path) -> RunStatus:
     return RunStatus(str(path), state, checkpoint_age=None if saved is None else max(0.0, time.time() - saved), **known)
 
 
-@like(solve, soft_margin, without=("y", "progress", "callback", "stop"))  # type: ignore[has-type, unused-ignore]  # the stub imports this
 def submit(
     X: str | Path,
     labels: str | Path | None = None,
@@ -156,6 +154,8 @@ def submit(
         That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
     C : float or sequence of float, optional
         Of a soft margin, which is then what is driven; None: a solve.
+    **options : any
+        Those of ``dfeas.solve`` or ``dfeas.soft_margin``, but for ``progress``, ``callback`` and ``stop``.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def submit(
     check(options, View, Limits, Objective if "C" in options else Goal)
     if "C" not in options:
         asked = Kernel(**{name: options.get(name) for name in ("kernel", "gamma", "degree", "coef0")})
-        known_method(options.get("method", "auto"), kernel_options(asked, options.get("scratch")), ("auto",))
+        known_method(options.get("method", "auto"), kernel_options(asked), ("auto",))
     parse_bytes(options.get("memory"))
     require_apart(out, X, *paths_of(options.get("also", ()), "--also"))
     run, data, folder = secrets.token_hex(4), absolute(X), str(local(out, "--out").absolute())
@@ -224,9 +224,8 @@ def _drive(run: str, X: str, out: str, options: dict[str, Any]) -> None:
         if finished(Path(out)) or cancelled():
             return
         if resumable(Path(out)):
-            more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
             kernel = options.get("kernel")
-            resume(out, client=client, kernel=kernel if callable(kernel) else None, stop=cancelled, **more)
+            resume(out, client=client, kernel=kernel if callable(kernel) else None, stop=cancelled)
         else:
             begin = soft_margin if "C" in options else solve
             begin(X, out=out, client=client, stop=cancelled, **options)

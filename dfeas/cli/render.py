@@ -13,15 +13,18 @@ from dfeas.cli.answer import put
 from dfeas.display import Row
 from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.run.results import Result
-from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.verdict import OneVsRest, Race
 from dfeas.verify.certificate import Check
 
-Answer = Result | SoftMarginResult | Hull | HardMargin | Separation | Race | OneVsRest
+Answer = Result | SoftMarginResult | Hull | HardMargin | Separation | Race | OneVsRest | SoftMarginClasses
 
 
 def show(answer: Answer, out: Path, as_json: bool) -> None:
     """How a run ended, and where its files are."""
+    if isinstance(answer, SoftMarginClasses):
+        put({name: result.to_json() for name, result in answer.results.items()}, answer, as_json, Row("results", str(out)))
+        return
     values = answer.to_json()
     if isinstance(answer, HardMargin | Separation):
         name = "hard_margin" if isinstance(answer, HardMargin) else "separation"

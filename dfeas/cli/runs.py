@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,10 +12,11 @@ import click
 
 from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.hard_margin import hard_margin as find_hard_margin
-from dfeas.analysis.hull import EPS, Hull
+from dfeas.analysis.hull import Hull
 from dfeas.analysis.hull import in_hull as find_in_hull
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.separation import separation as find_separation
+from dfeas.api import one_vs_rest as run_one_vs_rest
 from dfeas.api import race as run_race
 from dfeas.api import resume as run_resume
 from dfeas.api import soft_margin as run_soft_margin
@@ -23,33 +24,31 @@ from dfeas.api import solve as run_solve
 from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
     GO_ON,
-    KERNEL,
     KERNEL_HELP,
     METHOD,
     METHOD_HELP,
     NAMED,
-    POINTS,
     RUN,
-    SOFT,
+    SOFT_METHOD,
     Cluster,
     asks,
-    fields_of,
-    margin_values,
     method_of,
+    options_of,
+    require_taken,
 )
 from dfeas.cli.outputs import run_place
 from dfeas.cli.parameter import DATA, LOCAL, option
 from dfeas.cli.render import Answer, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
-from dfeas.problem import View
 from dfeas.run.checkpoint.folder import finished, resumable
-from dfeas.run.resources import Limits, Resources
 from dfeas.run.result_files import RACE, RESULT
 from dfeas.run.results import Result
-from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.termination import Stop
 from dfeas.run.verdict import OneVsRest, Race
+
+ANEW = "A new limit, counted from the beginning of the run."
 
 
 @contextmanager
@@ -62,7 +61,7 @@ def _begun(data: str, out: Path | None, force: bool, cluster: Cluster, quiet: bo
 def end(answer: Answer, out: Path, as_json: bool) -> None:
     """Print how a run ended, and exit with its code; of several results in one run that of the one that got least far."""
     show(answer, out, as_json)
-    if isinstance(answer, Race | OneVsRest):
+    if isinstance(answer, Race | OneVsRest | SoftMarginClasses):
         stops = {result.stopped for result in answer.results.values()}
         if not stops <= {Stop.VERDICT, Stop.OUTRUN} or (isinstance(answer, Race) and answer.first is None):
             _limit(out, Stop.INTERRUPTED in stops)
@@ -99,11 +98,10 @@ def _limit(out: Path, interrupted: bool) -> NoReturn:
         "dfeas solve mail.data --method mirror-prox --max-passes 100 --time-limit 600 --out RUN",
     ),
 )
-@asks(RUN, METHOD)
-@asks(KERNEL)
+@asks(RUN, METHOD, options_of(run_solve))
 @option("Question", "--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @option("Question", "--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
-@asks(fields_of(View, "one_vs_rest"), POINTS)
+@option("Question", "--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
 def solve(
     data: str,
     out: Path | None,
@@ -113,7 +111,7 @@ def solve(
     quiet: bool,
     separation: bool,
     hard_margin: bool,
-    scratch: Path | None,
+    one_vs_rest: bool,
     **options: Any,
 ) -> None:
     """Decide whether labelled points are separable.
@@ -121,20 +119,18 @@ def solve(
     Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, a zarr array (n, m) with --labels, or
     a file that ingest takes, if it is small beside the memory. Without a cluster the work is done in this process.
     """
-    if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
-        raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
-    plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
-    if hard_margin and (separation or not plain):
-        raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
+    asked = {"--separation": separation, "--hard-margin": hard_margin, "--one-vs-rest": one_vs_rest}
+    if sum(asked.values()) > 1:
+        raise click.UsageError("choose one of --separation, --hard-margin and --one-vs-rest")
+    verbs: dict[str, Callable[..., Answer]] = {
+        "--separation": find_separation,
+        "--hard-margin": find_hard_margin,
+        "--one-vs-rest": run_one_vs_rest,
+    }
+    verb, with_flag = next(((verbs[flag], flag) for flag, given in asked.items() if given), (run_solve, ""))
+    options = require_taken(verb, with_flag, options)
     with _begun(data, out, force, cluster, quiet) as begun:
-        more = {**begun, **options}
-        answer: Result | OneVsRest | HardMargin | Separation
-        if hard_margin:
-            answer = find_hard_margin(data, **more)
-        elif separation:
-            answer = find_separation(data, **more)
-        else:
-            answer = run_solve(data, scratch=scratch, **more)
+        answer = verb(data, **begun, **options)
     end(answer, begun["out"], as_json)
 
 
@@ -145,7 +141,7 @@ def solve(
         "dfeas svm mail.data --C 0.01,0.1,1 --folds 5 --class-weight balanced --out SVM",
     ),
 )
-@asks(SOFT)
+@asks(RUN, SOFT_METHOD, options_of(run_soft_margin))
 def svm(
     data: str,
     out: Path | None,
@@ -153,8 +149,6 @@ def svm(
     cluster: Cluster,
     as_json: bool,
     quiet: bool,
-    C: str,
-    class_weight: str | None,
     **options: Any,
 ) -> None:
     """Fit a soft margin: a support vector machine.
@@ -163,9 +157,8 @@ def svm(
     points as they are stored, with the intercept, if asked for, in |w| (as LIBLINEAR), until objective and lower bound are as
     near as --gap. dfeas predict RUN applies it.
     """
-    values = margin_values(C, class_weight)
     with _begun(data, out, force, cluster, quiet) as begun:
-        answer = run_soft_margin(data, **values, **begun, **options)
+        answer = run_soft_margin(data, **begun, **options)
     end(answer, begun["out"], as_json)
 
 
@@ -177,15 +170,7 @@ def svm(
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("point")
-@asks(NAMED, fields_of(Limits), fields_of(Resources, "memory"), GO_ON)
-@option(
-    "Question",
-    "--eps",
-    default=EPS,
-    show_default=True,
-    metavar="E",
-    help="Stop undecided when no hyperplane leaves a margin above it.",
-)
+@asks(NAMED, options_of(find_in_hull, eps="Stop undecided when no hyperplane leaves a margin above it."), GO_ON)
 @method_of([*METHODS])
 def in_hull(
     point: str, data: str, out: Path | None, force: bool, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
@@ -212,19 +197,15 @@ def in_hull(
         "dfeas race mail.data --methods perceptron,ispvn --all --max-passes 200 --out RACE",
     ),
 )
-@asks(RUN, POINTS, KERNEL)
-@option("Question", "--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
-@option("Question", "--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
-def race(
-    data: str, out: Path | None, force: bool, cluster: Cluster, as_json: bool, quiet: bool, methods: str, **options: Any
-) -> None:
+@asks(RUN, options_of(run_race))
+def race(data: str, out: Path | None, force: bool, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Run several methods on the same reads.
 
     A run of each is written to the folder RUN. The first verdict ends all. Limits of passes hold for each method; reads are
     counted once. dfeas compare RUN and dfeas report RUN show them again.
     """
     with _begun(data, out, force, cluster, quiet) as begun:
-        answer = run_race(data, methods=methods, **begun, **options)
+        answer = run_race(data, **begun, **options)
     end(answer, begun["out"], as_json)
 
 
@@ -232,8 +213,7 @@ def race(
 @click.argument("run", type=LOCAL)
 @option("Where", "--data", default=None, type=DATA, metavar="DATA", help="The data, if it has been moved.")
 @option("Where", "--labels", default=None, metavar="FILE", help="Its label array, when it is a zarr array.")
-@asks(fields_of(Limits, max_passes="A new limit, counted from the beginning of the run.", time_limit="A new limit, likewise."))
-@asks(fields_of(Resources, "scratch"), GO_ON)
+@asks(options_of(run_resume, "max_passes", "time_limit", max_passes=ANEW, time_limit="A new limit, likewise."), GO_ON)
 def resume(
     run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
 ) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
+from dfeas.analysis.check_separation import check_separation as find_separation
 from dfeas.analysis.regression.files import Asked, of_formula, of_table
 from dfeas.analysis.regression.outcome import OUTCOMES
 from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command
-from dfeas.cli.options import asks, fields_of
-from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
+from dfeas.cli.options import asks, options_of
+from dfeas.cli.parameter import DATA, JSON, Name, option
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.run.progress import IngestProgress
-from dfeas.run.resources import Limits, Resources
 from dfeas.run.termination import Stop
 
 
@@ -43,8 +42,7 @@ from dfeas.run.termination import Stop
 )
 @option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others.")
 @option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
-@option("Where", "--scratch", default=None, type=LOCAL, metavar="DIR", help="For what memory does not hold; removed.")
-@asks(fields_of(Limits), fields_of(Resources, "memory"), JSON)
+@asks(options_of(find_separation, "max_passes", "time_limit", "memory"), JSON)
 def check_separation(
     table: str,
     label_column: str | None,
@@ -55,7 +53,6 @@ def check_separation(
     outcome: str | None,
     positive: str | None,
     intercept: bool,
-    scratch: Path | None,
     **options: Any,
 ) -> None:
     """Say whether the estimates of a regression are finite.
@@ -72,7 +69,9 @@ def check_separation(
     with asked_to_stop() as stop:
         more = {**options, "stop": stop}
         progress = IngestProgress(sys.stderr)
-        asked = Asked(label_column or "", intercept, outcome, positive, without, scratch, more, progress, weights_column)
+        asked = Asked(
+            label_column or "", intercept, outcome, positive, without, options=more, progress=progress, weights=weights_column
+        )
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
     put(answer.to_json(), answer, as_json)
     if answer.kind is None:

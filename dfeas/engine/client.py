@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster
 
-R = TypeVar("R")
+    Workers: TypeAlias = Client | Cluster | str | bool
+    """What names a cluster: see ``joined``."""
 
 
 @contextmanager
@@ -28,14 +28,3 @@ def joined(given: Any) -> Iterator[Client | None]:
 
     with client_of(given) as client:
         yield client
-
-
-def takes_client(verb: Callable[..., R]) -> Callable[..., R]:
-    """A verb whose ``resources`` have a Client, if any, whatever they were given."""
-
-    @wraps(verb)
-    def with_client(*args: Any, resources: Any, **options: Any) -> R:
-        with joined(resources.client) as client:
-            return verb(*args, resources=replace(resources, client=client), **options)
-
-    return with_client

@@ -19,14 +19,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from dfeas.api import solve
+from dfeas.api import one_vs_rest, solve
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.engine.client import joined
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
 from dfeas.run.results import Result
 from dfeas.run.termination import Verdict
-from dfeas.run.verdict import OneVsRest
 
 F = TypeVar("F")
 
@@ -193,8 +192,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         with value_errors():
             if len(self.classes_) == 2:
                 return {1: solve(points, self._problems(index)[0], **options)}
-            answer = solve(points, index, one_vs_rest=True, **options)
-        assert isinstance(answer, OneVsRest), "what one_vs_rest returns"
+            answer = one_vs_rest(points, index, **options)
         return {int(name): result for name, result in answer.results.items()}
 
     def _decided(self, results: Sequence[Result]) -> None:

@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from dfeas.api import soft_margin
+from dfeas.api import soft_margin, soft_margin_classes
 from dfeas.estimators.classifier import LinearClassifier, on_its_cluster, value_errors, values_of
 from dfeas.linalg.points import Floats
-from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
+from dfeas.run.soft_margin.result import SoftMarginResult
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -38,8 +38,7 @@ class SoftMarginClassifier(LinearClassifier):
                 start = None if starts is None else starts[0]
                 results = [soft_margin(X, self._problems(index)[0], start=start, **options)]
             else:
-                answer: SoftMarginClasses = soft_margin(X, index, one_vs_rest=True, start=starts, **options)
-                results = list(answer.results.values())
+                results = list(soft_margin_classes(X, index, start=starts, **options).results.values())
         short = [result for result in results if not result.success]
         if short:
             warnings.warn(f"{type(self).__name__}: {short[0].message}", ConvergenceWarning, stacklevel=4)

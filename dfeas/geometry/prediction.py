@@ -101,7 +101,7 @@ class ClassPrediction(Displayed):
     Examples
     --------
     >>> import dfeas
-    >>> run = dfeas.solve([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
+    >>> run = dfeas.one_vs_rest([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"])
     >>> answer = dfeas.predict(run, [[5.0, 0.5], [0.0, 3.0]])
     >>> [answer.classes[place] for place in answer.predicted]
     ['a', 'b']

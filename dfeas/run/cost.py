@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import psutil
@@ -23,7 +23,6 @@ from dfeas.errors import UsageError, format_bytes
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, Needs, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.keywords import takes
 from dfeas.linalg.blas import processors
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
@@ -35,6 +34,7 @@ from dfeas.run.resources import Resources
 from dfeas.run.session import classes_to_share, open_data, require_labels
 from dfeas.run.spec import SoftMarginOptions, margin_method, method_for, options_of, require_memory
 from dfeas.run.transform import as_planned
+from dfeas.settings import require_type
 
 PROCESS_BYTES = 130_000_000
 """An idle process with its libraries, or an idle worker."""
@@ -178,16 +178,28 @@ def project_soft(
     return _projection(load, lambda kept: Needs(own + weights, weights + min(memory // 4, own)))
 
 
-@takes(View, Kernel, Resources, without=("point", "cache_dir", "scratch", "checkpoint_every", "client"))
 def plan(
-    problem: Problem,
+    X: Any,
+    labels: Any = None,
     *,
     method: str | None = None,
     margin: float = 1e-3,
     C: float | Sequence[float] | None = None,
-    loss: str = "hinge",
+    loss: Literal["hinge", "squared_hinge"] = "hinge",
     folds: int = 0,
-    resources: Resources,
+    positive: str | None = None,
+    one_vs_rest: bool = False,
+    intercept: bool | None = None,
+    also: str | Path | Sequence[str | Path] = (),
+    mask: Any = None,
+    scale: Literal["std", "maxabs"] | None = None,
+    center: bool = False,
+    normalize: bool = True,
+    kernel: str | Callable[..., Any] | None = None,
+    gamma: float | None = None,
+    degree: int | None = None,
+    coef0: float | None = None,
+    memory: str | int | None = None,
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
 
@@ -196,6 +208,10 @@ def plan(
 
     Parameters
     ----------
+    X : array (n, m), data frame, path, or cones
+        As of ``dfeas.solve``.
+    labels : array (n,), path, or str, optional
+        Likewise.
     method : str, optional
         Only this one.
     margin : float
@@ -206,6 +222,12 @@ def plan(
         Of a soft margin.
     folds : int
         Of its cross-validation.
+    positive : str, optional
+        As of ``dfeas.solve``.
+    one_vs_rest : bool
+        Of each class against the rest, as ``dfeas.one_vs_rest``.
+    intercept, also, mask, scale, center, normalize, kernel, gamma, degree, coef0, memory : optional
+        As of ``dfeas.solve``.
 
     Returns
     -------
@@ -224,7 +246,24 @@ def plan(
     >>> [each.method for each in plan.estimates if each.auto]
     ['working-set']
     """
-    view, budget = problem.view, resources.memory_bytes
+    for name, value, kind in (("method", method, "str | None"), ("margin", margin, "float"), ("folds", folds, "int")):
+        require_type(name, value, kind)
+    problem = Problem(
+        X,
+        labels,
+        View(
+            positive=positive,
+            one_vs_rest=one_vs_rest,
+            intercept=intercept,
+            also=also,
+            mask=mask,
+            scale=scale,
+            center=center,
+            normalize=normalize,
+        ),
+        Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
+    )
+    view, budget = problem.view, Resources(memory=memory).memory_bytes
     space = kernel_options(problem.kernel)
     if method is not None and space is None:
         known_method(method, None)

@@ -34,6 +34,7 @@ from dfeas.problem import Problem
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, engine_there, mark_of, with_transform
+from dfeas.settings import variable
 from dfeas.verify.certificate import Answer, Certificate, Checked
 from dfeas.verify.core import check_each, concluded, reads, sight
 from dfeas.verify.points import Sight
@@ -120,7 +121,7 @@ def open_data(source: Source, client: Client | None = None) -> Data:
 
 def source_for(spec: DataSpec, resources: Resources, cones: bool = False) -> Source:
     """Data for a run with these resources, which maybe knows what to do with ``cones``."""
-    folder = "" if resources.cache_dir is None else str(local(resources.cache_dir, "--cache-dir").absolute())
+    folder = "" if resources.cache_dir is None else str(local(resources.cache_dir, variable("cache_dir")).absolute())
     return Source(spec, cache_dir=folder, cones=cones).within(resources.memory_bytes)
 
 

@@ -52,7 +52,7 @@ class RunOptions:
 
 def run_options(checkpoint_every: float, output: Output) -> RunOptions:
     """With the callback of the caller, if there is one."""
-    progress, stop, returns = output.progress, output.stop, output.stop is not never
+    progress, stop, returns = output.shows_progress, output.stop, output.stop is not never
     if output.callback is None:
         return RunOptions(checkpoint_every, progress, stop, returns=returns)
     sink = Callback(output.callback)

@@ -54,7 +54,7 @@ def decide(
     if view.transform and output.out is not None:  # its numbers take reads
         require_free(local(output.out, "--out"), last)
     with ExitStack() as stack:
-        opened = open_session(problem, resources, output.out, cones=not view.one_vs_rest, progress=output.progress)
+        opened = open_session(problem, resources, output.out, cones=not view.one_vs_rest, progress=output.shows_progress)
         session = stack.enter_context(opened)
         require_labels(problem, session.dataset)
         geometry = geometry_of(session.dataset, space)
@@ -124,7 +124,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
     if problem.view.mask is None:
         require_aligned(problem.X, objective.weights, "weights")
     with ExitStack() as stack:
-        session = stack.enter_context(open_session(problem, resources, output.out, progress=output.progress))
+        session = stack.enter_context(open_session(problem, resources, output.out, progress=output.shows_progress))
         dataset, classes = session.dataset, tuple[str, ...]()
         require_labels(problem, dataset)
         if problem.view.one_vs_rest:
@@ -185,7 +185,7 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
         resources = replace(resources, memory=job.asked.memory)
         began = time.monotonic() - earlier.seconds
         opened = open_session(
-            problem, resources, folder, cones=True, progress=output.progress, transform=job.data.transform or Transform()
+            problem, resources, folder, cones=True, progress=output.shows_progress, transform=job.data.transform or Transform()
         )
         session = stack.enter_context(opened)
         if job.classes and session.dataset.classes != job.classes:

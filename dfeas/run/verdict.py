@@ -290,7 +290,7 @@ class OneVsRest(Displayed, Saved, Predictor):
     Examples
     --------
     >>> import dfeas
-    >>> answer = dfeas.solve([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
+    >>> answer = dfeas.one_vs_rest([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"])
     >>> answer.classes, answer.coef.shape
     (('a', 'b', 'c'), (3, 2))
     >>> answer.predict([[5.0, 0.5]]).tolist()

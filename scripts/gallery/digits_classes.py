@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 import dfeas
 
 digits = load_digits()
-found = dfeas.solve(digits.data, digits.target, one_vs_rest=True)
+found = dfeas.one_vs_rest(digits.data, digits.target)
 axis = axes()
 for digit, result in enumerate(found.results.values()):
     feasible = result.verdict == "feasible"

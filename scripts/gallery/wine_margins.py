@@ -12,7 +12,7 @@ import dfeas
 wine = load_wine()
 axis = axes()
 for offset, (scale, colour) in zip((-0.25, 0, 0.25), {None: GREY, "maxabs": BLUE, "std": ORANGE}.items(), strict=True):
-    found = dfeas.solve(wine.data, wine.target, one_vs_rest=True, scale=scale, center=scale == "std", margin_tolerance=0.05)
+    found = dfeas.one_vs_rest(wine.data, wine.target, scale=scale, center=scale == "std", margin_tolerance=0.05)
     lower = np.array([each.margin_lower for each in found.results.values()])
     upper = np.array([each.margin_upper for each in found.results.values()])
     axis.bar(np.arange(3) + offset, lower, 0.22, yerr=[0 * lower, upper - lower], color=colour, label=scale or "as stored")

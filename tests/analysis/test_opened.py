@@ -241,7 +241,7 @@ def test_classes_list_what_their_runs_say_and_what_nobody_checked(tmp_path: Path
     sizes = [20, 30, 41]
     X = np.random.default_rng(0).standard_normal((91, 3)) + 9 * np.repeat(np.eye(3), sizes, axis=0)
     dfeas.ingest(X, tmp_path / "data", labels=np.repeat(["ant", "bee", "cat"], sizes), block_rows=8)
-    assert dfeas.solve(tmp_path / "data", one_vs_rest=True, intercept=True, out=tmp_path / "run").success
+    assert dfeas.one_vs_rest(tmp_path / "data", intercept=True, out=tmp_path / "run").success
     checks = dfeas.verify_classes(tmp_path / "run")
     assert all(each is not None and "seconds of all classes" in each.not_checked for each in checks.values())
     edits: list[Edit] = [

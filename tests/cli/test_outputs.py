@@ -160,12 +160,12 @@ def test_scores_are_replaced_and_no_other_file(room: Path, tmp_path: Path) -> No
 
 
 def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    assert Resources().memory == "2GB"
+    assert Resources().memory_bytes == 2_000_000_000
     with dask.config.set({"dfeas.memory": "3GB", "dfeas.checkpoint-every": 7}):
-        assert (Resources().memory, Resources().checkpoint_every) == ("3GB", 7.0)
+        assert (Resources().memory_bytes, Resources().checkpoint_every) == (3_000_000_000, 7.0)
         monkeypatch.setenv("DFEAS_MEMORY", "10kB")
-        assert Resources().memory == "10kB"
-        assert Resources(memory="1GB").memory == "1GB"
+        assert Resources().memory_bytes == 10_000
+        assert Resources(memory="1GB").memory_bytes == 1_000_000_000
     done = dfeas("solve", room / "yes", "--out", tmp_path / "a")
     assert (done.returncode, "--memory 9.77kiB is too little" in done.stderr) == (2, True)
     assert dfeas("solve", room / "yes", "--out", tmp_path / "a", "--memory", "1GB").returncode == 0

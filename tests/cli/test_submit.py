@@ -30,8 +30,10 @@ from tests.run.test_resume import after, digest, finished
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A cluster of its own: its workers are killed."""
-    with local_cluster(2) as client:
-        yield client
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DFEAS_CHECKPOINT_EVERY", "0")
+        with local_cluster(2) as client:
+            yield client
 
 
 def awaited(client: Any, run: str, good: Callable[[RunStatus], bool]) -> RunStatus:
@@ -53,7 +55,7 @@ def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_e
     seen: dict[str, Any] = {"mask": tmp_path / "mask.npy", "scale": "std", "center": True}
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 90, **seen}
     dfeas.solve(str(path), out=tmp_path / "whole", **options)
-    run = submit(path, client=cluster, out=tmp_path / "run", checkpoint_every=0, **options)
+    run = submit(path, client=cluster, out=tmp_path / "run", **options)
     found = awaited(cluster, run, lambda s: (s.passes or 0) >= 5)
     assert found.task == "processing"
     assert found.state == "running"

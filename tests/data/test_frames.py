@@ -65,14 +65,6 @@ def test_frames_without_labels_are_refused_unless_that_is_asked_by_name() -> Non
     assert dfeas.solve(frame, "all-positive").verdict == "feasible"  # ages are positive
 
 
-def test_y_is_another_word_for_labels() -> None:
-    frame = people()
-    points = frame.drop(columns="kind")
-    assert dfeas.solve(points, y=frame.kind).fingerprint == dfeas.solve(points, frame.kind).fingerprint
-    with pytest.raises(TypeError, match="another word"):
-        dfeas.solve(points, frame.kind, y=frame.kind)
-
-
 @pytest.mark.parametrize(
     ("change", "labels", "message"),
     [

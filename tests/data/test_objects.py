@@ -508,7 +508,7 @@ def test_a_refused_source_leaves_nothing(door: Door, tmp_path: Path) -> None:
     assert not ObjectPath.of(f"{URL}/refused").exists()
 
 
-def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path) -> None:
+def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     label = np.arange(900) % 3
     X = (4 * np.eye(3, 5)[label] + rng.uniform(-1, 1, (900, 5))).astype(np.float32)
@@ -521,13 +521,15 @@ def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path) -> No
     assert codes == ingest(tmp_path / "a.svm", tmp_path / "codes", sparse=False, block_rows=100)
     assert not any("/code/" in each["path"] for each in ObjectPath.of(f"{data}-codes").listed())
     np.save(tmp_path / "mask.npy", np.arange(900) % 7 != 2)
-    more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "one_vs_rest": True, "intercept": True}
-    here = dfeas.solve(tmp_path / "a", also=[tmp_path / "b"], **more)
+    more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "intercept": True}
+    here = dfeas.one_vs_rest(tmp_path / "a", also=[tmp_path / "b"], **more)
     kept = tmp_path / "kept"
-    there = dfeas.solve(f"{data}-a", also=[f"{data}-b"], out=tmp_path / "run", cache_dir=kept, **more)
+    monkeypatch.setenv("DFEAS_CACHE_DIR", str(kept))
+    there = dfeas.one_vs_rest(f"{data}-a", also=[f"{data}-b"], out=tmp_path / "run", **more)
     assert there.fingerprint == here.fingerprint
     assert [r.margin_lower for r in there.results.values()] == [r.margin_lower for r in here.results.values()]
     assert all(dfeas.verify_classes(tmp_path / "run").values())
+    monkeypatch.delenv("DFEAS_CACHE_DIR")
     assert sum(path.is_file() for path in kept.rglob("*")) == 27  # points, labels and norms of 9 blocks
     given = io.BytesIO()
     np.save(given, label[:600] == 2)
@@ -550,6 +552,7 @@ def test_the_command_line_takes_urls(
     data: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DFEAS_CACHE_DIR", "kept")
 
     def dfeas(*words: Any) -> tuple[int, str, str]:
         return command(capsys, monkeypatch, *words)
@@ -559,11 +562,11 @@ def test_the_command_line_takes_urls(
         ("generate", "one-flip", f"{data}-2", "--features", 5, "--points", 500, "--margin", 0.1),
         ("info", data),
         ("plan", data, "--method", "mirror-prox"),
-        ("solve", data, "--out", "run", "--cache-dir", "kept"),
+        ("solve", data, "--out", "run"),
         ("verify", "run"),
         ("predict", "run", data, "scores.npy"),
-        ("svm", data, "--out", "svm", "--gap", 0.5, "--cache-dir", "kept"),
-        ("solve", data, "--hard-margin", "--out", "widest", "--cache-dir", "kept"),
+        ("svm", data, "--out", "svm", "--gap", 0.5),
+        ("solve", data, "--hard-margin", "--out", "widest"),
         ("race", f"{data}-2", "--out", "race", "--methods", "mirror-prox,von-neumann", "--eps", 0.2),
         ("solve", data, "--out", "short", "--method", "perceptron", "--max-passes", 1, "--eps", 1e-6),
     ):
@@ -592,7 +595,6 @@ def test_the_command_line_takes_urls(
         (["ingest", "s3://no-such-bucket/a.csv", "out"], 4, "no such bucket"),
         (["generate", "planted", "s3://no-such-bucket/d", "--features", "2", "--points", "9"], 2, "no such bucket"),
         (["solve", f"{URL}/x", "--out", f"{URL}/run"], 2, "give a path of this machine"),
-        (["solve", "x", "--out", "run", "--cache-dir", f"{URL}/kept"], 2, "give a path of this machine"),
         (["solve", "x", "--out", "run", "--mask", f"{URL}/mask.npy"], 2, "give a path of this machine"),
     ],
 )
@@ -638,8 +640,9 @@ def test_a_connection_that_is_lost_ends_a_run_that_can_go_on(
     run, monotone = tmp_path / "run", ["--method", "mirror-prox-fixed", "--margin-tolerance", 1e-6, "--max-passes", 8]
     door.fault = lambda method, path: "refuse" if door.count("GET", "/X/c.2.0") > 2 else ""
     monkeypatch.setattr("dfeas.run.session.cache_bytes", lambda *sizes, **worker: 0)  # nothing is kept from pass to pass
+    monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "0")
     door.requests.clear()
-    code, out, err = command(capsys, monkeypatch, "solve", data, "--out", run, "--checkpoint-every", 0, *monotone)
+    code, out, err = command(capsys, monkeypatch, "solve", data, "--out", run, *monotone)
     assert (code, out) == (5, ""), err
     assert "the object store does not answer as it should" in err.splitlines()[-1]
     door.fault = lambda method, path: ""

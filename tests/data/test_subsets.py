@@ -80,7 +80,7 @@ def test_classes_of_picked_points(stores: tuple[np.ndarray, np.ndarray], tmp_pat
         dfeas.ingest(tmp_path / f"{name}.npz", tmp_path / name, block_rows=100)
     np.save(tmp_path / "mask.npy", np.arange(1000) % 2 == 0)
     more: dict[str, Any] = {"also": [tmp_path / "d"], "mask": tmp_path / "mask.npy", "intercept": True}
-    found = dfeas.solve(tmp_path / "c", one_vs_rest=True, out=tmp_path / "run", **more)
+    found = dfeas.one_vs_rest(tmp_path / "c", out=tmp_path / "run", **more)
     checks = dfeas.verify_classes(tmp_path / "run")
     assert [check and check.verdict for check in checks.values()] == [result.verdict for result in found.results.values()]
     assert dfeas.verify_run(tmp_path / "run" / "class-1").verdict == found.results["1"].verdict
@@ -131,5 +131,3 @@ def test_what_cannot_be_picked_is_said(stores: tuple[np.ndarray, np.ndarray], tm
         dfeas.solve(tmp_path / "a", also=[tmp_path / "d"])
     with pytest.raises(UsageError, match="also: expected a path or several, got int"):
         dfeas.solve(tmp_path / "a", also=[5])
-    with pytest.raises(UsageError, match="leave out also and mask"):
-        dfeas.in_hull([0, 0, 0, 0], X, mask=np.ones(1000, bool))

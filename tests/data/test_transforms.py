@@ -267,7 +267,7 @@ def test_same_bits_on_a_cluster(stored: Callable[..., Path], client: Any) -> Non
 def test_classes_are_seen_with_one_set_of_numbers(stored: Callable[..., Path], tmp_path: Path) -> None:
     X, _ = points("float32")
     data = stored(X, np.digitize(X[:, 1], [80, 120]))
-    found = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "run", intercept=True, **WAYS[0])
+    found = dfeas.one_vs_rest(data, out=tmp_path / "run", intercept=True, **WAYS[0])
     assert [found.results[name].verdict for name in "012"] == ["feasible", "infeasible", "feasible"]
     assert found.results["2"].margin_lower == pytest.approx(
         dfeas.solve(data, positive="2", intercept=True, **WAYS[0]).margin_lower
@@ -308,8 +308,5 @@ def test_what_makes_no_sense_is_refused() -> None:
     X, label = points()
     with pytest.raises(UsageError, match="expected maxabs, std"):
         dfeas.solve(X, label, scale="foo")
-    for options in ({"labels": label, "kernel": "rbf"}, {"point": [0.0] * 5}):
-        with pytest.raises(UsageError, match="leave them out"):
-            dfeas.solve(X, scale="std", **options)
-    with pytest.raises(UsageError, match="leave out scale"):
-        dfeas.separation(X, label, center=True)
+    with pytest.raises(UsageError, match="leave them out"):
+        dfeas.solve(X, label, scale="std", kernel="rbf")

@@ -71,7 +71,7 @@ class Child:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzzing.child"],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "DFEAS_CHECKPOINT_EVERY": "0.01"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -57,8 +57,10 @@ def written(what: str, rng: np.random.Generator, folder: Path) -> None:
         dfeas.hard_margin(folder / "data", **options)
     elif what == "separation":
         dfeas.separation(folder / "data", **options)
+    elif what == "classes":
+        dfeas.one_vs_rest(folder / "data", **options)
     else:
-        dfeas.solve(folder / "data", **({"eps": 0.5} if what == "eps" else {}), one_vs_rest=what == "classes", **options)
+        dfeas.solve(folder / "data", **({"eps": 0.5} if what == "eps" else {}), **options)
 
 
 def other(rng: np.random.Generator, value: Any) -> Any:

@@ -165,7 +165,7 @@ def test_one_folder_is_as_good_as_a_list_of_them(room: Path, tmp_path: Path) -> 
 
 def test_a_folder_of_runs_stands_for_the_classes_of_those_that_have_some(room: Path, tmp_path: Path) -> None:
     shutil.copytree(room / "separator", tmp_path / "separator")
-    dfeas.solve(np.eye(3), ["a", "b", "c"], one_vs_rest=True, out=tmp_path / "classes")
+    dfeas.one_vs_rest(np.eye(3), ["a", "b", "c"], out=tmp_path / "classes")
     assert [r["run"] for r in compare(tmp_path)] == ["class-a", "class-b", "class-c", "separator"]
 
 

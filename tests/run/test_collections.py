@@ -65,9 +65,9 @@ def test_dual_variables(given: tuple[Any, ...], client: Any, tmp_path: Path) -> 
 
 def test_each_class_against_the_rest(given: tuple[Any, ...], client: Any) -> None:
     X, _, three, (points, _, names) = given
-    for verb in (dfeas.solve, dfeas.soft_margin):
-        here = verb(X, three, one_vs_rest=True, intercept=True, max_passes=9)
-        there = verb(points, names, one_vs_rest=True, intercept=True, max_passes=9, client=client)
+    for verb in (dfeas.one_vs_rest, dfeas.soft_margin_classes):
+        here: Any = verb(X, three, intercept=True, max_passes=9)
+        there: Any = verb(points, names, intercept=True, max_passes=9, client=client)
         assert list(there.results) == list(here.results) == ["high", "low", "middle"]
         for name, result in there.results.items():
             assert result.sides == here.results[name].sides

@@ -219,7 +219,7 @@ class Counting(LocalEngine):
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", ["planted", "gaussian"])
 def test_a_solve_reads_exactly_what_it_says(arrays: Callable[..., Any], name: str, kind: str) -> None:
-    request = Request.begun(dfeas.Goal(eps=0.02), Limits(), Resources())
+    request = Request.begun(Goal(eps=0.02), Limits(), Resources())
     job = RunSpec(request, (name,), ("asked for",), False, False, DataSpec(None, intercept=False))
     with open_session(Problem(*arrays(kind, 5, 400, margin=0.1)), Resources()) as session:
         passes = Counting(session.dataset, 1, session.scratch)

@@ -77,7 +77,7 @@ def test_each_class_of_a_table_is_verified_and_predicted(tmp_path: Path) -> None
     X = np.array([[9.0, 0], [0, 9], [-9, -9]])[where] + rng.normal(size=(90, 2))
     frame = pandas.DataFrame(X, columns=["u", "v"]).assign(kind=np.array(["a", "b", "c"])[where])
     frame.to_csv(tmp_path / "three.csv", index=False)
-    found = dfeas.solve(tmp_path / "three.csv", "kind", one_vs_rest=True, intercept=True, out=tmp_path / "run")
+    found = dfeas.one_vs_rest(tmp_path / "three.csv", "kind", intercept=True, out=tmp_path / "run")
     checks = dfeas.verify_classes(tmp_path / "run")
     assert {name: check and check.verdict for name, check in checks.items()} == dict.fromkeys("abc", "feasible")
     for run in (found, tmp_path / "run"):

@@ -140,7 +140,7 @@ def test_the_verdict_of_a_working_set_costs_no_read_of_its_own(separable: Callab
 
 def test_classes_are_looked_at_on_the_reads_that_they_share(separable: Callable[..., tuple[Path, Floats]]) -> None:
     path, _ = separable(3)
-    whole = dfeas.solve(path, one_vs_rest=True, method="working-set", eps=1e-6)
+    whole = dfeas.one_vs_rest(path, method="working-set", eps=1e-6)
     assert isinstance(whole, OneVsRest)
     assert whole.results["pos"].verdict == "feasible"
     alone = dfeas.solve(path, positive="pos", method="working-set")

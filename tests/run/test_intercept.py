@@ -49,9 +49,8 @@ WITH_LABELS: dict[str, Callable[..., Any]] = {
     "npz": lambda **more: dfeas.solve("small.npz", **more),
     "column": lambda **more: dfeas.solve("table.csv", "kind", **more),
     "lazy": lambda **more: dfeas.solve(da.from_array(X, chunks=(2, 1)), Y, **more),
-    "classes": lambda **more: dfeas.solve(X, Y, one_vs_rest=True, **more).results["up"],
+    "classes": lambda **more: dfeas.one_vs_rest(X, Y, **more).results["up"],
     "race": lambda **more: dfeas.race(X, Y, methods=["perceptron", "working-set"], **more).results["working-set"],
-    "problem": lambda **more: dfeas.solve(dfeas.Problem(X, Y), **more),
 }
 
 
@@ -62,8 +61,7 @@ def test_points_with_labels_have_an_intercept(room: Path, name: str) -> None:
     assert found.verdict == "feasible"
     assert found.y.shape == (2,)
     assert (found.predict(X) == found.predict(X[:1])).tolist() == [True] * 3 + [False] * 3
-    if name != "problem":  # it is said there
-        assert ask(intercept=False).verdict == "infeasible"
+    assert ask(intercept=False).verdict == "infeasible"
 
 
 def test_collections_on_a_cluster_have_an_intercept(client: Any) -> None:

@@ -76,7 +76,7 @@ def test_ingest_keeps_many_classes_and_two_as_ever(tmp_path: Path) -> None:
 
 
 def test_classes_on_one_read_answer_as_they_do_alone(data: Path, tmp_path: Path) -> None:
-    every = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "run", intercept=True)
+    every = dfeas.one_vs_rest(data, out=tmp_path / "run", intercept=True)
     assert [result.verdict for result in every.results.values()] == ["infeasible", "infeasible", "feasible", "feasible"]
     alone = {name: dfeas.solve(data, positive=name, intercept=True) for name in NAMES}
     for name, one in alone.items():
@@ -107,9 +107,9 @@ def test_classes_on_one_read_answer_as_they_do_alone(data: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("method", ["working-set", "mirror-prox"])
 def test_an_interrupted_run_goes_on_with_the_same_bits(data: Path, tmp_path: Path, method: str) -> None:
-    options: dict[str, Any] = {"one_vs_rest": True, "method": method, "eps": 0.3, "memory": "20MB"}
-    dfeas.solve(data, out=tmp_path / "whole", **options)
-    begun = dfeas.solve(data, out=tmp_path / "run", stop=after(1), **options)
+    options: dict[str, Any] = {"method": method, "eps": 0.3, "memory": "20MB"}
+    dfeas.one_vs_rest(data, out=tmp_path / "whole", **options)
+    begun = dfeas.one_vs_rest(data, out=tmp_path / "run", stop=after(1), **options)
     assert begun.stopped == "interrupted"
     resumed = dfeas.resume(tmp_path / "run")
     assert isinstance(resumed, dfeas.OneVsRest)
@@ -120,8 +120,8 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(data: Path, tmp_path: Pat
 
 
 def test_workers_give_the_same_bits(client: Any, data: Path, tmp_path: Path) -> None:
-    here = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "here")
-    there = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "there", client=client)
+    here = dfeas.one_vs_rest(data, out=tmp_path / "here")
+    there = dfeas.one_vs_rest(data, out=tmp_path / "there", client=client)
     assert [r.margin_lower for r in here.results.values()] == [r.margin_lower for r in there.results.values()]
     for folder in (tmp_path / "here").glob("class-*"):
         ours, theirs = load(folder / "certificate.npz"), load(tmp_path / "there" / folder.name / "certificate.npz")
@@ -158,12 +158,12 @@ def test_passes_of_classes_answer_as_each_alone(intercept: bool, dtype: type) ->
 def test_two_classes_and_one_point_of_a_class(tmp_path: Path) -> None:
     X, label = clusters(400)
     yes = label == "dog"
-    every = dfeas.solve(X, np.where(yes, "yes", "no"), one_vs_rest=True, intercept=True)
+    every = dfeas.one_vs_rest(X, np.where(yes, "yes", "no"), intercept=True)
     assert [(name, result.verdict) for name, result in every.results.items()] == [("no", "feasible"), ("yes", "feasible")]
     label[:] = "many"
     label[17], label[18] = "one", "other"
     X[17], X[18] = 50 * X[17], -50 * X[17]
-    lonely = dfeas.solve(X, label, one_vs_rest=True, intercept=True)
+    lonely = dfeas.one_vs_rest(X, label, intercept=True)
     assert lonely.results["one"].verdict == "feasible"
     assert ((X[17] @ lonely.results["one"].y[:-1] + lonely.results["one"].y[-1]) > 0).all()
 
@@ -175,7 +175,7 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     dataset = open_source(Source(DataSpec(X, code, one_vs_rest=True)))
     count = Points().abreast("auto", 30, dataset, 30_000_000)
     assert 1 < count < 30
-    every = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", intercept=True, out=tmp_path / "run")
+    every = dfeas.one_vs_rest(X, code, memory="30MB", intercept=True, out=tmp_path / "run")
     assert every.success
     assert f"{count} at a time" in every.results["0"].why
     plans = {memory: dfeas.plan(X, code, one_vs_rest=True, memory=memory, intercept=True) for memory in ("30MB", "2GB")}
@@ -187,7 +187,7 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     alone = dfeas.solve(X, code, positive="29", intercept=True)
     assert every.results["29"].verdict == alone.verdict
     assert every.reads < 30 * alone.reads / 2
-    timed = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", time_limit=1e-9)
+    timed = dfeas.one_vs_rest(X, code, memory="30MB", time_limit=1e-9)
     assert {result.stopped for result in timed.results.values()} <= {"time_limit", "verdict"}
 
 
@@ -197,7 +197,7 @@ def test_predict_gives_the_class_with_the_largest_score(tmp_path: Path) -> None:
     X, label = (np.eye(4)[place] + rng.uniform(-0.4, 0.4, (2000, 4))).astype(np.float32), np.array(NAMES)[place]
     np.savez(tmp_path / "a.npz", X=X, y=label)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=200)
-    assert dfeas.solve(tmp_path / "data", one_vs_rest=True, out=tmp_path / "run", intercept=True).success
+    assert dfeas.one_vs_rest(tmp_path / "data", out=tmp_path / "run", intercept=True).success
     prediction = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "out.npy")
     Y = np.array([load(tmp_path / "run" / f"class-{n.replace('/', '%2F')}" / "certificate.npz").y for n in NAMES])
     scores = X.astype(float) @ Y[:, :-1].T + Y[:, -1]
@@ -219,18 +219,16 @@ def test_what_cannot_be_asked_is_said(data: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="no point has the label cow; the classes are a/b, cat, dog, eel"):
         dfeas.solve(data, positive="cow")
     with pytest.raises(BadInputError, match="label of point 3 is not a finite number"):
-        dfeas.solve(np.eye(5), np.array([0, 1, 2, np.nan, 1]), one_vs_rest=True)
-    with pytest.raises(UsageError, match="leave out positive and point"):
-        dfeas.solve(data, one_vs_rest=True, positive="cat")
+        dfeas.one_vs_rest(np.eye(5), np.array([0, 1, 2, np.nan, 1]))
     with pytest.raises(UsageError, match="ispvn reads the data in a way of its own"):
-        dfeas.solve(data, one_vs_rest=True, method="ispvn")
+        dfeas.one_vs_rest(data, method="ispvn")
     with pytest.raises(UsageError, match="no labels"):
-        dfeas.solve(np.eye(5), one_vs_rest=True)
+        dfeas.one_vs_rest(np.eye(5))
     with pytest.raises(BadInputError, match="no labels"):
-        dfeas.solve(np.eye(5), "all-positive", one_vs_rest=True)
+        dfeas.one_vs_rest(np.eye(5), "all-positive")
     zero = clusters(100)
     zero[0][3] = 0
-    assert [r.proof for r in dfeas.solve(*zero, intercept=False, one_vs_rest=True).results.values()] == ["exact"] * 4
+    assert [r.proof for r in dfeas.one_vs_rest(*zero, intercept=False).results.values()] == ["exact"] * 4
 
 
 def test_the_command_line(data: Path, tmp_path: Path) -> None:
@@ -259,7 +257,7 @@ def test_damaged_codes_are_noticed(data: Path) -> None:
     content[0] ^= 1
     chunk.write_bytes(content)
     with pytest.raises(CorruptDataError, match="chunk 0 of label is damaged"):
-        dfeas.solve(data, one_vs_rest=True)
+        dfeas.one_vs_rest(data)
 
 
 def test_other_labels_are_those_of_another_ingest(data: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_result_that_is_read_back_is_the_same(tmp_path: Path) -> None:
     made = {
         "solve": dfeas.solve(frame, label, intercept=True, out=tmp_path / "solve"),
         "race": dfeas.race(frame, label, methods=["working-set", "perceptron"], max_passes=3, out=tmp_path / "race"),
-        "classes": dfeas.solve(frame, label, one_vs_rest=True, intercept=True, out=tmp_path / "classes"),
+        "classes": dfeas.one_vs_rest(frame, label, intercept=True, out=tmp_path / "classes"),
         "soft": dfeas.soft_margin(frame, label, C=[1e-9, 1e-8], out=tmp_path / "soft"),
         "hard": dfeas.hard_margin(frame, label, scale="std", intercept=True, out=tmp_path / "hard"),
         "kind": dfeas.separation(frame, label, intercept=True, out=tmp_path / "kind"),
@@ -85,7 +85,7 @@ def test_each_class_against_the_rest_has_scores_and_the_labels_come_back_as_they
     code = rng.integers(0, 3, 200)
     X = np.eye(3)[code] * 5 + rng.normal(size=(200, 3))
     X[:, 0] += 1000
-    soft = dfeas.soft_margin(X, code * 10, one_vs_rest=True, intercept=True, C=1e-3)
+    soft = dfeas.soft_margin_classes(X, code * 10, intercept=True, C=1e-3)
     scores = soft.decision_function(X)
     assert scores.shape == (200, 3)
     assert soft.coef.shape == (3, 3)

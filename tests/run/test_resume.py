@@ -23,7 +23,7 @@ from dfeas.data.source import DataSpec
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.methods.registry import METHODS
-from dfeas.problem import Goal, Problem
+from dfeas.problem import Goal, Problem, View
 from dfeas.run.checkpoint.folder import Checkpoints, run_folder
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources
@@ -36,6 +36,12 @@ from dfeas.run.trace import TraceFile
 from dfeas.verify.certificate import load
 from tests.typed import DFEAS
 from tests.typed import dfeas as typed
+
+
+@pytest.fixture
+def saved_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after every pass."""
+    monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "0")
 
 
 def after(passes: int) -> Callable[[], bool]:
@@ -143,7 +149,7 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
     dfeas.solve(X, labels, intercept=False, out=tmp_path / "whole")
     request = Request.begun(Goal(), Limits(), Resources())
     job = RunSpec(request, ("working-set",), ("it fits",), False, False, DataSpec(None, intercept=False))
-    opened = open_session(Problem(X, labels, dfeas.View(intercept=False)), Resources(), tmp_path / "run")
+    opened = open_session(Problem(X, labels, View(intercept=False)), Resources(), tmp_path / "run")
     with opened as session, run_folder(tmp_path / "run") as folder:
         checking = Interrupted(session.checking.engine, session.checking.dataset)
         with pytest.raises(KeyboardInterrupt, match="goes on"):
@@ -182,13 +188,14 @@ def test_a_separator_that_is_not_wide_enough_does_not_end_a_resumed_run(arrays: 
     assert (resumed.stopped, resumed.passes, resumed.margin_lower) == ("verdict", whole.passes, whole.margin_lower)
 
 
+@pytest.mark.usefixtures("saved_always")
 def test_the_newest_checkpoint_that_can_be_read_is_taken(
     arrays: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     X, labels = arrays("halfspace", 8, 500)
     run = tmp_path / "run"
     whole = dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=tmp_path / "whole")
-    dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, checkpoint_every=0, stop=after(5))
+    dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, stop=after(5))
     older, newest = sorted((run / "checkpoint").glob("*.zip"))
     newest.write_bytes(newest.read_bytes()[:-40])
     resumed = dfeas.resume(run, X, labels)
@@ -196,7 +203,7 @@ def test_the_newest_checkpoint_that_can_be_read_is_taken(
     assert isinstance(resumed, Result)
     assert (resumed.passes, resumed.margin_lower) == (whole.passes, whole.margin_lower)
     shutil.rmtree(run)
-    dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, checkpoint_every=0, stop=after(5))
+    dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, stop=after(5))
     for path in (run / "checkpoint").glob("*.zip"):
         path.write_bytes(b"PK")
     with pytest.raises(CorruptDataError, match="not a readable checkpoint"):
@@ -223,6 +230,7 @@ def test_a_run_that_can_go_on_is_not_overwritten(arrays: Callable[..., Any], tmp
     assert isinstance(dfeas.resume(tmp_path / "run", X, labels), Result)
 
 
+@pytest.mark.usefixtures("saved_always")
 def test_a_checkpoint_that_cannot_be_written_does_not_end_a_run(
     arrays: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +244,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_a_run(
         save(self, value, scratch)
 
     monkeypatch.setattr(Checkpoints, "save", full)
-    result = dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", checkpoint_every=0, max_passes=5)
+    result = dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", max_passes=5)
     assert result.passes == 5
     assert len(calls) > 3
     assert "no checkpoint could be written" in (tmp_path / "run" / "trace.jsonl").read_text()
@@ -249,6 +257,7 @@ def _damaged(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.usefixtures("saved_always")
 @pytest.mark.parametrize("damage", [_damaged, lambda path: os.truncate(path, 8), Path.unlink])
 def test_a_damaged_vector_of_a_checkpoint_means_the_one_before(
     arrays: Callable[..., Any], tmp_path: Path, damage: Callable[[Path], Any], caplog: pytest.LogCaptureFixture
@@ -256,7 +265,7 @@ def test_a_damaged_vector_of_a_checkpoint_means_the_one_before(
     X, labels = arrays("one-flip", 8, 500)
     whole = dfeas.solve(X, labels, method="ispvn", max_passes=30)
     run = tmp_path / "run"
-    dfeas.solve(X, labels, method="ispvn", max_passes=30, out=run, checkpoint_every=0, stop=after(20))
+    dfeas.solve(X, labels, method="ispvn", max_passes=30, out=run, stop=after(20))
     *older, newest = sorted((run / "checkpoint").glob("*.vectors"))
     shared = {path.name for folder in older for path in folder.iterdir()}
     damage(next(path for path in newest.iterdir() if path.name not in shared))
@@ -330,6 +339,7 @@ def _cut_off(path: Path, *content: Any) -> Any:
     raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("saved_always")
 def test_checkpoints_are_seldom_when_they_are_slow(
     arrays: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +353,7 @@ def test_checkpoints_are_seldom_when_they_are_slow(
             pass
 
     monkeypatch.setattr(Checkpoints, "save", slow)
-    dfeas.solve(X, labels, method="perceptron", out=tmp_path / "run", checkpoint_every=0, max_passes=40, time_limit=3)
+    dfeas.solve(X, labels, method="perceptron", out=tmp_path / "run", max_passes=40, time_limit=3)
     assert len(calls) <= 3  # at the start, one after a pass, and the last
 
 
@@ -415,9 +425,10 @@ def test_a_signal_ends_a_run_with_75_and_it_goes_on_elsewhere(
     assert digest(tmp_path / "moved" / "run") == digest(whole)
 
 
+@pytest.mark.usefixtures("saved_always")
 def test_a_driver_that_was_killed_goes_on(long_run: tuple[Path, Path], tmp_path: Path) -> None:
     data, whole = long_run
-    words = ["--method", "mirror-prox-fixed", "--max-passes", LONG, "--checkpoint-every", "0"]
+    words = ["--method", "mirror-prox-fixed", "--max-passes", LONG]
     with running("solve", data, "--out", tmp_path / "run", "--local", "2", *words) as process:
         await_passes(tmp_path / "run", 10, process)
         process.kill()

@@ -54,7 +54,7 @@ def test_of_several_classes_each_point_gets_its_own() -> None:
     """Points of two classes an ulp apart, and a third class elsewhere."""
     first = np.array([0.1, 0.7])
     X = np.array([first, first * 3, [-1.0, -5.0], [-1.0, -5.5]])
-    found = dfeas.solve(X, ["a", "b", "c", "c"], one_vs_rest=True, intercept=False)
+    found = dfeas.one_vs_rest(X, ["a", "b", "c", "c"], intercept=False)
     assert found.results["c"].verdict == "feasible"
     if all(result.verdict == "feasible" for result in found.results.values()):
         assert found.predict(X).tolist() == ["a", "b", "c", "c"]

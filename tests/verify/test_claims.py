@@ -98,7 +98,7 @@ def test_what_is_listed_of_classes_is_what_their_runs_say(tmp_path: Path) -> Non
     X = np.random.default_rng(0).standard_normal((90, 3)) + 9 * np.repeat(np.eye(3), 30, axis=0)
     np.savez(tmp_path / "a.npz", X=X, y=np.repeat(["ant", "bee", "cat"], 30))
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data")
-    assert dfeas.solve(tmp_path / "data", one_vs_rest=True, intercept=True, out=tmp_path / "run").success
+    assert dfeas.one_vs_rest(tmp_path / "data", intercept=True, out=tmp_path / "run").success
     assert set(dfeas.verify_classes(_edited(tmp_path / "run"))) == {"ant", "bee", "cat"}
     classes = json.loads((tmp_path / "run" / "result.json").read_text())["classes"]
     for change in ({"proof": "exact"}, {"margin_lower": 0.5}, {"n": 91}):

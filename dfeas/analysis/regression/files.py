@@ -34,7 +34,7 @@ from dfeas.errors import BadInputError, UsageError, install
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stacked
 from dfeas.run.resources import never
-from dfeas.settings import parse_bytes
+from dfeas.settings import parse_bytes, setting
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.analysis.regression.table import Rows
@@ -288,7 +288,7 @@ def _held(found: TableRegression) -> Regression:
 
 def _streamed(found: TableRegression, asked: Asked) -> Separated:
     """By a dataset in a scratch folder."""
-    with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch) as scratch:
+    with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch or setting("scratch", None)) as scratch:
         folder = Path(scratch) / "data"
         found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
         answer = found.asked(folder, {**asked.options, "progress": asked.progress is not None})

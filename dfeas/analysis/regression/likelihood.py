@@ -15,9 +15,11 @@ from dfeas.analysis.regression.blame import Direction, Tally, depending, levels_
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.needed import Separable
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
-from dfeas.analysis.separation import Separation, TableKind, kind_of_table, of_table
+from dfeas.analysis.separation import Separation, TableKind, kind_of_table, separate_table
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.errors import BadInputError
+from dfeas.problem import Problem, View
+from dfeas.run.resources import Limits, Output, Resources, never
 from dfeas.verify.dyadic import integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP
 
@@ -45,7 +47,7 @@ class Regression:
 
     def asked(self, options: Options) -> Separation:
         """The kind of its signed points."""
-        return self._asked(of_table, options)
+        return self._asked(separate_table, options)
 
     def kind(self, options: Options) -> TableKind | None:
         """The same without a result; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
@@ -54,11 +56,14 @@ class Regression:
         except BadInputError:
             return None
 
-    def _asked(self, verb: Callable[..., R], options: Options) -> R:
+    def _asked(self, ask: Callable[[Problem, Limits, Resources, Output], R], options: Options) -> R:
         if self._one_sided:
-            return verb(self.signed(), ALL_POSITIVE, **options)
-        some = signed(self.points, self.codes, self.outcome)
-        return verb(some.points, some.labels, intercept=self.design.intercept, **options)
+            problem = Problem(self.signed(), ALL_POSITIVE)
+        else:
+            some = signed(self.points, self.codes, self.outcome)
+            problem = Problem(some.points, some.labels, View(intercept=self.design.intercept))
+        limits = Limits(max_passes=options.get("max_passes"), time_limit=options.get("time_limit"))
+        return ask(problem, limits, Resources(memory=options.get("memory")), Output(stop=options.get("stop", never)))
 
     @property
     def _one_sided(self) -> bool:

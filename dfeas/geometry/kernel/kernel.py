@@ -34,7 +34,7 @@ DISTANCES = ("rbf", "exponential", "laplacian")
 """Functions of a distance: K(x, x) = 1, and they need gamma."""
 PRODUCTS = ("polynomial", "linear", "cosine")
 """Functions of x'z."""
-NAMES = (*DISTANCES, *PRODUCTS)
+KERNELS = (*DISTANCES, *PRODUCTS)
 CANCELLED = 1e-12
 """A difference of numbers that is smaller than they are by so much is rounding."""
 SQUARED = (1e-140, 1e140)
@@ -193,8 +193,8 @@ def _power(tile: Array, degree: int) -> Array:
 
 def _check(kernel: Kernel) -> None:
     """Raises UsageError for a kernel that is none, or is not positive definite."""
-    if kernel.name not in NAMES:
-        raise UsageError(f"unknown kernel {none_of(kernel.name, NAMES)}, or a function of two blocks of points")
+    if kernel.name not in KERNELS:
+        raise UsageError(f"unknown kernel {none_of(kernel.name, KERNELS)}, or a function of two blocks of points")
     if kernel.name in (*DISTANCES, "polynomial") and not 0 < kernel.gamma < np.inf:
         raise UsageError(f"gamma {kernel.gamma:g} of the {kernel.name} kernel: expected a number above 0")
     if kernel.name == "polynomial" and not 1 <= kernel.degree <= MOST_DEGREE:
@@ -221,7 +221,7 @@ def kernel_of(
     for option, value in given.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | np.number)):
             raise UsageError(f"{option} {value!r}: expected a number")
-        if value is not None and option not in takes and name in NAMES:
+        if value is not None and option not in takes and name in KERNELS:
             raise UsageError(f"the {name} kernel has no {option}")
         value = value.item() if isinstance(value, np.generic) else value
         if value is not None and not abs(value) <= sys.float_info.max:

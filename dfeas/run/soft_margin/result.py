@@ -255,7 +255,7 @@ class SoftMarginClasses(Displayed, Predictor):
     Examples
     --------
     >>> import dfeas
-    >>> fits = dfeas.soft_margin([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
+    >>> fits = dfeas.soft_margin_classes([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"])
     >>> fits.classes, fits.coef.shape
     (('a', 'b', 'c'), (3, 2))
     """

@@ -97,10 +97,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_both_engines_and_a_second_start_give_the_same_bits(
     client: Any, data: Path, tmp_path: Path, method: str, passes: int
 ) -> None:
-    options: dict[str, Any] = {"kernel": "rbf", "one_vs_rest": True, "method": method, "max_passes": passes}
-    here = dfeas.solve(data, out=tmp_path / "here", **options)
-    dfeas.solve(data, out=tmp_path / "there", client=client, **options)
-    dfeas.solve(data, out=tmp_path / "again", stop=after(1), **options)
+    options: dict[str, Any] = {"kernel": "rbf", "method": method, "max_passes": passes}
+    here = dfeas.one_vs_rest(data, out=tmp_path / "here", **options)
+    dfeas.one_vs_rest(data, out=tmp_path / "there", client=client, **options)
+    dfeas.one_vs_rest(data, out=tmp_path / "again", stop=after(1), **options)
     dfeas.resume(tmp_path / "again")
     for name in NAMES:
         bits = []
@@ -139,14 +139,14 @@ def test_points_get_their_classes(tmp_path: Path) -> None:
     labels[17] = "one"  # a class of a single point, in the middle of another one
     np.savez(tmp_path / "a.npz", X=X, y=labels)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data")
-    found = dfeas.solve(tmp_path / "data", one_vs_rest=True, kernel="rbf", gamma=5.0, out=tmp_path / "run", eps=1e-6)
+    found = dfeas.one_vs_rest(tmp_path / "data", kernel="rbf", gamma=5.0, out=tmp_path / "run", eps=1e-6)
     assert {result.verdict for result in found.results.values()} == {"feasible"}
     predicted = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "p.npy")
     assert isinstance(predicted, dfeas.ClassPrediction)
     assert predicted.accuracy == 1.0
     assert (np.array(predicted.classes)[np.load(tmp_path / "p.npy")] == labels).all()
     with pytest.raises(UsageError, match="winnow does not work with a kernel"):
-        dfeas.solve(X, labels, one_vs_rest=True, kernel="rbf", method="winnow")
+        dfeas.one_vs_rest(X, labels, kernel="rbf", method="winnow")
 
 
 def test_classes_wait_where_memory_holds_some_of_them() -> None:
@@ -156,5 +156,5 @@ def test_classes_wait_where_memory_holds_some_of_them() -> None:
     assert space.abreast("working-set", 3, dataset, 10**9) == 3
     assert space.abreast("mirror-prox", 1000, dataset, 10**8) < 100
     X, labels = rings(400)
-    found = dfeas.solve(X, labels, one_vs_rest=True, kernel="rbf", method="mirror-prox", memory="20MB")
+    found = dfeas.one_vs_rest(X, labels, kernel="rbf", method="mirror-prox", memory="20MB")
     assert [result.verdict for result in found.results.values()] == ["feasible"] * 3

@@ -171,8 +171,6 @@ def test_options_that_do_not_fit_are_refused() -> None:
     ]:
         with pytest.raises(UsageError, match=words):
             dfeas.solve(X, labels, **options)
-    with pytest.raises(UsageError, match="leave out the kernel"):
-        dfeas.separation(X, labels, kernel="rbf")
 
 
 def test_exact_conflicts_are_told_from_near_ones() -> None:

@@ -352,7 +352,7 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
     np.savez(tmp_path / "a.npz", X=X, y=label)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=200)
     more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "gap": 1e-7, "intercept": True}
-    found = dfeas.soft_margin(tmp_path / "data", **more, one_vs_rest=True)
+    found = dfeas.soft_margin_classes(tmp_path / "data", **more)
     alone = {name: dfeas.soft_margin(tmp_path / "data", positive=name, **more) for name in "abc"}
     assert list(found.results) == ["a", "b", "c"]
     assert found.reads == max(result.reads for result in alone.values())
@@ -360,13 +360,13 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
         assert result.path.tobytes() == alone[name].path.tobytes()
         assert (result.fits, result.C, result.passes) == (alone[name].fits, alone[name].C, alone[name].passes)
         assert result.fingerprint == alone[name].fingerprint
-    there = dfeas.soft_margin(tmp_path / "data", client=client, **more, one_vs_rest=True)
+    there = dfeas.soft_margin_classes(tmp_path / "data", client=client, **more)
     assert [r.path.tobytes() for r in there.results.values()] == [r.path.tobytes() for r in found.results.values()]
     monkeypatch.setattr(SoftMarginTarget, "abreast", 1)  # for want of memory
-    waited = dfeas.soft_margin(tmp_path / "data", **more, one_vs_rest=True)
+    waited = dfeas.soft_margin_classes(tmp_path / "data", **more)
     assert [r.path.tobytes() for r in waited.results.values()] == [r.path.tobytes() for r in found.results.values()]
     assert waited.reads == pytest.approx(sum(result.reads for result in alone.values()))
     with pytest.raises(dfeas.UsageError, match="two classes"):
-        dfeas.soft_margin(X, label, class_weight="balanced", one_vs_rest=True)
+        dfeas.soft_margin_classes(X, label, class_weight="balanced")
     with pytest.raises(dfeas.UsageError, match="no labels"):
-        dfeas.soft_margin(X, one_vs_rest=True)
+        dfeas.soft_margin_classes(X)
