@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_data
 from dfeas.data.storage.places import local
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
@@ -23,9 +24,9 @@ from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide, decide_table, require_proved
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
-from dfeas.run.session import Session, Surveyed, open_data, open_session, require_labels, source_for, survey
+from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
 from dfeas.run.sinks import report_start, run_options, run_sinks
-from dfeas.run.spec import Request, RunSpec
+from dfeas.run.spec import Request, RunSpec, require_labels
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of

@@ -46,12 +46,6 @@ def stored_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def as_stored(rows: Any, where: str) -> NDArray[Any]:
-    """A block in the type that its own is stored in. Raises BadInputError for numbers that this does not hold."""
-    rows = array_of(rows, where)
-    return exact(rows, stored_dtype(rows.dtype, where), where)
-
-
 def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """The narrowest type that holds the entries of several stored types."""
     joint = np.result_type(*dtypes)
@@ -123,7 +117,6 @@ def of_points(
 
 
 def _of_nothing(index: int) -> tuple[str, ...]:
-    """The files of a block whose file was read as a whole."""
     return ()
 
 

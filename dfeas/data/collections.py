@@ -142,7 +142,6 @@ def in_partitions(X: Any, rows: int) -> Any:
 
 
 def _in_type(block: Any, dtype: np.dtype[Any], where: str) -> NDArray[Any]:
-    """A block of a chunk, on its worker."""
     return array_of(block, where).astype(object) if dtype.hasobject else exact(block, dtype, where)
 
 

@@ -71,7 +71,6 @@ def _sigma(X: Floats) -> Floats:
 
 
 def _of_sparse(points: csr_array, group: Group) -> Floats:
-    """Norms (c,) of cones of several rows."""
     rows = group.rows()
     if group.kind == "s":
         return _sigma_of_sparse(take_rows(points, rows.reshape(-1)), group.dimension)
@@ -98,7 +97,6 @@ def _sigma_of_sparse(rows: csr_array, d: int) -> Floats:
 
 
 def _of_large(rows: csr_array) -> float:
-    """The largest singular value of one matrix (d, m)."""
     scale = float(np.abs(rows.data).max(initial=0.0))
     if scale == 0 or not np.isfinite(1 / scale):
         scale = 1.0

@@ -50,10 +50,11 @@ WARM = 2e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
 
-@dataclass(kw_only=True)
-class Storage:
-    """Readers of n points in blocks, with labels and norms, as they are stored."""
+@dataclass(kw_only=True, repr=False)
+class Dataset:
+    """Points, labels and norms behind readers, verified. Safe to read from several threads, each with its own buffers."""
 
+    # as it is stored
     n: int
     m: int  # features, without the intercept
     dtype: np.dtype[Any]
@@ -65,6 +66,23 @@ class Storage:
     entries: Entries | None = None  # of sparse points
     cones: ConeTable | None = None  # whose rows the points are
     program: Program | None = None  # that the rows of cones were made of
+    # how it is seen
+    classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
+    positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
+    intercept: bool = False
+    transform: Transform | None = None
+    stored_classes: tuple[str, ...] = ()  # where ``classes`` are one of them and the rest; empty where they are these
+    numbers: NDArray[np.int64] | Picks | None = None  # (n,) in the stores that points are from; rows of cones without padding
+    # where it comes from, and by what it is known again
+    where: str  # how messages call it
+    header: Header | None = None  # of a dataset that dfeas wrote
+    expected: NDArray[np.uint32] | None = None  # (chunks, 3) checksums of X, label, norm; of a survey (chunks, 2), without norm
+    mark: str = ""  # fingerprint of what is stored, where it is seen in another way
+    fingerprint: str = ""
+    features: tuple[str, ...] = ()  # names of the features; empty where there are none
+    surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
+    stored: Dataset | None = None  # the points as they are stored, where features are transformed
+    kept: Kept = field(default_factory=Kept)
 
     @property
     def rank(self) -> int:
@@ -124,18 +142,6 @@ class Storage:
         norm = None if self.stored_norms is None else self.stored_norms.stamp(index, looks)
         return hash((self.points.stamp(index, looks), self.labels.stamp(index, looks), norm)) or 1
 
-
-@dataclass(kw_only=True)
-class View:
-    """How points are seen: which label counts as +1, with an intercept or without, transformed or picked."""
-
-    classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
-    positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
-    intercept: bool = False
-    transform: Transform | None = None
-    stored_classes: tuple[str, ...] = ()  # where ``classes`` are one of them and the rest; empty where they are these
-    numbers: NDArray[np.int64] | Picks | None = None  # (n,) in the stores that points are from; rows of cones without padding
-
     @cached_property
     def view(self) -> str:
         """What certificates say of it."""
@@ -159,27 +165,6 @@ class View:
     def signs(self, label: NDArray[Any]) -> NDArray[Any]:
         """Labels as they are meant, from labels as they are stored."""
         return label if self.positive is None else against(label, self.positive)
-
-
-@dataclass(kw_only=True)
-class Provenance:
-    """Where points come from, and by what they are known again."""
-
-    where: str  # how messages call it
-    header: Header | None = None  # of a dataset that dfeas wrote
-    expected: NDArray[np.uint32] | None = None  # (chunks, 3) checksums of X, label, norm; of a survey (chunks, 2), without norm
-    mark: str = ""  # fingerprint of what is stored, where it is seen in another way
-    fingerprint: str = ""
-    features: tuple[str, ...] = ()  # names of the features; empty where there are none
-    surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
-
-
-@dataclass(kw_only=True, repr=False)
-class Dataset(Storage, View, Provenance):
-    """Points, labels and norms behind readers, verified. Safe to read from several threads, each with its own buffers."""
-
-    stored: Dataset | None = None  # the points as they are stored, where features are transformed
-    kept: Kept = field(default_factory=Kept)
 
     @property
     def dimension(self) -> int:
@@ -276,7 +261,6 @@ class Dataset(Storage, View, Provenance):
         return block
 
     def _chunks(self, index: int) -> range:
-        """Numbers of the chunks of a block."""
         return chunks_of(index, self.together, self.n, self.chunk_rows)
 
     def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool, looks: Looks | None = None) -> Block:

@@ -169,7 +169,6 @@ def filled(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
 
 
 def _kinds(native: Any) -> list[Any]:
-    """Types of the columns of a frame of pandas, or of others something else."""
     from narwhals.stable.v2 import dependencies
 
     return list(native.dtypes) if dependencies.is_pandas_like_dataframe(native) else [None] * len(native.columns)
@@ -215,7 +214,6 @@ def _side_by_side(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 
 
 def _refuse_near(name: str | int, columns: Sequence[str]) -> None:
-    """Raise BadInputError for a name that is nearly that of a column, or a number; others are paths."""
     if isinstance(name, int):
         raise BadInputError(f"X: no column is called {name}; give the name of the one that holds the labels")
     near = get_close_matches(name, columns, 1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import assemble, encode, open_arrays, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import require_aligned
-from dfeas.data.labels import points_of, stored_type
+from dfeas.data.labels import points_of, stored_type, too_many
 from dfeas.data.product import Product
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file
 from dfeas.data.storage.files import DAMAGE
@@ -74,7 +74,6 @@ def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[P
 
 
 def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.int64]:
-    """Where the entries of each block begin (blocks + 1,)."""
     offsets = _read_list(path, arrays["offset"], "offsets", np.int64)
     sizes = np.diff(offsets)
     if offsets[0] != 0 or offsets[-1] != header.entries or sizes.min() < 0 or sizes.max() != header.block_entries:
@@ -83,7 +82,6 @@ def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.
 
 
 def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[str, ...]) -> EntryReader:
-    """A reader of one array of entries. Raises CorruptDataError when it has another type, or chunks that are not plain."""
     array = arrays[name]
     if array.dtype.name not in dtypes or array.chunks[0] < 1:
         raise _broken(path)
@@ -118,6 +116,19 @@ def resolve(spec: DataSpec) -> DataSpec:
     if spec.labels is not None and spec.also:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     return spec if spec.labels is None else replace(spec, labels=absolute(spec.labels))
+
+
+def open_data(source: Source) -> tuple[Source, Dataset]:
+    """Data that a question is asked about, and the source of it as it was opened: with labels and intercept as they are there.
+
+    Labels of many classes stay codes where each is set against the rest. Raises BadInputError for more than two otherwise.
+    """
+    spec = resolve(source.spec)
+    dataset = open_source(replace(source, spec=spec))
+    if dataset.coded and not spec.one_vs_rest:
+        raise too_many(dataset.classes, dataset.where)
+    point = None if spec.point is None else point_in_order(dataset, spec)
+    return replace(source, spec=replace(spec, intercept=dataset.intercept, point=point, point_features=())), dataset
 
 
 def open_source(source: Source) -> Dataset:
@@ -178,7 +189,6 @@ def _require_plain(dataset: Dataset, source: Source) -> None:
 
 
 def _require_same(dataset: Dataset, fingerprint: str) -> None:
-    """Raise CorruptDataError when a dataset is not the one that is meant."""
     if fingerprint not in ("", dataset.fingerprint):
         raise CorruptDataError(
             f"{dataset.where}: not the dataset that the run began with (fingerprint {dataset.fingerprint[:12]}, expected "

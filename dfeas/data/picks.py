@@ -64,6 +64,5 @@ class Picks:
         return numbers[first - self.starts[begin] : stop - self.starts[begin]]
 
     def _numbers(self, run: int) -> NDArray[np.int64]:
-        """All picks of a run."""
         bits = np.unpackbits(self.bits[run * RUN // 8 : (run + 1) * RUN // 8])
         return np.asarray(np.flatnonzero(bits) + run * RUN)

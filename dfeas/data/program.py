@@ -61,7 +61,6 @@ def _entries(rows: Any) -> list[Row]:
 
 
 def _sum(pairs: Iterable[tuple[int, Fraction]]) -> Row:
-    """Of values with their columns."""
     total: Row = {}
     for column, value in pairs:
         total[column] = total.get(column, Fraction(0)) + value

@@ -232,7 +232,6 @@ class SubsetReader:
         return Entries.of(self.n, offsets, self.block_rows, self.parts[0].dtype.itemsize, index_size(self.parts[0].m))
 
     def _ask(self, pieces: Sequence[tuple[Dataset, int, NDArray[np.int64]]]) -> None:
-        """Have blocks of object stores fetched."""
         if self.distant:
             for part, block, _ in pieces:
                 part.advise(block)
@@ -329,14 +328,12 @@ def _cones_picked(dataset: Dataset, mask: Any) -> Dataset:
 
 
 def _average(part: Dataset, block: int) -> float:
-    """Entries of a row of a sparse block, on average."""
     assert part.entries is not None, "sparse points have entries"
     first, stop = part.entries.offsets[block : block + 2].tolist()
     return float(stop - first) / min(part.block_rows, part.n - block * part.block_rows)
 
 
 def _all_of(part: Dataset, reader: RowReader) -> Iterator[NDArray[Any]]:
-    """The stored labels, or norms, of all blocks."""
     for index in range(part.blocks):
         if index + AHEAD < part.blocks:
             reader.advise(index + AHEAD)

@@ -14,6 +14,7 @@ import psutil
 
 from dfeas.data.cache import HELD_BYTES
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
+from dfeas.data.open import open_data
 from dfeas.data.source import Source
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
@@ -31,8 +32,15 @@ from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, View
 from dfeas.run.estimate import Estimate, Plan
 from dfeas.run.resources import Resources
-from dfeas.run.session import classes_to_share, open_data, require_labels
-from dfeas.run.spec import SoftMarginOptions, margin_method, method_for, options_of, require_memory
+from dfeas.run.spec import (
+    SoftMarginOptions,
+    classes_to_share,
+    margin_method,
+    method_for,
+    options_of,
+    require_labels,
+    require_memory,
+)
 from dfeas.run.transform import as_planned
 from dfeas.settings import require_type
 

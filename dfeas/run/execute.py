@@ -19,13 +19,13 @@ from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, survey
-from dfeas.run.sinks import RunOptions, lane_sinks, report_cost, report_start, run_sinks, terminal
+from dfeas.run.sinks import lane_sinks, report_cost, report_start, run_sinks, terminal
 from dfeas.run.soft_margin.fit import SoftMarginTarget
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.spec import RunSpec
 from dfeas.run.task import Task
 from dfeas.run.termination import RESUMABLE
-from dfeas.run.trace import Sink, circumstances
+from dfeas.run.trace import RunOptions, Sink, circumstances
 from dfeas.run.verdict import OneVsRest, Race, VerdictTarget, folder_of
 
 Answer: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
@@ -63,8 +63,6 @@ def execute(
 
 @dataclass(frozen=True)
 class _Execution:
-    """A run that is carried out."""
-
     session: Session
     job: RunSpec
     how: RunOptions
@@ -129,7 +127,6 @@ class _Execution:
         return self.how.progress and sys.stderr is not None and self.several and self.job.soft is None
 
     def _sinks(self, stack: ExitStack, board: Scoreboard | None) -> dict[str, list[Sink]]:
-        """Of each task; the stack closes them."""
         how, job = self.how, self.job
         if not self.several:
             (name,) = job.names
@@ -141,7 +138,6 @@ class _Execution:
         return lane_sinks(stack, self.session, self.folders, board, self.earlier, shared)
 
     def _report_start(self, sinks: dict[str, list[Sink]], board: Scoreboard | None) -> None:
-        """Say what begins, or goes on, and what it will take."""
         job, dataset, whys = self.job, self.session.dataset, dict(zip(self.job.methods, self.job.whys, strict=True))
         for name, own in sinks.items():
             if job.classes:
@@ -158,7 +154,6 @@ class _Execution:
             report_cost(own, expected, **circumstances(self.session.workers))
 
     def _survey(self, checkpointer: Checkpointer) -> Surveyed:
-        """One look at the data. Raises CorruptDataError when it is not what it was at an earlier moment."""
         dataset, earlier = self.session.dataset, self.earlier
         surveyed = survey(self.session)
         if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
@@ -191,7 +186,6 @@ class _Execution:
         return dict(zip(self.job.names, outcomes, strict=True)), reads
 
     def _together(self, results: dict[str, Any], reads: float) -> Answer:
-        """The result of a single task, or those of several, which are written."""
         if not self.several:
             (result,) = results.values()
             answer: Answer = result

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
 from dfeas.data.labels import plain
-from dfeas.data.open import open_source
+from dfeas.data.open import open_data, open_source
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file, seen_as
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import place, require_apart
@@ -36,7 +36,6 @@ from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
-from dfeas.run.session import open_data
 from dfeas.run.signs import TrueSigns, plane_of
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, direction, load
@@ -207,7 +206,6 @@ def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_place(out: Path) -> None:
-    """Raise UsageError for a name that is none of a .npy file, BadInputError for a folder that does not exist."""
     if out.suffix != ".npy":
         raise UsageError(f"{out}: scores are a .npy file; choose a name that ends in .npy")
     if not out.parent.is_dir():

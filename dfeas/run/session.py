@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
-from dfeas.data.labels import too_many
-from dfeas.data.open import open_source, resolve
+from dfeas.data.open import open_data, open_source
 from dfeas.data.source import DataSpec, Source, Transform, for_checker, is_file
 from dfeas.data.storage.layout import Header, seen_fingerprint
 from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.views import point_in_order
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import answer_bytes, cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
@@ -99,26 +97,6 @@ class Surveyed:
     positive: int = 0  # points with label +1
 
 
-def open_data(source: Source, client: Client | None = None) -> Data:
-    """Data without its transform, not read but for a small file, and the source of it as it was opened: with labels and an
-    intercept as they are there. With a ``client`` a Dask array or frame stays where it lies.
-
-    Labels of many classes stay codes where each is set against the rest. Raises BadInputError for more than two otherwise.
-    """
-    spec = resolve(replace(source.spec, transform=None))
-    source = replace(source, spec=spec)
-    if client is not None and is_collection(spec.where):
-        from dfeas.engine.collection import open_collection
-
-        dataset: Dataset = open_collection(client, spec)
-    else:
-        dataset = open_source(source)
-    if dataset.coded and not spec.one_vs_rest:
-        raise too_many(dataset.classes, dataset.where)
-    point = None if spec.point is None else point_in_order(dataset, spec)
-    return replace(source, spec=replace(spec, intercept=dataset.intercept, point=point, point_features=())), dataset
-
-
 def source_for(spec: DataSpec, resources: Resources, cones: bool = False) -> Source:
     """Data for a run with these resources, which maybe knows what to do with ``cones``."""
     folder = "" if resources.cache_dir is None else str(local(resources.cache_dir, variable("cache_dir")).absolute())
@@ -136,39 +114,40 @@ def open_session(
     transform: Transform | None = None,
 ) -> Iterator[Session]:
     """The data of a problem, and who reads it; reads for a ``transform`` whose numbers are not known yet are done, and said
-    where ``progress`` is shown.
+    where ``progress`` is shown. With a client a Dask array or frame stays where it lies.
 
-    Raises what opening does, and UsageError for an ``out`` in the data or around it.
+    n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. Raises what opening does,
+    and UsageError for an ``out`` in the data or around it.
     """
-    spec, kernel, memory, client = problem.spec, problem.kernel, resources.memory_bytes, resources.client
-    data = open_data(source_for(spec, resources, cones), client)
+    spec, kernel, client = problem.spec, problem.kernel, resources.client
+    data = source, dataset = _open_there(client, source_for(spec, resources, cones))
     wanted = spec.transform if transform is None else transform
-    geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=wanted)
-    if kernel.kernel is not None and collection_of(data[1]) is not None:
+    geometry_of(dataset).require(dataset, kernel=kernel.kernel, transform=wanted)
+    if kernel.kernel is not None and collection_of(dataset) is not None:
         raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or leave the client out")
-    data = with_transform(data, wanted or Transform(), memory, client, progress)
-    with ExitStack() as stack:
-        yield assemble_session(stack, data, memory, client, out, kernel.function, resources.scratch)
-
-
-def assemble_session(
-    stack: ExitStack,
-    data: Data,
-    memory: int,
-    client: Client | None,
-    out: str | Path | None,
-    function: Function | None = None,
-    tiles: str | Path | None = None,
-) -> Session:
-    """The engine of the passes, and the checker's, which reads in its own way. The stack closes them.
-
-    n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. A ``function``
-    is the kernel, ``tiles`` a folder for what is computed with one. Raises UsageError for an ``out`` in the data or around it.
-    """
-    source, dataset = data
+    data = with_transform(data, wanted or Transform(), resources.memory_bytes, client, progress)
     if out is not None:
         require_apart(out, source.spec.where, *source.spec.also)
-    folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
+    with ExitStack() as stack:
+        yield _join_readers(stack, data, resources, kernel.function, out)
+
+
+def _open_there(client: Client | None, source: Source) -> Data:
+    if client is None or not is_collection(source.spec.where):
+        return open_data(source)
+    from dfeas.engine.collection import open_collection
+
+    dataset = open_collection(client, source.spec)
+    return replace(source, spec=replace(source.spec, intercept=dataset.intercept)), dataset
+
+
+def _join_readers(
+    stack: ExitStack, data: Data, resources: Resources, function: Function | None, out: str | Path | None
+) -> Session:
+    """The engine of the passes, and the checker's, which reads in its own way; the stack closes them."""
+    (source, dataset), memory = data, resources.memory_bytes
+    client: Client | None = resources.client
+    tiles = None if resources.scratch is None else _make_folder(local(resources.scratch, "--scratch").absolute())
     rereads = source.spec.by_path and not is_file(place(source.spec.where))
     plain = for_checker(source) if source.spec.by_path else source
     other = open_source(plain) if rereads else dataset.uncached()
@@ -197,11 +176,10 @@ def assemble_session(
     stack.callback(second.close)
     # another reader has to give what the run's own gave of arrays that dfeas did not write
     checking = Checking(second, other, function, not rereads or dataset.header is not None, collection_of(dataset) is None)
-    return Session(source, dataset, engine, checking, scratch, threads, workers, log, folder)
+    return Session(source, dataset, engine, checking, scratch, threads, workers, log, tiles)
 
 
-def _made(folder: Path) -> Path:
-    """The folder, which is made if need be. Raises UsageError when it cannot be."""
+def _make_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -240,19 +218,3 @@ def _positives(dataset: Dataset, header: Header) -> int:
 
 def _radius(dataset: Dataset, norm_max: float) -> float:
     return hypot(norm_max, 1.0) if dataset.intercept else norm_max
-
-
-def require_labels(problem: Problem, dataset: Dataset) -> None:
-    """Raise UsageError where nobody said what the labels are: without them another question would be answered."""
-    if problem.all_positive:
-        if dataset.classes:
-            raise UsageError(f"{dataset.where}: it has labels, and --unlabelled asks about points without: leave it out")
-    elif not dataset.classes and problem.view.point is None and geometry_of(dataset).labelled:
-        raise UsageError(f"{dataset.where}: no labels; give --labels, or ask about points that have none by --unlabelled")
-
-
-def classes_to_share(dataset: Dataset) -> tuple[str, ...]:
-    """The classes that will be set against the rest on the same reads. Raises BadInputError when there are none."""
-    if not dataset.classes:
-        raise BadInputError(f"{dataset.where}: no labels, so there are no classes to set against the rest")
-    return dataset.classes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from dfeas.run.result_files import TRACE
 from dfeas.run.session import Session
 from dfeas.run.spec import RunSpec
 from dfeas.run.termination import Goal, ProgressRecord, passes_to_gap, remaining_passes
-from dfeas.run.trace import Sink, TraceFile
+from dfeas.run.trace import RunOptions, Sink, TraceFile
 
 
 class Callback(Sink):
@@ -36,18 +35,6 @@ class Callback(Sink):
             self.ends = self.function(record) is True or self.ends
         except StopIteration:
             self.ends = True
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a run is kept and shown; the result does not depend on it."""
-
-    checkpoint_every: float  # seconds
-    progress: bool
-    stop: Callable[[], bool]
-    more: tuple[Sink, ...] = ()  # sinks that the caller gave
-    returns: bool = False  # an interrupted run is returned; otherwise what interrupted it is raised, once it is saved
-    interruptions: list[BaseException] = field(default_factory=list)
 
 
 def run_options(checkpoint_every: float, output: Output) -> RunOptions:
@@ -86,7 +73,6 @@ def run_sinks(
 
 
 def _watch(session: Session, shown: Sink | None) -> None:
-    """Have engines say how far a read is to whoever shows it."""
     if isinstance(shown, Watched):
         session.engine.watch(shown.observe)
         session.checking.engine.watch(shown.observe)

@@ -22,10 +22,10 @@ from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, requi
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
-from dfeas.run.session import Session, classes_to_share, open_session, require_labels
+from dfeas.run.session import Session, open_session
 from dfeas.run.sinks import run_options
 from dfeas.run.soft_margin.result import dual_place
-from dfeas.run.spec import Request, RunSpec, method_for, options_of, require_memory
+from dfeas.run.spec import Request, RunSpec, classes_to_share, method_for, options_of, require_labels, require_memory
 
 logger = logging.getLogger("dfeas")
 
@@ -79,7 +79,6 @@ def decide(
 
 
 def _names(methods: str | Sequence[str]) -> tuple[str, ...]:
-    """Of methods, from a list or from text with commas between them. Raises UsageError for what are no names."""
     several = [name for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
     if not isinstance(several, Sequence) or not all(isinstance(name, str) for name in several):
         raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them")
@@ -87,7 +86,6 @@ def _names(methods: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> None:
-    """Raise UsageError for names of methods that there are not, before anything is opened."""
     for method in methods:
         if race or space is None:
             known_method(method, space, () if race else ("auto",))

@@ -16,11 +16,12 @@ from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, UsageError, enough, format_bytes
 from dfeas.geometry.protocol import facts_of
+from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import SoftMargin, counted
 from dfeas.methods.soft_margin.rows import least_memory
-from dfeas.problem import Goal, Objective
+from dfeas.problem import Goal, Objective, Problem
 from dfeas.run.resources import Limits, Resources
 
 
@@ -79,6 +80,22 @@ class RunSpec:
     def names(self) -> tuple[str, ...]:
         """What runs side by side: methods, or classes."""
         return self.classes or self.methods
+
+
+def require_labels(problem: Problem, dataset: Dataset) -> None:
+    """Raise UsageError where nobody said what the labels are: without them another question would be answered."""
+    if problem.all_positive:
+        if dataset.classes:
+            raise UsageError(f"{dataset.where}: it has labels, and --unlabelled asks about points without: leave it out")
+    elif not dataset.classes and problem.view.point is None and geometry_of(dataset).labelled:
+        raise UsageError(f"{dataset.where}: no labels; give --labels, or ask about points that have none by --unlabelled")
+
+
+def classes_to_share(dataset: Dataset) -> tuple[str, ...]:
+    """The classes that will be set against the rest on the same reads. Raises BadInputError when there are none."""
+    if not dataset.classes:
+        raise BadInputError(f"{dataset.where}: no labels, so there are no classes to set against the rest")
+    return dataset.classes
 
 
 SOFT_METHODS = ("auto", "sgd")

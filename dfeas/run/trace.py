@@ -8,6 +8,7 @@ import logging
 import os
 import platform
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,18 @@ class Sink:
 
     def close(self) -> None:
         """Be told that no further event will come."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is kept and shown; the result does not depend on it."""
+
+    checkpoint_every: float  # seconds
+    progress: bool
+    stop: Callable[[], bool]
+    more: tuple[Sink, ...] = ()  # sinks that the caller gave
+    returns: bool = False  # an interrupted run is returned; otherwise what interrupted it is raised, once it is saved
+    interruptions: list[BaseException] = field(default_factory=list)
 
 
 class TraceFile(Sink):

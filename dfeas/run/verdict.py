@@ -28,12 +28,11 @@ from dfeas.run.recovery import Portions, conflicts
 from dfeas.run.result_files import CLASSES, RACE, Saved, versions
 from dfeas.run.results import ALL_POSITIVE_ROW, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
-from dfeas.run.sinks import RunOptions
 from dfeas.run.spec import RunSpec
 from dfeas.run.table import VERDICTS
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
-from dfeas.run.trace import Sink
+from dfeas.run.trace import RunOptions, Sink
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import SEPARATED
 

@@ -15,7 +15,7 @@ import pytest
 import dfeas
 from dfeas.data.dataset import FILE_READS
 from dfeas.data.generate.points import Instance, generate
-from dfeas.data.open import open_source
+from dfeas.data.open import open_data, open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
@@ -30,7 +30,7 @@ from dfeas.passes.survey import Survey
 from dfeas.problem import Goal, Problem
 from dfeas.run.cost import Probe, project
 from dfeas.run.resources import Limits, Resources
-from dfeas.run.session import open_data, open_session
+from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.verdict import VerdictTarget
 from dfeas.verify.certificate import Certificate

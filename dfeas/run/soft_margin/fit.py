@@ -21,14 +21,13 @@ from dfeas.passes.slacks import SampleCosts
 from dfeas.run.cost import Projection, project_soft
 from dfeas.run.resources import Limits
 from dfeas.run.result_files import versions
+from dfeas.run.results import Side
 from dfeas.run.session import Session, Surveyed
-from dfeas.run.sinks import RunOptions
 from dfeas.run.soft_margin.result import Fit, SoftMarginResult, Validation, write_dual_variables
 from dfeas.run.spec import RunSpec, SoftMarginOptions, margin_method
 from dfeas.run.task import Task
 from dfeas.run.termination import Decision, Stop, limit_reached
-from dfeas.run.trace import Sink
-from dfeas.run.verdict import sides_of
+from dfeas.run.trace import RunOptions, Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,8 @@ class SoftMarginTarget:
             session = replace(session, dataset=session.dataset.against_rest(name))
         result = result_of(session, job, outcome, surveyed.reads + outcome.reads)
         positive = session.dataset.count(self.session.dataset.codes[place]) if job.classes else surveyed.positive
-        result = replace(result, sides=sides_of(session, job, positive), features=list(session.dataset.features) or None)
+        sides = {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
+        result = replace(result, sides=sides, features=list(session.dataset.features) or None)
         if self.options.dual is None or result.stopped == "interrupted":
             return result
         return with_dual_variables(session, job, outcome, self._method(surveyed, 0).counted, result, how)
