@@ -126,7 +126,7 @@ def ingest(
     >>> import numpy as np
     >>> X = np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]])
     >>> dfeas.ingest(X, "mail.data", labels=["ham", "ham", "spam"])
-    <Header 3 points of 2 features, float64>
+    <Header points 3 of 2 features, float64, 48 B>
     >>> print(dfeas.solve("mail.data").verdict)
     feasible
     """

@@ -1,18 +1,20 @@
-"""How an answer is shown: on one line, as the lines that a command prints, and as a table of a notebook.
+"""How an answer is shown: on one line, as the lines that a command prints, in a notebook, and as values of JSON.
 
-A class says its ``_brief`` and its ``_parts``, rows of a word and a text, and grids of cells; all three are made of them here.
-What is quoted comes from files that anybody wrote: lines have controls as escapes, and tables have no markup but their own.
+A class says its ``_parts``, rows of a word and a text, and grids of cells; all are made of them here. What is quoted comes from
+files that anybody wrote: controls are shown as escapes, and text has no markup.
 """
 
 from __future__ import annotations
 
+import io
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from html import escape
-from itertools import groupby
-from textwrap import wrap
+from typing import Any, ClassVar
+
+import numpy as np
 
 from dfeas.errors import visible
 
@@ -20,10 +22,10 @@ BRIEF = 100
 """Characters of the one line."""
 WORD = 12
 """Columns of the word before a text."""
-INDENT = "    "
-"""Before a remark that has no room beside its row."""
-LEAST_NAME = 8
-"""Characters that are left of a name where a line is too long."""
+WIDEST = 1 << 16
+"""Columns where there is no terminal."""
+LONG = 1000
+"""Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
 
 Paint = Callable[[str], str]
 """Gives a verdict the codes of a colour."""
@@ -48,102 +50,96 @@ class Grid:
     spare: Sequence[str] = ()  # headings of columns that a narrow terminal goes without, in this order
 
     def lines(self, columns: float = math.inf) -> list[str]:
-        """Lines of equal columns, which have room in so many if that can be."""
-        kept = list(range(len(self.head)))
-        for word in self.spare:
-            if max(map(len, self._aligned(kept, math.inf))) <= columns:
-                break
-            kept = [place for place in kept if self.head[place] != word]
-        return list(self._aligned(kept, columns))
+        """Lines of equal columns, which have room in so many if that can be: names and remarks then go on below."""
+        from rich.console import Console
+        from rich.measure import Measurement
 
-    def _aligned(self, kept: Sequence[int], columns: float) -> Iterator[str]:
-        """Of some columns; names are cut, and remarks stand below their rows, where there is no room."""
-        rows = [self.head, *self.rows]
-        widths = [max(len(row[place]) for row in rows) for place in kept]
-        over = sum(widths) + 2 * (len(widths) - 1) - columns
-        if over > 0:
-            widths[0] = min(widths[0], max(LEAST_NAME, widths[0] - int(over)))
-        for row in rows:
-            cells = [_cell(row[place], width, place < self.left) for place, width in zip(kept, widths, strict=True)]
-            remark = row[len(self.head) :]
-            whole = "  ".join([*cells, *remark]).rstrip()
-            if len(whole) <= columns or not any(remark):
-                yield whole
-                continue
-            yield "  ".join(cells).rstrip()
-            yield from wrap(remark[0], int(columns), initial_indent=INDENT, subsequent_indent=INDENT)
+        width, without = int(min(columns, WIDEST)), 0
+        console = Console(file=io.StringIO(), width=WIDEST, color_system=None, highlight=False, markup=False, emoji=False)
+        table = self._build_table(())
+        while without < len(self.spare) and Measurement.get(console, console.options, table).minimum > width:
+            without += 1
+            table = self._build_table(self.spare[:without])
+        with console.capture() as found:
+            console.print(table, width=width)
+        return [line.rstrip() for line in found.get().splitlines()]
 
-    def html(self) -> str:
-        """A table of its own."""
-        head = "".join(_html("th", text) for text in self.head)
-        rows = "".join(f"<tr>{''.join(_html('td', text) for text in row)}</tr>" for row in self.rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    def _build_table(self, without: Sequence[str]) -> Any:
+        """Of rich, but for some columns."""
+        from rich.table import Table
+
+        table, kept = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False), []
+        for place, text in enumerate(self.head):
+            if text not in without:
+                kept.append(place)
+                table.add_column(visible(text), justify="left" if place < self.left else "right", no_wrap=place > 0)
+        if any(len(row) > len(self.head) for row in self.rows):
+            table.add_column()
+        for row in self.rows:
+            table.add_row(*(visible(row[place]) for place in kept), *map(visible, row[len(self.head) :]))
+        return table
 
 
 Part = Row | Grid
 
 
 class Displayed(ABC):
-    """An answer that says in a few words what it is, and has the lines and the table that its command prints."""
+    """An answer that says in a few words what it is, has the lines that its command prints, and values of JSON."""
 
     __slots__ = ()
 
-    @abstractmethod
-    def _brief(self) -> str:
-        """A few words, for the one line."""
+    HIDDEN: ClassVar[tuple[str, ...]] = ()  # fields that JSON does not get
+    DERIVED: ClassVar[tuple[str, ...]] = ()  # properties that it does
 
     @abstractmethod
     def _parts(self) -> Iterator[Part]:
-        """Rows and grids, which are all that is printed."""
+        """Rows and grids, which are all that is printed; the first one stands for all in a few words."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields as plain values of JSON."""
+        assert is_dataclass(self), "or it has values of its own"
+        names = [entry.name for entry in fields(self) if entry.name not in self.HIDDEN]
+        return {name: plain(getattr(self, name)) for name in (*names, *self.DERIVED)}
 
     def __repr__(self) -> str:
-        return cut(visible(f"<{type(self).__name__} {self._brief()}"), BRIEF - 1) + ">"
+        first = next(self._parts(), Row(None, "nothing"))
+        if isinstance(first, Grid):
+            first = Row(None, ", ".join(f"{row[0]} ({row[1]})" for row in first.rows))
+        text = f"{first.word or ''} {first.verdict}{first.text}".strip()
+        text = visible(f"<{type(self).__name__} {text}")
+        return (text if len(text) < BRIEF else f"{text[: BRIEF - 3]}..") + ">"
 
     def __str__(self) -> str:
         return "\n".join(lines(self._parts()))
 
     def _repr_html_(self) -> str:
-        """The table that a notebook shows."""
-        return "".join(_tables(self._parts()))
+        """What a notebook shows: the lines, one below the other."""
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def lines(parts: Iterable[Part], columns: float = math.inf, paint: Paint = str) -> Iterator[str]:
     """Parts as text; grids fit in so many columns if they can."""
     for part in parts:
         if isinstance(part, Grid):
-            yield from map(visible, part.lines(columns))
+            yield from part.lines(columns)
             continue
         word = "" if part.word is None else f"{part.word:{WORD}} "
         painted = paint(visible(part.verdict)) if part.verdict else ""
         yield f"{visible(word)}{painted}{visible(part.text)}".rstrip()
 
 
-def cut(text: str, most: int) -> str:
-    """The same, or its beginning where it has more than so many characters."""
-    return text if len(text) <= most else f"{text[: most - 2]}.."
-
-
-def _cell(text: str, width: int, left: bool) -> str:
-    return cut(text, width).ljust(width) if left else text.rjust(width)
-
-
-def _tables(parts: Iterable[Part]) -> Iterator[str]:
-    """Rows that follow each other are one table."""
-    for gridded, some in groupby(parts, lambda part: isinstance(part, Grid)):
-        if gridded:
-            yield from (part.html() for part in some if isinstance(part, Grid))
-        else:
-            rows = "".join(_html_row(part) for part in some if isinstance(part, Row) and (part.text or part.verdict))
-            yield f"<table><tbody>{rows}</tbody></table>" if rows else ""
-
-
-def _html_row(row: Row) -> str:
-    verdict = f"<b>{escape(visible(row.verdict))}</b>" if row.verdict else ""
-    text = f"{verdict}{escape(visible(row.text))}"
-    if row.word is None:
-        return f'<tr><td colspan="2" style="text-align:left">{text}</td></tr>'
-    return f'<tr>{_html("th", row.word)}<td style="text-align:left">{text}</td></tr>'
-
-
-def _html(tag: str, text: str) -> str:
-    return f'<{tag} style="text-align:left">{escape(visible(text))}</{tag}>'
+def plain(value: Any) -> Any:
+    """A value as JSON has it: numbers that are not finite are null, long integers and what JSON does not know are strings."""
+    if is_dataclass(value):
+        return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, int):
+        return value if value.bit_length() <= LONG else hex(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str) else str(value)

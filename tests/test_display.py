@@ -20,7 +20,7 @@ import dfeas
 from dfeas.cli.remote import run_status
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, lines
+from dfeas.display import BRIEF, Displayed, Grid, Row, lines
 from tests import typed
 
 HOSTILE = "<b>&\x1b[31m"
@@ -153,7 +153,8 @@ def timeless(text: str) -> str:
 
 
 def test_every_public_answer_is_displayed_and_shown_here(shown: dict[str, tuple[Any, str]]) -> None:
-    assert {type(answer).__qualname__ for answer in answers(shown)} == {each.__qualname__ for each in subclasses(Displayed)}
+    kinds = {each.__qualname__ for each in subclasses(Displayed) if not each.__subclasses__()}
+    assert {type(answer).__qualname__ for answer in answers(shown)} == kinds
     public = {each for name in dfeas.__all__ if isinstance(each := getattr(dfeas, name), type)}
     others = {each.__name__ for each in public if not issubclass(each, Displayed | Exception)}
     assert others == ASKED
@@ -181,10 +182,8 @@ def test_a_table_says_the_same_and_quotes_names(shown: dict[str, tuple[Any, str]
     hostile = 0
     for answer in answers(shown):
         markup = Markup(answer._repr_html_())
-        assert markup.tags <= {"table", "thead", "tbody", "tr", "th", "td", "b"}
-        assert markup.attributes <= {("style", "text-align:left"), ("colspan", "2")}  # no colours: it may be dark
-        said = re.sub(r"\s+", "", "".join(markup.texts))
-        assert said == re.sub(r"\s+", "", str(answer))
+        assert (markup.tags, markup.attributes) == ({"pre"}, set())  # no colours: it may be dark
+        assert "".join(markup.texts) == str(answer)
         hostile += SEEN in "".join(markup.texts)
     assert hostile >= 8  # classes, features, ids
 
@@ -202,7 +201,7 @@ CELLS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"], exclude_
 
 
 @given(st.data(), st.integers(30, 120))
-def test_a_grid_has_room_or_loses_spare_columns_and_the_ends_of_names(data: st.DataObject, columns: int) -> None:
+def test_a_grid_has_room_or_loses_spare_columns(data: st.DataObject, columns: int) -> None:
     head = ["run", *(f"c{i}" for i in range(data.draw(st.integers(1, 8))))]
     names = st.text("abc", min_size=1, max_size=60)
     rows = [
@@ -213,15 +212,16 @@ def test_a_grid_has_room_or_loses_spare_columns_and_the_ends_of_names(data: st.D
     grid = Grid(head, rows, spare=spare)
     whole, fitted = grid.lines(), grid.lines(columns)
     assert [line.split() for line in whole] == [head, *rows]
-    assert max(map(len, fitted)) <= max(columns, 0)
+    assert max(map(len, fitted)) <= columns
     kept = fitted[0].split()
-    assert kept == [word for word in head if word in kept]
-    assert set(head) - set(kept) == set(spare[: len(head) - len(kept)])
     if max(map(len, whole)) <= columns:
         assert fitted == whole
-    if all(len(row[0]) <= LEAST_NAME for row in rows):
+    if set(kept) <= set(head):  # there was room for whole headings
+        assert kept == [word for word in head if word in kept]
+        assert set(head) - set(kept) == set(spare[: len(head) - len(kept)])
+    if all(len(word) <= 4 for row in rows for word in (row[0], *row[len(head) :])):
         cells = [[row[head.index(word)] for word in kept] for row in rows]
-        assert [line.split()[: len(kept)] for line in fitted if not line.startswith("    ")][1:] == cells
+        assert [line.split()[: len(kept)] for line in fitted[1:]] == cells
 
 
 def test_lines_have_controls_as_escapes_and_a_verdict_is_painted_alone() -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
-from dfeas.display import Displayed, Part, Row
+from dfeas.display import Part, Row
 from dfeas.engine.client import joined
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.geometry.cones.space import require_points
@@ -52,7 +52,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class HardMargin(Displayed, Saved):
+class HardMargin(Saved):
     """The hyperplane of maximum margin of the unit points, up to a share of it; where there is none, only ``result``.
 
     Attributes
@@ -101,11 +101,6 @@ class HardMargin(Displayed, Saved):
     w: Floats | None = None
     support: NDArray[np.int64] | None = None
     weights: Floats | None = None
-
-    def _brief(self) -> str:
-        if self.margin is None:
-            return f"none in float64, {self.result.verdict} ({self.result.proof})"
-        return f"{self.margin:.6g} from the nearest point, up to a share of {self.margin_tolerance:g}"
 
     def _parts(self) -> Iterator[Part]:
         yield from self.result._parts()

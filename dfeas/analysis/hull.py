@@ -89,9 +89,6 @@ class Hull(Displayed):
     def _where(self) -> str:
         return {True: "inside the hull", False: "outside the hull", None: "not decided"}[self.inside]
 
-    def _brief(self) -> str:
-        return f"{self._where} ({self.proof}), {self.result.passes:.4g} passes of {self.result.method}"
-
     def _parts(self) -> Iterator[Part]:
         yield Row(None, f"the point is {self._where} (proof: {self.proof})")
         if self.support is not None:

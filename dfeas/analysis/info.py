@@ -33,7 +33,7 @@ class Info(Displayed):
     >>> import numpy as np
     >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "mail.data", labels=["ham", "spam"])
     >>> dfeas.info("mail.data")
-    <Info mail.data: 2 points of 2 features, float64>
+    <Info data mail.data>
     """
 
     path: str
@@ -85,9 +85,6 @@ class Info(Displayed):
         """Plain JSON values, those of the command."""
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in self.values.items()}
         return {"path": self.path, "bytes": self.bytes, "blocks": self.blocks, **plain}
-
-    def _brief(self) -> str:
-        return f"{self.path}: {self.n} points of {self.m} features, {self.dtype.name}"
 
     def _parts(self) -> Iterator[Part]:
         yield Row("data", self.path)

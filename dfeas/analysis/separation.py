@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dfeas.analysis.presolve import presolved, small, small_face
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
-from dfeas.display import Displayed, Part, Row
+from dfeas.display import Part, Row
 from dfeas.engine.client import joined
 from dfeas.geometry.cones.space import require_points
 from dfeas.problem import Goal, Problem, View
@@ -55,7 +55,7 @@ LEAST = 1e-3
 
 
 @dataclass(frozen=True, repr=False)
-class Separation(Displayed, Saved):
+class Separation(Saved):
     """Which of the three, with evidence.
 
     Attributes
@@ -104,9 +104,6 @@ class Separation(Displayed, Saved):
     weights: list[int] | None
     flat: list[list[int]]
     result: Result
-
-    def _brief(self) -> str:
-        return f"{self.kind or 'not decided'} ({self.proof})"
 
     def _parts(self) -> Iterator[Part]:
         yield Row("separation", f"{self.kind or 'not decided'} (proof: {self.proof})")

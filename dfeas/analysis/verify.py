@@ -134,9 +134,6 @@ def _proved(
 class Checks(Displayed, dict[str, Check | None]):
     """What was proved of each class; None where it is undecided."""
 
-    def _brief(self) -> str:
-        return f"of {len(self)} classes, {sum(each is not None for each in self.values())} proved"
-
     def _parts(self) -> Iterator[Part]:
         for name, each in self.items():
             said = "nothing, it is undecided" if each is None else f"{each.verdict} ({each.proof}): {each.message}"

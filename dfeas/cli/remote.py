@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,12 +84,9 @@ class RunStatus(Displayed):
     task: str | None = None
     error: str | None = None
 
-    def _brief(self) -> str:
-        return f"{self.run}: {self.error or self._described()}"
-
     def _parts(self) -> Iterator[Part]:
         driver = "" if self.task is None else f"  (driver {self.task}, {self.out})"
-        yield Row(None, f"{self._brief()}{driver}")
+        yield Row(None, f"{self.run}: {self.error or self._described()}{driver}")
 
     def _described(self) -> str:
         parts = [self.verdict or self.state if self.state == "finished" else self.state]
@@ -104,7 +101,7 @@ class RunStatus(Displayed):
     def to_json(self) -> dict[str, Any]:
         """Without what says where it is driven, of a run that was not submitted."""
         driver = ("out", "task", "error") if self.task is None else ()
-        return {name: value for name, value in asdict(self).items() if name not in driver}
+        return {name: value for name, value in super().to_json().items() if name not in driver}
 
 
 def run_status(run: str | Path) -> RunStatus:

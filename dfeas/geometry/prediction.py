@@ -28,11 +28,6 @@ def _compared(prediction: Prediction | ClassPrediction, names: Sequence[str]) ->
         yield Grid(["label \\ predicted", *prediction.classes], rows)
 
 
-def _counted(prediction: Prediction | ClassPrediction, points: int) -> str:
-    right = "" if prediction.accuracy is None else f", accuracy {prediction.accuracy:.6g}"
-    return f"of {points} points in {len(prediction.classes)} classes{right}"
-
-
 @dataclass(frozen=True, repr=False)
 class Prediction(Displayed):
     """Scores, and how they compare with labels, where there are any.
@@ -61,9 +56,6 @@ class Prediction(Displayed):
     classes: tuple[str, str]
     accuracy: float | None
     confusion: list[list[int]] | None
-
-    def _brief(self) -> str:
-        return _counted(self, len(self.score))
 
     def _parts(self) -> Iterator[Part]:
         return _compared(self, self.classes)
@@ -114,9 +106,6 @@ class ClassPrediction(Displayed):
     accuracy: float | None
     confusion: list[list[int]] | None
 
-    def _brief(self) -> str:
-        return _counted(self, len(self.predicted))
-
     def _parts(self) -> Iterator[Part]:
         return _compared(self, self.labels)
 
@@ -164,14 +153,11 @@ class ConePrediction(Displayed):
     >>> import numpy as np
     >>> cones = dfeas.from_cone_rows(np.array([[1.0, 1.0], [0.0, 2.0]]), {"q": [2]})
     >>> dfeas.predict(dfeas.solve(cones), cones)
-    <ConePrediction 1 of 1 cones have A*y in their interior>
+    <ConePrediction cones 1 of 1 have A*y in their interior>
     """
 
     least: Floats
     critical: tuple[CriticalCone, ...]
-
-    def _brief(self) -> str:
-        return f"{len(self.least) - self.outside} of {len(self.least)} cones have A*y in their interior"
 
     def _parts(self) -> Iterator[Part]:
         yield Row("cones", f"{len(self.least) - self.outside} of {len(self.least)} have A*y in their interior")

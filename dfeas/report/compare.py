@@ -18,9 +18,6 @@ _SOFT_SHAPE = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MA
 class Comparison(Displayed, list[dict[str, Any]]):
     """Rows of finished runs, each a dict; print it for a table."""
 
-    def _brief(self) -> str:
-        return f"of {len(self)} runs: {', '.join(str(row['run']) for row in self)}"
-
     def _parts(self) -> Iterator[Part]:
         yield (SOFT_MARGINS if "objective" in self[0] else VERDICTS).grid(self)
 

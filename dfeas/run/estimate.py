@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.errors import format_bytes
@@ -88,11 +87,6 @@ class Plan(Displayed):
     data: str = "X"
     why: str = ""
 
-    def _brief(self) -> str:
-        auto = next((each for each in self.estimates if each.auto), None)
-        took = "" if auto is None else f", auto is {auto.method}: about {_time(auto.seconds)}"
-        return f"for {self.n} {'rows of cones' if self.cones else 'points'} of {self.m} features{took}"
-
     def _parts(self) -> Iterator[Part]:
         classes = f"; {self.classes} classes, each against the rest, on the same reads" if self.classes > 1 else ""
         what = f"rows of cones ({self.cones})" if self.cones else "points"
@@ -136,9 +130,6 @@ class Plan(Displayed):
             f"{self.kernel}: a product with the Gram matrix evaluates {values:.3g} values, {seconds}, and reads {read} from "
             f"storage; the matrix, which is never stored, has {whole}"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def _time(seconds: float) -> str:

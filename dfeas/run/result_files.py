@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
 from dfeas.data.storage.vectors import total
+from dfeas.display import Displayed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.termination import Record
 from dfeas.run.trace import read_trace
@@ -33,9 +32,6 @@ CHECKPOINT = "checkpoint"
 CLASSES = "classes"
 """The key of a result that lists one run for each class."""
 
-LONG = 1000
-"""Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
-
 
 def versions() -> dict[str, str]:
     """Versions of what computed the result."""
@@ -48,19 +44,12 @@ def _installed() -> dict[str, str]:
     return {"dfeas": __version__, **{name: version(name) for name in ("numpy", "scipy", "zarr", "dask", "distributed")}}
 
 
-@dataclass(frozen=True)
-class Saved:
+@dataclass(frozen=True, repr=False)
+class Saved(Displayed):
     """What a run leaves in its folder as JSON: its fields, and properties beside them."""
 
     FILE: ClassVar[str] = RESULT
     FORMAT: ClassVar[int] = files.RESULT
-    HIDDEN: ClassVar[tuple[str, ...]] = ()  # fields that are not written
-    DERIVED: ClassVar[tuple[str, ...]] = ()  # properties that are
-
-    def to_json(self) -> dict[str, Any]:
-        """The keys of the file, as plain values."""
-        names = [entry.name for entry in fields(self) if entry.name not in self.HIDDEN]
-        return {name: plain(getattr(self, name)) for name in (*names, *self.DERIVED)}
 
     def save(self, run: Path) -> Self:
         """Write certificate and JSON, the JSON last: a run without it did not end. Returns what was written."""
@@ -75,21 +64,6 @@ class Saved:
     def _certificate(self) -> Certificate | None:
         """What ``certificate.npz`` holds; None where this is not what writes it."""
         return None
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: numbers that are not finite are null, long integers strings."""
-    if is_dataclass(value):
-        return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, int):
-        return value if value.bit_length() <= LONG else hex(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _TEXT_OR_NONE = str | None

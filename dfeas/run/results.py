@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import seen_as
-from dfeas.display import Displayed, Part, Row
+from dfeas.display import Part, Row
 from dfeas.errors import format_bytes
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import Floats
@@ -68,7 +68,7 @@ def cost_row(result: Result | SoftMarginResult) -> Row:
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Displayed, Saved, Predictor):
+class Result(Saved, Predictor):
     """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
 
     ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
@@ -276,10 +276,6 @@ class Result(Displayed, Saved, Predictor):
     def all_positive(self) -> bool:
         """Whether the question was asked without labels: A'y > 0 for all points as they are."""
         return self.sides is not None and len(self.sides) == 1
-
-    def _brief(self) -> str:
-        margin = f"margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
-        return f"{self.verdict} ({self.proof}), {margin}, {self.passes:.4g} passes of {self.method}"
 
     def _parts(self) -> Iterator[Part]:
         yield Row("verdict", f" (proof: {self.proof})", self.verdict)

@@ -16,7 +16,7 @@ import numpy as np
 from dfeas.data.collections import collection_of
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
-from dfeas.display import Displayed, Part, Row
+from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.linalg.points import Floats
@@ -226,7 +226,7 @@ def _several(results: dict[str, Result], reads: float) -> Iterator[Part]:
 
 
 @dataclass(frozen=True, repr=False)
-class Race(Displayed, Saved):
+class Race(Saved):
     """How each method ended, and what was read for all of them together.
 
     Attributes
@@ -251,11 +251,6 @@ class Race(Displayed, Saved):
     results: dict[str, Result]
     reads: float
 
-    def _brief(self) -> str:
-        first = self.first
-        won = "no verdict" if first is None else f"{first.verdict} by {first.method}"
-        return f"of {len(self.results)} methods: {won}, {self.reads:.4g} reads"
-
     def _parts(self) -> Iterator[Part]:
         return _several(self.results, self.reads)
 
@@ -272,7 +267,7 @@ class Race(Displayed, Saved):
 
 
 @dataclass(frozen=True, repr=False)
-class OneVsRest(Displayed, Saved, Predictor):
+class OneVsRest(Saved, Predictor):
     """How each class ended, and what was read for all of them together.
 
     Attributes
@@ -300,10 +295,6 @@ class OneVsRest(Displayed, Saved, Predictor):
     reads: float
     seconds: float
     fingerprint: str
-
-    def _brief(self) -> str:
-        decided = sum(result.verdict != UNDECIDED for result in self.results.values())
-        return f"{decided} of {len(self.results)} classes decided, {self.reads:.4g} reads"
 
     def _parts(self) -> Iterator[Part]:
         return _several(self.results, self.reads)

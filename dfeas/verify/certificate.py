@@ -83,9 +83,9 @@ class Certificate(Displayed):
     --------
     >>> import dfeas
     >>> dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1]).evidence
-    <Certificate separator, 3 entries>
+    <Certificate kind separator>
     >>> dfeas.solve([[1.0], [2.0]], [1, -1], intercept=False).evidence
-    <Certificate gordan, weights of 2 points>
+    <Certificate kind gordan>
     """
 
     kind: str
@@ -99,12 +99,8 @@ class Certificate(Displayed):
     integers: tuple[int, ...] = ()
     whole: int = 0
 
-    def _brief(self) -> str:
-        weighed = f"weights of {len(self.support)} points" if len(self.support) else ""
-        return f"{self.kind}, {weighed or f'{len(self.y)} entries'}"
-
     def _parts(self) -> Iterator[Part]:
-        yield Row("certificate", self.kind)
+        yield Row("kind", self.kind)
         if len(self.y):
             yield Row("entries", str(len(self.y)))
         if len(self.support):
@@ -275,9 +271,6 @@ class Check(Displayed):
     points_read: int = 0
     separation: Kind | None = None
     not_checked: tuple[str, ...] = ()
-
-    def _brief(self) -> str:
-        return f"{self.verdict} ({self.proof}), margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
 
     def _parts(self) -> Iterator[Part]:
         yield Row("proved", f" ({self.proof})", self.verdict)

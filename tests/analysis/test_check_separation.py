@@ -311,7 +311,7 @@ def test_json_and_html_have_what_the_text_says() -> None:
     marked = dfeas.check_separation(pd.DataFrame({"<b>": ["x", "x", "y", "y"]}), [0, 1, 1, 1])
     assert "&lt;b&gt;" in marked._repr_html_()
     assert "<b>" not in marked._repr_html_()
-    assert repr(found) == "<Separated binary: quasi-complete, by ward[surgery]>"
+    assert repr(found).startswith("<Separated quasi-complete separation: level surgery of ward separate")
 
 
 def test_whole_numbers_of_an_array_that_float64_has_not_are_refused() -> None:

@@ -192,7 +192,7 @@ def test_the_memory_that_is_set_holds_for_what_reads_a_finished_run(room: Path, 
     ):
         with pytest.raises(UsageError, match=r"memory='9\.77kiB' is too little"):
             call()
-    assert "memory=&#x27;9.77kiB&#x27; is too little" in report(run).read_text()
+    assert "memory=&#39;9.77kiB&#39; is too little" in report(run).read_text()
     assert verify_run(run, memory="1GB").verdict == "feasible"
 
 

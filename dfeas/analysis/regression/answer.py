@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 from dfeas.analysis.separation import Separation
-from dfeas.display import Displayed, Part, Row
+from dfeas.display import Displayed, Part, Row, plain
 from dfeas.verify.separation import COMPLETE, OVERLAP
 
 SHOWN = 5
@@ -75,6 +73,9 @@ class Separated(Displayed):
     (False, 'complete', [0])
     """
 
+    HIDDEN: ClassVar = ("found", "coded")
+    DERIVED: ClassVar = ("finite", "message")
+
     kind: str | None
     columns: list[Any]
     points: list[Any]
@@ -96,35 +97,17 @@ class Separated(Displayed):
         """Whether the maximum of the likelihood exists; None when it was not decided."""
         return None if self.kind is None else self.kind == OVERLAP
 
-    def _brief(self) -> str:
-        return f"{self.outcome}: {self.kind or 'not decided'}{f', by {_some(self.columns)}' if self.columns else ''}"
-
     def _parts(self) -> Iterator[Part]:
-        texts = [self._said, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)]
+        texts = [self.message, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)]
         yield from (Row(None, text) for text in texts)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the evidence and further points than the first, as values of JSON."""
-        return {
-            "kind": self.kind,
-            "finite": self.finite,
-            "proof": self.proof,
-            "outcome": self.outcome,
-            "classes": list(self.classes),
-            "columns": [_plain(name) for name in self.columns],
-            "levels": {str(name): levels for name, levels in self.levels.items()},
-            "separated": self.separated,
-            "points": [_plain(label) for label in self.points[:NAMED]],
-            "direction": {str(name): value for name, value in self.direction.items()},
-            "intercept": self.intercept,
-            "depending": [[_plain(name), [_plain(other) for other in others]] for name, others in self.depending],
-            "advice": [{"text": each.text, "finite": each.finite} for each in self.advice],
-            "notes": self.notes,
-            "message": self._said,
-        }
+        return {**super().to_json(), "points": plain(self.points[:NAMED])}
 
     @property
-    def _said(self) -> str:
+    def message(self) -> str:
+        """What was found, in a sentence."""
         if self.kind is None:
             return f"separation was {self.found.message}"
         if self.kind == OVERLAP:
@@ -178,8 +161,3 @@ def _named(term: Any, levels: list[str]) -> Iterator[str]:
 def _some(names: list[Any]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(str(name) for name in names[:SHOWN]) + more
-
-
-def _plain(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    return value if isinstance(value, int | float | str | bool) else str(value)

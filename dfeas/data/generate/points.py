@@ -123,7 +123,7 @@ def generate(instance: Generated, out: str | Path, progress: Progress | None = N
     --------
     >>> import dfeas
     >>> dfeas.generate(dfeas.Instance("planted", 3, 100, margin=0.1), "data")
-    <Header 100 points of 3 features, float32>
+    <Header points 100 of 3 features, float32, 1.17 kiB>
     >>> print(dfeas.solve("data").verdict)
     feasible
     """

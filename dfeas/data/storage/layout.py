@@ -324,10 +324,6 @@ class Header(Displayed):
     cones: ConeTable | None = None
     features: tuple[str, ...] = ()
 
-    def _brief(self) -> str:
-        what = f"rows of cones ({self.cones})" if self.cones else "points"
-        return f"{self.n} {what} of {self.m} features, {self.dtype}"
-
     def _parts(self) -> Iterator[Part]:
         return describe_header(self.to_json())
 

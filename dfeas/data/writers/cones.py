@@ -145,7 +145,7 @@ def ingest_cone_rows(
     >>> import dfeas
     >>> import numpy as np
     >>> dfeas.ingest_cone_rows(np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), {"l": 1, "q": [2]}, "cones")
-    <Header 3 rows of cones (1 of l, 1 of q 2) of 2 features, float64>
+    <Header rows 3 of 2 features, float64, 48 B>
     >>> print(dfeas.solve("cones").verdict)
     feasible
     """

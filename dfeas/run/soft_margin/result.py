@@ -63,7 +63,7 @@ class DualVariables:
 
 
 @dataclass(frozen=True, repr=False)
-class SoftMarginResult(Displayed, Saved, Predictor):
+class SoftMarginResult(Saved, Predictor):
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
     That is |w|^2/2 + sum_j c_j loss(1 - l_j x_j'w) over the points as they are stored; c_j is C times the weights of the
@@ -183,13 +183,9 @@ class SoftMarginResult(Displayed, Saved, Predictor):
         """A result from the keys of its file, some of them changed; ``y`` is in a file of its own."""
         known: dict[str, Any] = {each.name: values[each.name] for each in fields(cls) if each.name in values}
         known |= {"fits": [Fit(**fit) for fit in values["fits"]], "validation": [Validation(**v) for v in values["validation"]]}
-        known |= {"stopped": Stop(values["stopped"]), "sides": sides_from(values.get("sides")), "dual": None}
-        unbounded = {name: math.inf for name in ("objective", "gap", "margin") if values[name] is None}
-        return cls(**{**known, "y": y, "path": y[None], **unbounded, **changes})
-
-    def _brief(self) -> str:
-        ends = f"objective {self.objective:.6g}, gap {self.gap:.3g}" if math.isfinite(self.objective) else "no objective yet"
-        return f"{self.loss}, C = {self.C:g}: {ends}, {self.passes:.4g} passes"
+        known |= {"stopped": Stop(values["stopped"]), "sides": sides_from(values.get("sides")), "y": y, "path": y[None]}
+        known |= {name: math.inf for name in ("objective", "gap", "margin") if values[name] is None}
+        return cls(**{**known, "dual": None, **changes})
 
     def _parts(self) -> Iterator[Part]:
         ends = f"{self.objective:.9g}, the minimum is at least {self.lower:.9g}"
@@ -202,8 +198,8 @@ class SoftMarginResult(Displayed, Saved, Predictor):
             yield Row("dual", f"{self.dual.support} variables above 0, worth {self.dual.value:.9g}: {self.dual.path}")
             yield Row("", f"y is their combination of the points up to {self.dual.residual:.3g}")
         for entry in self.validation:
-            mark = "  chosen" if entry.C == self.C else ""
-            yield Row("validation", f"C = {entry.C:g}: {100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %{mark}")
+            error = f"{100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %"
+            yield Row("validation", f"C = {entry.C:g}: {error}{'  chosen' * (entry.C == self.C)}")
         yield cost_row(self)
 
     @property
@@ -262,10 +258,6 @@ class SoftMarginClasses(Displayed, Predictor):
 
     results: dict[str, SoftMarginResult]
     reads: float
-
-    def _brief(self) -> str:
-        reached = sum(result.success for result in self.results.values())
-        return f"of {len(self.results)} classes, {reached} as near to the minimum as asked, {self.reads:.4g} reads"
 
     def _parts(self) -> Iterator[Part]:
         yield SOFT_MARGINS.grid([SOFT_MARGINS.row(name, Path(), vars(each)) for name, each in self.results.items()])
