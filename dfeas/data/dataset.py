@@ -19,7 +19,8 @@ from dfeas.data.picks import Picks
 from dfeas.data.program import Program
 from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
-from dfeas.data.storage.readers import Buffers, Cost, DirectReader, Looks, PointReader, RowReader, SliceReader, chunks_of
+from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowReader, SliceReader, chunks_of
+from dfeas.data.storage.shards import ChunkReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Points, is_dense, nbytes, norms, placed_in
@@ -380,7 +381,7 @@ class Dataset:
 
     def _prefetched(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         # one block is scanned while the next ones are read, each into buffers of its own
-        ahead = AT_ONCE if isinstance(self.points, DirectReader) else 1
+        ahead = AT_ONCE if isinstance(self.points, ChunkReader) and not self.points.sharded else 1
         buffers, pool = [Buffers() for _ in range(ahead + 1)], ThreadPoolExecutor(ahead, "dfeas-read")
         looks: Looks = {}
 

@@ -34,11 +34,10 @@ from dfeas.data.storage.layout import (
 from dfeas.data.storage.metadata import member, read_node
 from dfeas.data.storage.places import Place, absolute, place, translate_errors_at
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
-from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader, EntryShards
+from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
 from dfeas.data.storage.zarr_arrays import (
     check_shape,
     direct_reader,
-    entry_shards,
     open_array,
     open_labels,
     plain_chunks,
@@ -81,21 +80,14 @@ def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.
     return offsets
 
 
-def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[str, ...]) -> EntryReader:
+def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[str, ...]) -> EntryChunks:
     array = arrays[name]
     if array.dtype.name not in dtypes or array.chunks[0] < 1:
         raise _broken(path)
-    shards = entry_shards(name, path / name, array)
-    if shards is not None:
-        return EntryShards(shards)
-    plain = plain_chunks(array, array.chunks[0])
+    plain = plain_chunks(name, path / name, array, array.chunks[0])
     if plain is None:
         raise _broken(path)
-    if isinstance(path, Path):
-        return EntryFiles(name, plain, path / name)
-    from dfeas.data.storage.object_readers import EntryObjects, Tags
-
-    return EntryObjects(name, plain, Tags(path / name))
+    return EntryChunks(plain)
 
 
 def _broken(path: Place) -> CorruptDataError:

@@ -18,7 +18,8 @@ from dfeas.data.cache import HELD_BYTES, BlockCache
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, DirectReader, cacheable_bytes
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, cacheable_bytes
+from dfeas.data.storage.shards import ChunkReader
 from dfeas.data.storage.zarr_arrays import direct_reader
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import thread_bytes
@@ -97,7 +98,7 @@ def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], direct
 
 def test_blocks_that_came_past_the_page_cache_are_kept_as_others_are(dataset: Callable[..., Any]) -> None:
     usual = opened(dataset, 2 * FULL)
-    past = replace(usual.uncached(), points=replace(usual.points, past_cache=True))
+    past = replace(usual.uncached(), points=replace(usual.points, folder=replace(usual.points.folder, past_cache=True)))
     past.kept.cache = BlockCache(2 * FULL)
     for _ in range(2):
         (content, cost), (expected, usual_cost) = read_all(past), read_all(usual)
@@ -110,14 +111,15 @@ def test_data_that_memory_cannot_hold_is_read_past_the_page_cache(tmp_path: Path
     assert 0 < cacheable_bytes() <= psutil.virtual_memory().total
     array = zarr.create_array(tmp_path / "X", shape=(rows, 100), chunks=(1000, 100), dtype="f4", compressors=None, filters=None)
     reader = direct_reader("X", tmp_path / "X", array, 1000)
-    assert isinstance(reader, DirectReader)
-    assert reader.past_cache == (rows > 10**3) != reader.overlaps
+    assert isinstance(reader, ChunkReader)
+    assert isinstance(reader.folder, Files)
+    assert reader.folder.past_cache == (rows > 10**3) != reader.overlaps
 
 
 def test_a_thread_that_reads_past_the_page_cache_holds_three_blocks(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 100, 80_000, block_rows=10_000)
     found = open_source(Source(DataSpec(path)))
-    found.points = replace(found.points, past_cache=True)
+    found.points = replace(found.points, folder=replace(found.points.folder, past_cache=True))
     tracemalloc.start()
     try:
         for block in found.read_blocks(range(found.blocks), Cost()):

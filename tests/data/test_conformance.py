@@ -16,8 +16,8 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.object_path import ObjectPath
-from dfeas.data.storage.readers import DirectReader, Files
-from dfeas.data.storage.shards import ShardReader
+from dfeas.data.storage.readers import Files
+from dfeas.data.storage.shards import ChunkReader
 from dfeas.data.views import transformed
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.s3 import serving
@@ -90,8 +90,9 @@ class TestChunksThatArePlainFiles(ReaderTests):
 class TestChunksPastThePageCache(TestChunksThatArePlainFiles):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         dataset, written = super().opened(folder)
-        assert isinstance(dataset.points, DirectReader)
-        return replace(dataset, points=replace(dataset.points, past_cache=True)), written
+        assert isinstance(dataset.points, ChunkReader)
+        past = replace(dataset.points, folder=Files(folder / "data" / "X", past_cache=True))
+        return replace(dataset, points=past), written
 
 
 class TestChunksThroughZarr(TestChunksThatArePlainFiles):
@@ -122,7 +123,7 @@ class TestShards(ReaderTests):
 class TestShardsPastThePageCache(TestShards):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         dataset, written = super().opened(folder)
-        assert isinstance(dataset.points, ShardReader)
+        assert isinstance(dataset.points, ChunkReader)
         past = replace(dataset.points, folder=Files(folder / "data" / "X", past_cache=True))
         return replace(dataset, points=past), written
 

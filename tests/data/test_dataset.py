@@ -21,8 +21,8 @@ from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.metadata import array_at, member, put_array, put_group
-from dfeas.data.storage.readers import Cost, DirectReader, SliceReader
-from dfeas.data.storage.shards import Form, codecs_of
+from dfeas.data.storage.readers import Cost, SliceReader
+from dfeas.data.storage.shards import ChunkReader, Form, codecs_of
 from dfeas.data.storage.stored_array import StoredArray
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -47,7 +47,7 @@ def test_what_was_generated_is_read(dataset: Callable[..., Any], arrays: Callabl
     path, header = dataset("planted", 7, 1000, dtype=dtype, block_rows=64)
     X, labels = arrays("planted", 7, 1000, dtype=dtype, block_rows=64)
     opened = open_source(Source(DataSpec(path), direct=direct))
-    assert isinstance(opened.points, DirectReader if direct else SliceReader)
+    assert isinstance(opened.points, ChunkReader if direct else SliceReader)
     points, label, norm = read_all(opened)
     assert points.tobytes() == X.tobytes()
     assert label.tolist() == labels.tolist()

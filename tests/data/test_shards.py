@@ -32,7 +32,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.files import DATASET
 from dfeas.data.storage.layout import MARKER
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, stamp_of
-from dfeas.data.storage.shards import MOST_CHUNKS, Form, ShardReader, read_index
+from dfeas.data.storage.shards import MOST_CHUNKS, ChunkReader, Form, read_index
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.shards import CHUNKS, SHARD_BYTES, SHARDED_ABOVE, chunks_of_shard
 from dfeas.data.writers.sparse import SparseWriter
@@ -100,7 +100,7 @@ def test_shards_change_neither_bits_nor_fingerprint(
     plain = dfeas.ingest(source, folder / "plain", block_rows=rows, **given)
     assert dfeas.ingest(source, folder / "shards", block_rows=rows, shard=shard, **given) == plain
     one, other = (open_source(Source(DataSpec(folder / name))) for name in ("plain", "shards"))
-    assert isinstance(other.points, ShardReader)
+    assert isinstance(other.points, ChunkReader)
     assert other.fingerprint == one.fingerprint
     assert read_all(one).tobytes() == read_all(other).tobytes() == X.tobytes()
     for name in ("X", "label", "norm"):
@@ -403,7 +403,7 @@ def test_large_chunks_begin_with_a_page_and_are_read_past_the_page_cache(
     monkeypatch.setattr("dfeas.data.storage.zarr_arrays.cacheable_bytes", lambda: 1000)
     monkeypatch.setattr("dfeas.data.storage.zarr_arrays.CACHED", 0)
     dataset = open_source(Source(DataSpec(tmp_path / "data")))
-    assert isinstance(dataset.points, ShardReader)
+    assert isinstance(dataset.points, ChunkReader)
     assert not dataset.points.overlaps
     assert np.array_equal(read_all(dataset), X)
     (folder / "c.1.0").write_bytes((folder / "c.1.0").read_bytes()[:-5000])

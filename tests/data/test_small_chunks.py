@@ -5,7 +5,6 @@ changes with it.
 import pickle
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import crc32c
 import numpy as np
@@ -28,7 +27,7 @@ from dfeas.data.storage.layout import (
     sparse_together,
 )
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
-from dfeas.data.storage.shards import ShardReader
+from dfeas.data.storage.shards import ChunkReader
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.ledger import Ledger
 from dfeas.data.writers.shards import seal_index
@@ -136,7 +135,7 @@ def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path
     dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=PER * (ROWS * M * 4 + 4))
     dataset = open_source(Source(DataSpec(tmp_path / "data")))
     reader = dataset.points
-    assert isinstance(reader, ShardReader)
+    assert isinstance(reader, ChunkReader)
     size = reader.size
     for file in sorted((tmp_path / "data" / "X").glob("c.*"))[:4]:
         chunks = [file.read_bytes()[place * size : (place + 1) * size] for place in range(PER)]
@@ -156,7 +155,7 @@ def test_chunks_of_whole_pages_come_past_the_page_cache(tmp_path: Path, monkeypa
     dfeas.ingest(X, tmp_path / "data", labels=np.resize([0, 1], n), block_rows=128)  # of 4096 bytes
     dataset, asked = open_source(Source(DataSpec(tmp_path / "data"))), []
     assert dataset.together == 4
-    monkeypatch.setattr(dataset, "points", replace(dataset.points, past_cache=True))
+    monkeypatch.setattr(dataset, "points", replace(dataset.points, folder=replace(dataset.points.folder, past_cache=True)))
 
     def read(path: str, pages: np.ndarray, offset: int = 0) -> int:
         """As the kernel does where it can: from a page on into whole pages."""
@@ -169,7 +168,7 @@ def test_chunks_of_whole_pages_come_past_the_page_cache(tmp_path: Path, monkeypa
     for count in (0, -(-n // 128)):  # as this machine can, then with a kernel that can
         whole = [dataset.points.read(index, Buffers()) for index in range(dataset.blocks)]
         assert np.array_equal(np.concatenate(whole), X)
-        assert asked == [(f"c.{chunk}.0", 4096 + 4) for chunk in range(count)]
+        assert asked == [(f"c.{chunk}.0", 4096) for chunk in range(count)]
         monkeypatch.setattr("dfeas.data.storage.readers.past_page_cache", read)
 
 
@@ -183,29 +182,6 @@ def test_views_keep_their_fingerprints(data: Path) -> None:
     assert seen.fingerprint == one.fingerprint
     assert dfeas.solve(data, scale="std", out=data.parent / "run").verdict == "feasible"
     assert dfeas.verify_run(data.parent / "run").verdict == "feasible"
-
-
-@pytest.mark.parametrize(
-    ("passes", "options"),
-    [
-        (0, {"method": "working-set"}),
-        (0, {"method": "working-set-plain"}),
-        (1, {"method": "mirror-prox"}),
-        (0, {"kernel": "rbf"}),
-    ],
-)
-def test_a_run_that_began_with_a_block_for_each_chunk_goes_on(
-    data: Path, monkeypatch: pytest.MonkeyPatch, passes: int, options: dict[str, Any]
-) -> None:
-    """As versions did that did not put chunks together."""
-    run, calls = data.parent / "run", iter(range(passes))
-    with monkeypatch.context() as former:
-        former.setattr("dfeas.data.storage.layout.LEAST_BLOCKS", 10**9)
-        begun = dfeas.solve(data, out=run, stop=lambda: next(calls, None) is None, **options)
-    assert (begun.stopped, begun.passes) == ("interrupted", passes)
-    resumed = dfeas.resume(run)
-    assert (resumed.verdict, resumed.proof) == ("feasible", "rigorous")
-    assert dfeas.verify_run(run).verdict == "feasible"
 
 
 @pytest.mark.parametrize("shard", [0, PER])

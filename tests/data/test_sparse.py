@@ -18,8 +18,9 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.readers import Buffers, Chunks, Cost, DirectReader
-from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryFiles
+from dfeas.data.storage.readers import Buffers, Cost, Files
+from dfeas.data.storage.shards import ChunkReader, Form
+from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryChunks
 from dfeas.data.writers.dataset import output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -262,9 +263,13 @@ def test_entries_beyond_two_to_the_31_are_found(tmp_path: Path) -> None:
     (tmp_path / "indptr").mkdir()
     starts = first + np.arange(3, dtype=np.int64) * 10
     (tmp_path / "indptr" / "c.1").write_bytes(starts.tobytes() + b"....")
-    chunks = {name: Chunks(lambda i: f"c.{i}", first + 30, CHUNK_ENTRIES, (), dtype, 4) for name, dtype in folders.items()}
-    files = [EntryFiles(name, each, tmp_path / name) for name, each in chunks.items()]
-    indptr = DirectReader("indptr", tmp_path / "indptr", Chunks(lambda i: f"c.{i}", 7, 3, (), np.dtype(np.int64), 4))
+
+    def chunks(name: str, n: int, rows: int, dtype: Any) -> ChunkReader:
+        form = Form((n,), (rows,), (1,), [], at_end=True, sealed=True)
+        return ChunkReader(name, Files(tmp_path / name), lambda i: f"c.{i}", form, False, np.dtype(dtype), 4)
+
+    files = [EntryChunks(chunks(name, first + 30, CHUNK_ENTRIES, dtype)) for name, dtype in folders.items()]
+    indptr = chunks("indptr", 7, 3, np.int64)
     reader = CsrChunks("logical", 6, 2_000_000_001, 3, np.array([0, first, first + 30]), files[0], files[1], indptr)
     block = reader.read(1, Buffers())
     assert block.shape == (3, 2_000_000_001)

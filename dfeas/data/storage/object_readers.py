@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.bucket import pool, translate_errors
 from dfeas.data.storage.object_path import ObjectPath
-from dfeas.data.storage.readers import AnyArray, Buffers, Chunks, Got, Looks, Reader, SliceReader, Take
-from dfeas.data.storage.sparse_readers import PlainEntries, pieces
+from dfeas.data.storage.readers import AnyArray, Buffers, Got, Looks, Reader, SliceReader, Take
 from dfeas.errors import CorruptDataError, UsageError
 
 if TYPE_CHECKING:
@@ -208,62 +207,8 @@ def _get(tags: Tags, name: str, what: str, options: GetOptions | None = None) ->
 
 
 @dataclass(frozen=True)
-class ObjectReader:
-    """Chunks as ``DirectReader`` reads them, from an object store, with a cache on this machine or without one."""
-
-    name: str
-    tags: Tags  # of the folder of the chunks
-    chunks: Chunks
-    kept: KeptBlocks | None = None
-
-    overlaps = False
-    distant = True
-
-    def read(self, index: int, buffers: Buffers) -> AnyArray:
-        """Read the chunks of a block; raises CorruptDataError when one is missing or has another size."""
-        several = len(self.chunks.of(index)) > 1  # then a copy of each
-        parts = [self._read(chunk, Buffers() if several else buffers) for chunk in self.chunks.of(index)]
-        return np.concatenate(parts) if several else parts[0]
-
-    def _read(self, chunk: int, buffers: Buffers) -> AnyArray:
-        content, expected = self._content(chunk, buffers), self.chunks.bytes + self.chunks.trailer
-        if content.size != expected:
-            raise CorruptDataError(
-                f"{self._where(chunk)}: chunk {chunk} of {self.name} has {content.size} bytes, expected {expected}; "
-                "restore or ingest again"
-            )
-        rows = min(self.chunks.chunk_rows, self.chunks.n - chunk * self.chunks.chunk_rows)
-        entries = content[: rows * self.chunks.row_bytes].view(self.chunks.dtype).reshape(rows, *self.chunks.row)
-        return entries if entries.flags.aligned else entries.copy()
-
-    def _content(self, index: int, buffers: Buffers) -> NDArray[np.uint8]:
-        """All bytes of a chunk, from this machine where they are kept."""
-        name = self.chunks.key(index)
-        where = self._where(index)
-        if self.kept is not None:
-            held = self.kept.read(where, self.tags(name), lambda size: buffers.take(f"{self.name} kept", size))
-            if held is not None:
-                return held
-        content, _, tag = _get(self.tags, name, f"chunk {index} of {self.name}")
-        if self.kept is not None:
-            self.kept.write(where, tag, content)
-        return content
-
-    def _where(self, index: int) -> str:
-        return f"{self.tags.folder}/{self.chunks.key(index)}"
-
-    def advise(self, index: int) -> None:
-        """Nothing to do: see Ahead."""
-
-    def stamp(self, index: int, looks: Looks | None = None) -> int:
-        """The ETags, as a number."""
-        tags = [self.tags(self.chunks.key(chunk)) for chunk in self.chunks.of(index)]
-        return tags[0] if len(tags) == 1 else hash(tuple(tags))
-
-
-@dataclass(frozen=True)
 class Objects:
-    """Those below a key, as ``shards.Files`` reads files: a request for each range, which a disk here may keep."""
+    """Those below a key, as ``Files`` has files: a request for each range, which a disk here may keep."""
 
     tags: Tags
     kept: KeptBlocks | None = None
@@ -284,47 +229,13 @@ class Objects:
         if held is not None:
             return Got(held, None, tag)
         options: GetOptions = {"range": (first, first + size) if first >= 0 else {"suffix": size}}
-        content, whole, tag = _get(self.tags, name, f"the shard with {what}", options)
+        content, whole, tag = _get(self.tags, name, what, options)
         if kept is not None:
             kept.write(where, tag, content)
         return Got(content, whole, tag)
 
     def advise(self, name: str, first: int, size: int) -> None:
         """Nothing to do: see Ahead."""
-
-
-@dataclass(frozen=True)
-class EntryObjects(PlainEntries):
-    """Entries in objects."""
-
-    tags: Tags  # of the folder of the chunks
-
-    def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
-        """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""
-        size = self.dtype.itemsize
-        buffer = buffers.take(self.name, (stop - first) * size)
-        done = 0
-        for index, within, count in pieces(self.chunk, first, stop):
-            content = self._content(self.chunks.key(index), within * size, (within + count) * size)
-            buffer[done : done + content.size] = content
-            done += content.size
-        return buffer.view(self.dtype)
-
-    def _content(self, name: str, first: int, stop: int) -> NDArray[np.uint8]:
-        where, expected = f"{self.tags.folder}/{name}", self.chunks.bytes + self.chunks.trailer
-        content, size, _ = _get(self.tags, name, f"a chunk of {self.name}", {"range": (first, stop)})
-        if size != expected or content.size != stop - first:
-            raise CorruptDataError(
-                f"{where}: a chunk of {self.name} has {size} bytes, expected {expected}; restore or ingest again"
-            )
-        return content
-
-    def advise(self, first: int, stop: int) -> None:
-        """Nothing to do: see Ahead."""
-
-    def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
-        """The ETags of the chunks with these entries, as numbers."""
-        return tuple(self.tags(self.chunks.key(index)) for index, _, _ in pieces(self.chunk, first, stop))
 
 
 def distant_reader(reader: SliceReader, folder: ObjectPath, names: Callable[[int], Sequence[str]]) -> Ahead[AnyArray]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -146,29 +145,8 @@ def past_page_cache(path: str, buffer: NDArray[np.uint8], offset: int = 0) -> in
     return 0
 
 
-def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int, name: str) -> None:
-    """Fill a buffer from an offset on of a file of ``expected`` bytes.
-
-    Raises CorruptDataError when the file, which messages call ``name``, is missing or has another size.
-    """
-    size = done = 0
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            size = os.fstat(descriptor).st_size
-            done = fill(descriptor, buffer, offset) if size == expected else -1
-        finally:
-            os.close(descriptor)
-    except FileNotFoundError:
-        raise CorruptDataError(f"{path}: {name} is missing; restore or ingest again") from None
-    except OSError as error:
-        raise CorruptDataError(f"{path}: cannot read {name}: {error.strerror}") from None
-    if done != buffer.size:
-        raise CorruptDataError(f"{path}: {name} has {size} bytes, expected {expected}; restore or ingest again")
-
-
-def advise_chunk(path: str, offset: int = 0, length: int = 0) -> None:
-    """Ask the kernel to read a part of a file ahead, or all, where it can."""
+def advise_chunk(path: str, offset: int, length: int) -> None:
+    """Ask the kernel to read a part of a file ahead, where it can; of length 0 to its end."""
     if not hasattr(os, "posix_fadvise"):
         return
     try:
@@ -210,11 +188,11 @@ class Folder(Protocol):
         """``size`` bytes from ``first`` on, before 0 from the end; fewer where there are no more. May be those of ``take``.
 
         What is far away, and is to be kept, may be read from here the next time. Raises CorruptDataError when there is no such
-        file, of which messages say that it holds ``what``.
+        file, which messages call ``what``.
         """
 
     def advise(self, name: str, first: int, size: int) -> None:
-        """Say that some bytes will soon be wanted."""
+        """Say that some bytes will soon be wanted, of ``size`` 0 all from the first on."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +227,7 @@ class Files:
             finally:
                 os.close(descriptor)
         except FileNotFoundError:
-            raise CorruptDataError(f"{path}: the shard with {what} is missing; restore or ingest again") from None
+            raise CorruptDataError(f"{path}: {what} is missing; restore or ingest again") from None
         except OSError as error:
             raise CorruptDataError(f"{path}: cannot read {what}: {error.strerror}") from None
         mark = hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
@@ -263,79 +241,6 @@ class Files:
 def chunks_of(index: int, together: int, n: int, chunk_rows: int) -> range:
     """Numbers of the chunks of a block, of which each has so many, but the last; none of one behind it."""
     return range(index * together, min((index + 1) * together, -(-n // chunk_rows)))
-
-
-@dataclass(frozen=True)
-class Chunks:
-    """Plain chunks along the rows of an array: uncompressed, little-endian, with or without crc32c."""
-
-    key: Callable[[int], str]  # chunk -> its name in the folder
-    n: int
-    chunk_rows: int
-    row: tuple[int, ...]  # shape of a row
-    dtype: np.dtype[Any]
-    trailer: int  # bytes of checksum after the entries
-    together: int = 1  # chunks of a block
-
-    @property
-    def row_bytes(self) -> int:
-        return self.dtype.itemsize * prod(self.row)
-
-    @property
-    def bytes(self) -> int:
-        """Of a chunk, also of the last, without its checksum."""
-        return self.chunk_rows * self.row_bytes
-
-    def of(self, index: int) -> range:
-        """Numbers of those of a block."""
-        return chunks_of(index, self.together, self.n, self.chunk_rows)
-
-    def rows(self, index: int) -> int:
-        """Of a block."""
-        chunks = self.of(index)
-        return min(self.n, chunks.stop * self.chunk_rows) - chunks.start * self.chunk_rows
-
-
-@dataclass(frozen=True)
-class DirectReader:
-    """Chunks that are files."""
-
-    name: str
-    folder: Path
-    chunks: Chunks
-    past_cache: bool = False  # whether they are read past the page cache, which cannot hold all of them
-
-    distant = False
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether the kernel reads ahead."""
-        return not self.past_cache
-
-    def _path(self, chunk: int) -> str:
-        return f"{self.folder}/{self.chunks.key(chunk)}"
-
-    def read(self, index: int, buffers: Buffers) -> AnyArray:
-        """Read the chunks of a block into the buffer; raises CorruptDataError when one is missing or has another size."""
-        chunks, size, wanted = self.chunks.of(index), self.chunks.bytes, self.chunks.rows(index) * self.chunks.row_bytes
-        stored = size + self.chunks.trailer
-        past = self.past_cache and (len(chunks) == 1 or size % PAGE_BYTES == 0)  # each then begins with a page of the buffer
-        buffer = buffers.take(self.name, (len(chunks) - 1) * size + in_pages(stored) if past else wanted)
-        for place, chunk in enumerate(chunks):
-            path, part = self._path(chunk), buffer[place * size : min(wanted, (place + 1) * size)]
-            pages = buffer[place * size : place * size + in_pages(stored)]  # with the checksum, over which the next is read
-            done = min(part.size, past_page_cache(path, pages)) if past else 0
-            read_chunk(path, done, part[done:], stored, f"chunk {chunk} of {self.name}")
-        return buffer[:wanted].view(self.chunks.dtype).reshape(-1, *self.chunks.row)
-
-    def advise(self, index: int) -> None:
-        if not self.past_cache:
-            for chunk in self.chunks.of(index):
-                advise_chunk(self._path(chunk))
-
-    def stamp(self, index: int, looks: Looks | None = None) -> int:
-        stamps = [stamp_of(self._path(chunk)) for chunk in self.chunks.of(index)]
-        return stamps[0] if len(stamps) == 1 else hash(tuple(stamps))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Shards: files or objects of several chunks each, with an index that says where they lie; plain chunks are read by position.
+"""Plain chunks, each a file or an object, or many in a shard, whose index says where they lie; they are read by position.
 
 The index has an offset and a length, uint64, for each chunk of the shard, at its end or at its beginning, with a crc32c or
 without one. It is read once, and again when the shard changes. A chunk that is absent has 2**64 - 1 twice; zarr reads it as
@@ -172,7 +172,7 @@ def require_chunks_in(folder: Folder, array: Any, form: Form) -> None:
     """
 
     def look(place: tuple[int, ...]) -> None:
-        read_index(folder, array.metadata.encode_chunk_key(place), form, place, "chunks")
+        read_index(folder, array.metadata.encode_chunk_key(place), form, place, "the shard")
 
     if folder.distant:
         from dfeas.data.storage.bucket import pool
@@ -192,13 +192,14 @@ TRIES = 5
 
 
 @dataclass(frozen=True)
-class ShardReader:
-    """Plain chunks in shards: uncompressed, little-endian, one or more a block, with or without crc32c."""
+class ChunkReader:
+    """Plain chunks of whole rows: uncompressed, little-endian, one or more a block, with or without crc32c."""
 
     name: str
     folder: Folder
-    key: Callable[[int], str]  # shard -> its name in the folder
+    key: Callable[[int], str]  # file -> its name in the folder
     form: Form
+    sharded: bool  # whether a file has many chunks and an index, or is one chunk
     dtype: np.dtype[Any]
     trailer: int  # bytes of checksum behind the entries of a chunk
     together: int = 1  # chunks of a block
@@ -232,7 +233,8 @@ class ShardReader:
             known = self._known.get(shard)
             if known is None or known is stale:
                 place = (shard, *(0,) * (len(self.form.shape) - 1))
-                known = read_index(self.folder, self.key(shard), self.form, place, f"chunks of {self.name}", self.size)
+                what = f"the shard with chunks of {self.name}"
+                known = read_index(self.folder, self.key(shard), self.form, place, what, self.size)
                 self._known[shard] = known
         return known
 
@@ -241,10 +243,12 @@ class ShardReader:
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Read a block into the buffer. Raises CorruptDataError when a chunk or its shard is missing or damaged."""
-        if self.together == 1:
-            return self._read_chunk(index, buffers)
         chunks, size = self._chunks(index), self.form.chunk[0] * self._row
         rows = min(self.form.shape[0], chunks.stop * self.form.chunk[0]) - chunks.start * self.form.chunk[0]
+        if len(chunks) == 1:
+            content = self._part(chunks.start, 0, rows * self._row, lambda size: buffers.take(self.name, size))
+            entries = content.view(self.dtype).reshape(rows, *self.form.shape[1:])
+            return entries if entries.flags.aligned else entries.copy()
         content = buffers.take(f"{self.name} block", len(chunks) * size)
         first = chunks.start
         while first < chunks.stop:
@@ -255,58 +259,55 @@ class ShardReader:
         return content[: rows * self._row].view(self.dtype).reshape(rows, *self.form.shape[1:])
 
     def _read_together(self, first: int, into: NDArray[np.uint8], buffers: Buffers) -> None:
-        """Chunks (c, bytes) of one shard from one on: by one read where they lie at equal distances, as they were written."""
-        shard, place = divmod(first, self.form.chunks)
+        """Chunks (c, bytes) of one file from one on: by one read where they lie at equal distances, as they were written."""
+        file, place = divmod(first, self.form.chunks)
         count, size = into.shape
-        for _ in range(TRIES):
-            known = self._index(shard)
+        for _ in range(TRIES if count > 1 else 0):
+            known = self._index(file)
             step = known.offsets.step if isinstance(known.offsets, range) else 0
             if not self.size <= step <= in_pages(self.size):
                 break
-            got, mark = self._part(first, 0, (count - 1) * step + size, lambda size: buffers.take(self.name, size))
-            if mark == known.mark:
-                np.copyto(into, np.lib.stride_tricks.as_strided(got, into.shape, (step, 1)))
+            length = (count - 1) * step + size
+            where, what = int(known.offsets[place]), f"the shard with chunks of {self.name}"
+            got = self.folder.get(self.key(file), where, length, what, lambda size: buffers.take(self.name, size), keep=True)
+            if got.mark == known.mark and got.content.size == length:
+                np.copyto(into, np.lib.stride_tricks.as_strided(got.content, into.shape, (step, 1)))
                 return
         for place in range(count):
-            self.fill(first + place, 0, into[place])
+            self.fill(first + place, 0, into[place], buffers)
 
-    def _read_chunk(self, index: int, buffers: Buffers) -> AnyArray:
-        rows = min(self.form.chunk[0], self.form.shape[0] - index * self.form.chunk[0])
-        content, _ = self._get(index, rows * self._row, buffers)
-        entries = content.view(self.dtype).reshape(rows, *self.form.shape[1:])
-        return entries if entries.flags.aligned else entries.copy()
+    def fill(self, index: int, first: int, into: NDArray[np.uint8], buffers: Buffers) -> None:
+        """Fill a part of a buffer with the bytes of a chunk from one on."""
+        content = self._part(index, first, into.size, lambda size: into if size <= into.size else buffers.take(self.name, size))
+        if content.ctypes.data != into.ctypes.data:
+            into[:] = content
 
-    def stored(self, index: int, buffers: Buffers) -> NDArray[np.uint8]:
-        """All bytes of a chunk, with its checksum."""
-        return self._get(index, self.size, buffers)[0]
-
-    def fill(self, index: int, first: int, buffer: NDArray[np.uint8]) -> int:
-        """Fill a buffer with the bytes of a chunk from one on; returns how many these are."""
-        content, _ = self._part(index, first, buffer.size, lambda size: buffer)
-        if content.ctypes.data != buffer.ctypes.data:
-            buffer[:] = content
-        return buffer.size
-
-    def _get(self, index: int, size: int, buffers: Buffers) -> tuple[NDArray[np.uint8], int]:
-        """The first bytes of a chunk, and the mark of the shard that they are of."""
-        return self._part(index, 0, size, lambda size: buffers.take(self.name, size))
-
-    def _part(self, index: int, start: int, size: int, take: Take) -> tuple[NDArray[np.uint8], int]:
-        """Bytes of a chunk from one on, likewise."""
-        shard, place = divmod(index, self.form.chunks)
-        name, what = self.key(shard), f"chunk {index} of {self.name}"
+    def _part(self, index: int, start: int, size: int, take: Take) -> NDArray[np.uint8]:
+        """Bytes of a chunk from one on."""
+        file, place = divmod(index, self.form.chunks)
+        name, what = self.key(file), f"chunk {index} of {self.name}"
+        if not self.sharded:
+            got = self.folder.get(name, start, size, what, take, keep=True)
+            if got.content.size != size or got.size not in (None, self.size):
+                text = f"{what} has {got.size} bytes, expected {self.size}; restore or ingest again"
+                raise CorruptDataError(f"{self.folder.where(name)}: {text}")
+            return got.content
         stale = None
         for _ in range(TRIES):
-            known = self._index(shard, stale)
-            got = self.folder.get(name, int(known.offsets[place]) + start, size, what, take, keep=True)
+            known = self._index(file, stale)
+            got = self.folder.get(name, int(known.offsets[place]) + start, size, f"the shard with {what}", take, keep=True)
             if got.mark == known.mark and got.content.size == size:
-                return got.content, got.mark
+                return got.content
             stale = known
         raise CorruptDataError(f"{self.folder.where(name)}: changes while {what} is read; wait for its writer, and run again")
 
     def advise(self, index: int) -> None:
         chunks = self._chunks(index)
         if not self.overlaps or not chunks:
+            return
+        if not self.sharded:
+            for chunk in chunks:
+                self.folder.advise(self.key(chunk), 0, 0)
             return
         shard, place = divmod(chunks.start, self.form.chunks)
         with contextlib.suppress(CorruptDataError):  # the read itself will say what is wrong
@@ -318,7 +319,7 @@ class ShardReader:
             self.folder.advise(self.key(shard), first, size)
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
-        """Of the whole shards that a block lies in."""
+        """Of the files that a block lies in."""
         chunks = self._chunks(index)
         first, last = chunks.start // self.form.chunks, (chunks.stop - 1) // self.form.chunks
         if first == last:
@@ -326,7 +327,7 @@ class ShardReader:
         return hash(tuple(self._stamp(shard, looks) for shard in range(first, last + 1)))
 
     def _stamp(self, shard: int, looks: Looks | None) -> int:
-        if looks is None or self.folder.distant:
+        if looks is None or self.folder.distant or not self.sharded:
             return self.folder.stamp(self.key(shard))
         known, index_of = looks.get((id(self), shard)), self._known.get(shard)
         if known is None or (index_of is not None and index_of.mark != known):  # a read has found another one since

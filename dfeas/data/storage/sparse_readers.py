@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
 from dfeas.data.storage.numbers import exact
-from dfeas.data.storage.readers import Buffers, Chunks, Looks, RowReader, advise_chunk, chunks_of, read_chunk, stamp_of
-from dfeas.data.storage.shards import ShardReader
+from dfeas.data.storage.readers import Buffers, Looks, RowReader, chunks_of, stamp_of
+from dfeas.data.storage.shards import ChunkReader
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -59,33 +58,11 @@ def pieces(chunk: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
         first += count
 
 
-class EntryReader(Protocol):
-    """One array of entries in chunks."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type that the entries have."""
-
-    @property
-    def chunk(self) -> int:
-        """How many entries a chunk has."""
-
-    def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
-        """Entries first .. stop-1, maybe in a buffer. Raises CorruptDataError when a chunk is missing or has another size."""
-
-    def advise(self, first: int, stop: int) -> None:
-        """Say that they will soon be read."""
-
-    def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
-        """Numbers that change when what holds these entries does."""
-
-
 @dataclass(frozen=True)
-class PlainEntries:
-    """One array of entries in plain chunks, wherever these are, each of ``chunk`` entries and a checksum."""
+class EntryChunks:
+    """One array of entries in plain chunks, of which blocks have parts."""
 
-    name: str
-    chunks: Chunks
+    chunks: ChunkReader
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -94,72 +71,29 @@ class PlainEntries:
     @property
     def chunk(self) -> int:
         """How many entries a chunk has."""
-        return self.chunks.chunk_rows
-
-
-@dataclass(frozen=True)
-class EntryFiles(PlainEntries):
-    """Entries in files."""
-
-    folder: Path
-
-    def _pieces(self, first: int, stop: int) -> Iterator[tuple[str, int, int]]:
-        """(path, first entry in it, entries) of the chunks with the entries first .. stop-1."""
-        for index, within, count in pieces(self.chunk, first, stop):
-            yield f"{self.folder}/{self.chunks.key(index)}", within, count
+        return self.chunks.form.chunk[0]
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
-        """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""
-        size = self.dtype.itemsize
-        buffer = buffers.take(self.name, (stop - first) * size)
-        done = 0
-        expected = self.chunks.bytes + self.chunks.trailer
-        for path, within, count in self._pieces(first, stop):
-            read_chunk(path, within * size, buffer[done : done + count * size], expected, f"a chunk of {self.name}")
+        """Entries first .. stop-1. Raises CorruptDataError when a chunk or its shard is missing or damaged."""
+        size, done = self.dtype.itemsize, 0
+        buffer = buffers.take(self.chunks.name, (stop - first) * size)
+        for index, within, count in pieces(self.chunk, first, stop):
+            self.chunks.fill(index, within * size, buffer[done : done + count * size], buffers)
             done += count * size
         return buffer.view(self.dtype)
 
     def advise(self, first: int, stop: int) -> None:
         size = self.dtype.itemsize
-        for path, within, count in self._pieces(first, stop):
-            advise_chunk(path, within * size, count * size)
-
-    def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
-        return tuple(stamp_of(path) for path, _, _ in self._pieces(first, stop))
-
-
-@dataclass(frozen=True)
-class EntryShards:
-    """One array of entries in plain chunks that lie in shards."""
-
-    shards: ShardReader
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.shards.dtype
-
-    @property
-    def chunk(self) -> int:
-        """How many entries a chunk has."""
-        return self.shards.form.chunk[0]
-
-    def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
-        """Entries first .. stop-1. Raises CorruptDataError when a chunk or its shard is missing or damaged."""
-        size = self.dtype.itemsize
-        buffer = buffers.take(self.shards.name, (stop - first) * size)
-        done = 0
         for index, within, count in pieces(self.chunk, first, stop):
-            done += self.shards.fill(index, within * size, buffer[done : done + count * size])
-        return buffer.view(self.dtype)
-
-    def advise(self, first: int, stop: int) -> None:
-        for index, _, _ in pieces(self.chunk, first, stop):
-            self.shards.advise(index)
+            if self.chunks.sharded:
+                self.chunks.advise(index)
+            else:
+                self.chunks.folder.advise(self.chunks.key(index), within * size, count * size)
 
     def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
-        """Of the shards with these entries."""
-        per = self.shards.form.chunks * self.chunk
-        return tuple(self.shards.stamp(shard * self.shards.form.chunks, looks) for shard, _, _ in pieces(per, first, stop))
+        """Numbers that change when the files with these entries do."""
+        of_file = self.chunks.form.chunks
+        return tuple(self.chunks.stamp(file * of_file, looks) for file, _, _ in pieces(of_file * self.chunk, first, stop))
 
 
 @dataclass(frozen=True)
@@ -171,8 +105,8 @@ class CsrChunks:
     features: int
     chunk_rows: int
     offsets: NDArray[np.int64]  # (chunks + 1,) where the entries of the rows of each chunk begin
-    data: EntryReader
-    indices: EntryReader
+    data: EntryChunks
+    indices: EntryChunks
     indptr: RowReader
     together: int = 1  # chunks of a block
 

@@ -22,8 +22,8 @@ from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.metadata import FILE, no_array, read_node
 from dfeas.data.storage.numbers import array_of, require_unpacked
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
-from dfeas.data.storage.readers import Chunks, DirectReader, Files, Folder, RowReader, SliceReader, cacheable_bytes
-from dfeas.data.storage.shards import CRC, WRITE_EMPTY, Form, ShardReader, codecs_of, require_chunks_in
+from dfeas.data.storage.readers import Files, Folder, RowReader, SliceReader, cacheable_bytes
+from dfeas.data.storage.shards import CRC, WRITE_EMPTY, ChunkReader, Form, codecs_of, require_chunks_in
 from dfeas.data.storage.stored_array import ARRAY
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
@@ -230,20 +230,9 @@ def direct_reader(
     """A direct reader when the chunks are plain, and have so many rows; some ``together`` are a block. Objects may be kept in
     ``cache_dir``.
     """
-    form, past_cache = Form.of(array, path), array.nbytes > CACHED and array.nbytes > cacheable_bytes()
-    if form is not None:
-        if not _are_plain(array, form, chunk_rows) or prod(form.per[1:]) != 1:
-            return None
-        folder, trailer = _folder(path, cache_dir, past_cache), CRC if len(form.codecs) == 2 else 0
-        return _ahead(ShardReader(name, folder, _key(array), form, array.dtype, trailer, together))
-    chunks = plain_chunks(array, chunk_rows, together)
-    if chunks is None:
-        return None
-    if isinstance(path, Path):
-        return DirectReader(name, path, chunks, past_cache)
-    from dfeas.data.storage.object_readers import KeptBlocks, ObjectReader, Tags
-
-    return _ahead(ObjectReader(name, Tags(path), chunks, KeptBlocks.at(cache_dir) if cache_dir else None))
+    past_cache = array.nbytes > CACHED and array.nbytes > cacheable_bytes()
+    reader = plain_chunks(name, path, array, chunk_rows, _folder(path, cache_dir, past_cache), together)
+    return None if reader is None else _ahead(reader)
 
 
 def _ahead(reader: RowReader) -> RowReader:
@@ -253,14 +242,6 @@ def _ahead(reader: RowReader) -> RowReader:
     from dfeas.data.storage.object_readers import Ahead
 
     return Ahead(reader)
-
-
-def entry_shards(name: str, path: Place, array: Any) -> ShardReader | None:
-    """Of an array (entries,) of plain chunks in shards, each read in parts; None for others."""
-    form = Form.of(array, path)
-    if form is None or not _are_plain(array, form, array.chunks[0]):
-        return None
-    return ShardReader(name, _folder(path), _key(array), form, array.dtype, CRC if len(form.codecs) == 2 else 0)
 
 
 def _are_plain(array: Any, form: Form | None, chunk_rows: int) -> bool:
@@ -289,13 +270,17 @@ def _key_text(array: Any) -> tuple[str, str]:
     return before, after
 
 
-def plain_chunks(array: Any, chunk_rows: int, together: int = 1) -> Chunks | None:
-    """Of an array whose chunks are so many rows of its entries as they are; None for others."""
-    form = Form.of(array, array.path)
-    if form is not None or not _are_plain(array, None, chunk_rows):
+def plain_chunks(
+    name: str, path: Place, array: Any, chunk_rows: int, folder: Folder | None = None, together: int = 1
+) -> ChunkReader | None:
+    """Of an array whose chunks are so many rows of its entries as they are, in files or in shards; None for others."""
+    form = Form.of(array, path)
+    if not _are_plain(array, form, chunk_rows) or (form is not None and prod(form.per[1:]) != 1):
         return None
-    shape = array.shape[0], chunk_rows, tuple(array.shape[1:]), array.dtype
-    return Chunks(_key(array), *shape, CRC if len(_codecs(array, None)) == 2 else 0, together)
+    alone = Form(tuple(array.shape), tuple(array.chunks), (1,) * array.ndim, codecs_of(array), at_end=True, sealed=True)
+    trailer = CRC if len(_codecs(array, form)) == 2 else 0
+    sharded = form is not None
+    return ChunkReader(name, folder or _folder(path), _key(array), form or alone, sharded, array.dtype, trailer, together)
 
 
 def read_whole(path: Place, array: Any) -> NDArray[Any]:
@@ -303,8 +288,8 @@ def read_whole(path: Place, array: Any) -> NDArray[Any]:
 
     Raises what ``DAMAGE`` has when it cannot be read.
     """
-    plain = plain_chunks(array, array.shape[0])
-    if plain is None or not plain.trailer:
+    plain = plain_chunks(array.path, path, array, array.shape[0])
+    if plain is None or plain.sharded or not plain.trailer:
         return array_of(array[:], str(path))
     content = (path / plain.key(0)).read_bytes()
     entries, crc = content[:-CRC], content[-CRC:]
