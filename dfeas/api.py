@@ -46,6 +46,8 @@ def ingest(
     positive: str | None = None,
     format: Literal["csv", "tsv", "parquet", "svmlight"] | None = None,
     header: bool | None = None,
+    sep: str | None = None,
+    decimal: Literal[".", ","] = ".",
     features: int | None = None,
     dtype: Literal["float32", "float64"] | None = None,
     zero_based: bool = False,
@@ -83,6 +85,8 @@ def ingest(
         For names that do not tell.
     header : bool, optional
         Whether CSV has names in its first line; None looks.
+    sep, decimal : str
+        Between the cells of text, a comma in CSV and a tab in TSV where it is not said, and between the digits of numbers.
     features : int, optional
         Of svmlight; None takes as many as its indices say.
     dtype : {"float32", "float64"}, optional
@@ -138,6 +142,8 @@ def ingest(
         positive=positive,
         format=format,
         header=header,
+        sep=sep,
+        decimal=decimal,
         features=features,
         dtype=dtype,
         zero_based=zero_based,

@@ -13,7 +13,17 @@ import scipy  # loads its parts when they are used: every command would wait for
 from narwhals.stable.v2 import dependencies
 
 from dfeas.analysis.regression.answer import Advice, Separated
-from dfeas.analysis.regression.design import Column, Design, Places, Survey, columns_of, inside, points_of
+from dfeas.analysis.regression.design import (
+    Column,
+    Design,
+    Places,
+    Survey,
+    as_text,
+    columns_of,
+    inside,
+    points_of,
+    require_column,
+)
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
@@ -40,6 +50,9 @@ def check_separation(
     outcome: str | None = None,
     positive: Any = None,
     weights: Any = None,
+    text: Sequence[str] = (),
+    sep: str | None = None,
+    decimal: str = ".",
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int | None = None,
@@ -70,6 +83,11 @@ def check_separation(
         Weights of the rows, >= 0, or the name of their column, which is no regressor then. Rows of weight 0 are not in the
         likelihood: their outcomes are no classes, and their texts no levels. All others count alike. A value that is missing
         is refused in every row, as by statsmodels.
+    text : list of str
+        Columns of a frame or a file that are text, also where their levels look like numbers: ``5 mg``, ``<5``. Others are
+        refused with the cell, where they are text only because of some of them.
+    sep, decimal : str
+        Between the cells of a CSV file (a comma where it is not said), and between the digits of its numbers.
     max_passes, time_limit, memory : optional
         As of ``dfeas.solve``.
 
@@ -111,21 +129,28 @@ def check_separation(
     if isinstance(X, str) and "~" in X and not X.startswith("~/"):
         if not intercept:
             raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
-        return _of_formula(X, y, weights, asked, options)
+        return _of_formula(X, y, weights, asked, options, {"text": text, "sep": sep, "decimal": decimal})
     if isinstance(X, str | Path):
-        from dfeas.analysis.regression.files import of_file
+        from dfeas.analysis.regression.files import Asked, of_table
 
-        return of_file(X, y, intercept=intercept, outcome=outcome, positive=positive, options=options, weights=weights)
+        if not isinstance(y, str):
+            raise UsageError(f"{X}: say which column has the outcomes, by its name")
+        more = {"options": options, "weights": weights, "text": text, "sep": sep, "decimal": decimal}
+        return of_table(X, Asked(y, intercept, *asked, **more))
+    if (sep, decimal) != (None, "."):
+        raise UsageError("sep and decimal are for files of text; leave them out")
     if is_lazy(X) or is_frame(X):
-        return examined(_of_frame(X, y, weights, intercept, asked, options), options)
+        return examined(_of_frame(X, y, weights, intercept, asked, options, text), options)
     return examined(_of_array(X, y, weights, intercept, asked), options)
 
 
-def _of_formula(formula: str, frame: Any, weights: Any, asked: tuple[str | None, Any], options: Options) -> Separated:
+def _of_formula(
+    formula: str, frame: Any, weights: Any, asked: tuple[str | None, Any], options: Options, reading: dict[str, Any]
+) -> Separated:
     if isinstance(frame, str | Path):
         from dfeas.analysis.regression.files import Asked, of_formula
 
-        return of_formula(frame, formula, Asked("", True, *asked, options=options, weights=weights))
+        return of_formula(frame, formula, Asked("", True, *asked, options=options, weights=weights, **reading))
     parsed = Formula(formula)
     if not (is_lazy(frame) or is_frame(frame)):
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
@@ -134,7 +159,7 @@ def _of_formula(formula: str, frame: Any, weights: Any, asked: tuple[str | None,
         needed = parsed.needed(names)
         frame = frame[[name for name in names if name in needed or (isinstance(weights, str) and name == weights)]]
     whole = _whole(frame, options)
-    table = filled(opened_frame(whole, FRAME))
+    table = as_text(filled(opened_frame(whole, FRAME)), reading["text"])
     return examined(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, weights)), options)
 
 
@@ -142,7 +167,8 @@ def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places
     """Places of the rows in the likelihood, by weights in a column or beside the frame. Raises BadInputError for none."""
     rows, n, where = _index(whole), len(frame), "weights"
     if isinstance(weights, str):
-        where, weights = f"{FRAME}: column {weights}", _column(frame, weights)
+        require_column(weights, frame.columns, FRAME)
+        where, weights = f"{FRAME}: column {weights}", frame[weights]
     else:
         require_aligned(whole, weights, where)
     kept = counted(weights, n, where, rows)
@@ -150,22 +176,18 @@ def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places
     return kept
 
 
-def _column(frame: nw.DataFrame[Any], name: str) -> nw.Series[Any]:
-    if name not in frame.columns:
-        raise BadInputError(f"{FRAME}: no column {name}; the columns are {', '.join(map(str, frame.columns[:8]))}")
-    return frame[name]
-
-
-def _of_frame(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | None, Any], options: Options) -> Regression:
+def _of_frame(
+    X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | None, Any], options: Options, text: Sequence[str]
+) -> Regression:
     whole = _whole(X, options)
-    frame, rows = filled(opened_frame(whole, FRAME)), _index(whole)
+    frame, rows = as_text(filled(opened_frame(whole, FRAME)), text), _index(whole)
     require_other(y, weights)
     kept = _in_likelihood(frame, whole, weights)
     frame = frame.drop(weights) if isinstance(weights, str) else frame
     name = "y"
     if isinstance(y, str):
-        name, column = y, _column(frame, y)
-        frame, y = frame.drop(y), column
+        require_column(y, frame.columns, FRAME)
+        name, frame, y = y, frame.drop(y), frame[y]
     elif y is None:
         raise UsageError("y is missing: give the outcomes, or the name of their column")
     else:
@@ -173,8 +195,8 @@ def _of_frame(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | 
         require_aligned(whole, y, "y")
     values = flat(y, name)
     _require_rows(len(frame), len(values))
-    survey, columns, n = Survey(FRAME, rows), columns_of(frame), len(frame)
-    survey.add_columns(columns, n, kept)
+    survey, columns, n = Survey(FRAME, rows, text=text), columns_of(frame), len(frame)
+    survey.add(columns, n, kept)
     design = survey.design(intercept)
     given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}
     design = replace(design, columns=tuple(replace(each, name=given.get(each.name, each.name)) for each in design.columns))
@@ -249,5 +271,4 @@ def _whole(frame: Any, options: Options) -> Any:
 
 
 def _index(frame: Any) -> list[Any] | None:
-    """Labels of the rows of a frame of pandas."""
     return list(frame.index) if dependencies.is_pandas_like_dataframe(frame) else None

@@ -77,40 +77,21 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
 
 def small(problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output) -> tuple[Face, Result] | None:
     """The same of a small table in memory; nothing is written."""
+    if resources.client is not None:
+        return None
     asked = Request.begun(goal, limits, resources)
     with ExitStack() as stack:
-        found = _at_once(stack, problem, asked, limits, resources, output)
-        if found is None:
+        session = stack.enter_context(open_session(problem, resources))
+        if session.dataset.n * session.dataset.dimension > SMALL or session.dataset.dimension > NARROW:
             return None
-        face, session, surveyed = found
+        surveyed = survey(session)
+        left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
+        face = decide_table(session.checking, limits.until(output.stop, asked.began), left)
+        if isinstance(face, str):
+            return None
         decided = Elimination(face, (face.support, face.weights))
         how = TABLE, "a table that is small enough to be decided at once"
         return face, _written(stack, session, asked, decided, surveyed, None, problem, output, how)
-
-
-def small_face(problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output) -> Face | None:
-    """What is proved of a small table in memory, without a result."""
-    asked = Request.begun(goal, limits, resources)
-    with ExitStack() as stack:
-        found = _at_once(stack, problem, asked, limits, resources, output)
-        return None if found is None else found[0]
-
-
-def _at_once(
-    stack: ExitStack, problem: Problem, asked: Request, limits: Limits, resources: Resources, output: Output
-) -> tuple[Face, Session, Surveyed] | None:
-    """What is proved of a small table; None where it is not small, or nothing was decided. The stack closes the session."""
-    if resources.client is not None:
-        return None
-    session = stack.enter_context(open_session(problem, resources))
-    if session.dataset.n * session.dataset.dimension > SMALL or session.dataset.dimension > NARROW:
-        return None
-    surveyed = survey(session)
-    left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
-    face = decide_table(session.checking, limits.until(output.stop, asked.began), left)
-    if isinstance(face, str):
-        return None
-    return face, session, surveyed
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -130,7 +111,6 @@ def _written(
     output: Output,
     method: tuple[str, str],
 ) -> Result:
-    """The result of a run without a solve, from the certificate that follows from the evidence; of a method, and why."""
     dataset, face, (name, why) = session.dataset, decided.face, method
     job = RunSpec(
         asked,

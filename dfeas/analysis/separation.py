@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.presolve import presolved, small, small_face
+from dfeas.analysis.presolve import presolved, small
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Part, Row
@@ -213,14 +213,6 @@ class TableKind:
     def of(cls, answer: Separation) -> TableKind:
         """That of an answer."""
         return cls(answer.kind, answer.on, answer.result.y if answer.y is None else answer.y)
-
-
-def kind_of_table(problem: Problem, limits: Limits, resources: Resources, output: Output) -> TableKind:
-    """The same of a table in memory, as well proved, where nothing but the kind is wanted."""
-    face = small_face(problem, Goal(eps=EPS), limits, resources, output)
-    if face is not None:
-        return TableKind(face.kind, face.on, None if face.y is None else _integers(face.y))
-    return TableKind.of(separate(problem, "auto", limits, resources, output))
 
 
 def separated(

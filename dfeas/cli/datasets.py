@@ -36,6 +36,8 @@ TOLD: Told = {
     "positive": ("Data", "This class against all others.", {"metavar": "CLASS"}),
     "format": ("Format", "When the name of SRC does not tell.", {"type": Name(FORMATS), "metavar": "NAME"}),
     "header": ("Format", "Whether the first line of CSV holds names.  [default: look]", {}),
+    "sep": ("Format", "Between cells of text.  [default: , in CSV, tab in TSV]", {"metavar": "CHAR"}),
+    "decimal": ("Format", "Between digits of numbers in text.", {"metavar": "CHAR"}),
     "features": ("Format", "Features of svmlight.  [default: look]", {"metavar": "M"}),
     "dtype": ("Format", "Round tables and svmlight to it.", {"type": Name(DTYPES), "metavar": "TYPE"}),
     "zero_based": ("Format", "Indices of svmlight begin with 0, not 1.", {}),

@@ -32,6 +32,9 @@ from dfeas.run.termination import Stop
 @option("Question", "--formula", default=None, metavar="FORMULA", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
 @option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
 @option("Data", "--weights-column", default=None, metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
+@option("Data", "--text", multiple=True, metavar="NAME", help="A column that is text, as 5 mg or <5; any number of them.")
+@option("Data", "--sep", default=None, metavar="CHAR", help="Between cells.  [default: , in CSV, tab in TSV]")
+@option("Data", "--decimal", default=".", metavar="CHAR", help="Between digits of numbers in CSV.  [default: .]")
 @option(
     "Question",
     "--outcome",
@@ -67,10 +70,11 @@ def check_separation(
     if formula is not None and not intercept:
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
     with asked_to_stop() as stop:
-        more = {**options, "stop": stop}
         progress = IngestProgress(sys.stderr)
+        reading = {name: options.pop(name) for name in ("text", "sep", "decimal")}
+        more = {**options, "stop": stop}
         asked = Asked(
-            label_column or "", intercept, outcome, positive, without, options=more, progress=progress, weights=weights_column
+            label_column or "", intercept, outcome, positive, without, None, more, progress, weights_column, **reading
         )
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
     put(answer.to_json(), answer, as_json)

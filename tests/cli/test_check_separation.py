@@ -200,7 +200,7 @@ def test_a_formula_that_needs_all_rows_says_so_where_they_have_no_room(folder: P
 WRONG: dict[str, tuple[Sequence[str], int, str]] = {
     "nothing": ([], 2, "give --label-column NAME, or --formula TEXT"),
     "both": (["--label-column", "died", "--formula", "died ~ age"], 2, "give --label-column NAME, or --formula TEXT"),
-    "no column": (["--label-column", "dead"], 4, "no column dead; the columns are id, born, age"),
+    "no column": (["--label-column", "dead"], 4, "no column dead; did you mean died?; the columns are id, born, age"),
     "no such regressor": (["--label-column", "died", "--without", "weight"], 4, "no column weight"),
     "id": (["--label-column", "died", "--without", "born"], 4, "column id has another text in each of 45000 rows"),
     "dates": (["--label-column", "died", "--without", "id"], 4, "column born holds dates or times"),
@@ -222,11 +222,11 @@ BAD = {
     "gap": ("age,died\n1,0\n,1\n3,0\nNA,1\n", r"missing values in age \(2, the first in row 1\)"),
     "gap of text": ("ward,died\na,0\n,1\nb,0\nb,1\n", r"missing values in ward \(1, the first in row 1\)"),
     "no outcome": ("age,died\n1,0\n2,\n3,1\n", r"missing values in died \(1, the first in row 1\)"),
-    "ragged": ("age,died\n1,0\n2,1,3\n3,1\n", "Expected 2 columns, got 3"),
+    "ragged": ("age,died\n1,0\n2,1,3\n3,1\n", "line 3: 3 cells, expected 2 as in the first line"),
     "long ids": (f"id,died\n{2**60},0\n{2**60 + 1},1\n", "column id: an integer beyond"),
     "longer ids": (f"id,died\n{10**20},0\n{10**20 + 1},1\n", "column id: an integer beyond"),
     "a dot": ("age,died\n1,0\n.,1\n3,0\n", r"missing values in age \(1, the first in row 1\)"),
-    "another alphabet": ("ward,died\n\udce9,0\nb,1\n", "invalid UTF8"),
+    "another alphabet": ("ward,died\n\udce9,0\nb,1\n", "line 2: not UTF-8 text"),
     "infinite": ("age,died\n1,0\ninf,1\n3,0\n", "column age is infinite in row 1"),
     "one class": ("age,died\n1,0\n2,0\n", "all rows are 0; two classes are needed"),
     "names twice": ("age,age,died\n1,2,0\n2,3,1\n", "two columns are called age"),
@@ -250,14 +250,16 @@ def test_a_damaged_parquet_file_is_corrupt_data(tmp_path: Path) -> None:
 
 
 def test_text_that_is_a_number_late_in_a_file_is_still_one_column(tmp_path: Path) -> None:
-    """Types are of all rows: numbers first and a word at the end are text, whole numbers and then shares are numbers."""
+    """Types are of all rows: whole numbers and then shares are numbers; a word among numbers is named, unless it is text."""
     n = 200_000
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"code": rng.integers(0, 4, n).astype(str), "dose": rng.integers(0, 9, n).astype(str)})
     frame.loc[n - 1, "code"], frame.loc[n - 1, "dose"] = "other", "2.5"
     frame["died"] = rng.integers(0, 2, n)
     frame.to_csv(tmp_path / "t.csv", index=False)
-    found = of_table(tmp_path / "t.csv", Asked("died"))
+    with pytest.raises(dfeas.BadInputError, match=f"column code: expected numbers, got 'other' in row {n - 1}; .* text='code'"):
+        of_table(tmp_path / "t.csv", Asked("died"))
+    found = of_table(tmp_path / "t.csv", Asked("died", text=["code"]))
     assert (found.levels, found.points) == ({"code": ["other"]}, [n - 1])
 
 

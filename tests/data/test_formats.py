@@ -26,7 +26,7 @@ from dfeas import ingest
 from dfeas.data.ingest import svmlight, tables
 from dfeas.data.ingest import text as lines
 from dfeas.data.ingest import text as numerals
-from dfeas.data.ingest.csv_file import CsvFile
+from dfeas.data.ingest.csv_file import CsvLines, CsvPoints
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.svmlight import Svmlight
 from dfeas.data.open import open_source
@@ -253,7 +253,7 @@ def _line(number: int, text: str) -> Callable[[Path], Path]:
         (_line(17, "0x10,2,0"), "line 17, column a: expected a number", 4),
         (_line(17, "1_0,2,0"), "line 17, column a: expected a number", 4),
         (_line(17, "1,2,"), "line 17, column y: the label is empty", 4),
-        (_line(17, "1,2,nan"), "label of point 15 is missing", 4),
+        (_line(17, "1,2,nan"), "line 17, column y: the label is missing, 'nan'", 4),
         (_line(17, '1,2,"0'), "line 17: .*quote", 4),
         (_line(17, '"1"5,2,0'), "line 17: .*quote", 4),
         (_line(17, "1,2,\xe9"), "line 17: not UTF-8", 4),
@@ -707,7 +707,8 @@ def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based:
 def test_csv_at_once_and_line_by_line_are_the_same(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed.csv"
     path.write_bytes(CSV)
-    reader = CsvFile(path, ",", IngestOptions(label_column="y"))
+    options = IngestOptions(label_column="y")
+    reader = CsvPoints(CsvLines(path, "csv", options), options)
     found = reader._parse_run(text)
     expected, error = outcome(lambda: reader._parse_lines(lines.Lines(1, text)))
     if error is not None:

@@ -126,8 +126,7 @@ class Separated(Displayed):
 
     @property
     def _who(self) -> str:
-        """Which columns or levels separate which rows."""
-        named = [name for term, levels in self.levels.items() for name in _named(term, levels)]
+        named = [f"level{'s' if len(each) > 1 else ''} {_some(each)} of {term}" for term, each in self.levels.items()]
         terms = [f"{term}[{level}]" for term, levels in self.levels.items() for level in levels]
         others = [name for name in self.columns if name not in self.coded]
         many = "s" if self.separated != 1 else ""
@@ -152,10 +151,6 @@ class Separated(Displayed):
     def _dependence(self) -> str:
         shown = [f"{name} depends on {_some(others) or 'nothing: it is zero'}" for name, others in self.depending[:SHOWN]]
         return "; ".join(shown) + (f"; and {len(self.depending) - SHOWN} more" if len(self.depending) > SHOWN else "")
-
-
-def _named(term: Any, levels: list[str]) -> Iterator[str]:
-    yield f"level{'s' if len(levels) > 1 else ''} {_some(levels)} of {term}"
 
 
 def _some(names: list[Any]) -> str:

@@ -33,7 +33,6 @@ class Direction:
 
     @classmethod
     def of(cls, answer: TableKind, design: Design, outcome: Outcome) -> Direction | None:
-        """That of an answer; None where the classes overlap, or nothing was decided."""
         whole: Any = answer.y
         if answer.kind not in (COMPLETE, QUASI) or whole is None:
             return None
@@ -45,7 +44,6 @@ class Direction:
         return cls(_blocks(values, design, outcome), exact)
 
     def within(self, kept: list[int], m: int) -> Direction:
-        """Among m columns, of which these are ``kept``."""
         places = [*kept, m]
         values = np.zeros((len(self.values), m + 1))
         values[:, places] = self.values
@@ -63,25 +61,24 @@ def _blocks(values: NDArray[Any], design: Design, outcome: Outcome) -> NDArray[A
 class Tally:
     """What all rows of a table showed."""
 
-    n: int = 0
-    most: Floats = field(default_factory=lambda: np.zeros(0))  # (m,) largest magnitudes
-    counts: Floats = field(default_factory=lambda: np.zeros(0))  # (m, k) sums of each column in each class
-    total: Floats = field(default_factory=lambda: np.zeros(0))  # (k,) rows of each class
-    low: Floats = field(default_factory=lambda: np.zeros(0))  # (2, m) least value of each column in each of two classes
-    high: Floats = field(default_factory=lambda: np.zeros(0))
+    most: Floats = field(default_factory=lambda: np.zeros(1))  # (m,) largest magnitudes
+    counts: Floats = field(default_factory=lambda: np.zeros(1))  # (m, k) sums of each column in each class
+    total: Floats = field(default_factory=lambda: np.zeros(1))  # (k,) rows of each class
+    low: Floats = field(
+        default_factory=lambda: np.full((2, 1), np.inf)
+    )  # (2, m) least value of each column in each of two classes
+    high: Floats = field(default_factory=lambda: np.full((2, 1), -np.inf))
     separated: int = 0
     rows: list[int] = field(default_factory=list)  # numbers of the first of those
 
     @classmethod
     def of(cls, parts: Iterable[Part], outcome: Outcome, answer: Separation, direction: Direction, keep: float) -> Tally:
-        """One read of everything; at most ``keep`` rows are kept."""
         tally = cls()
         for points, codes, numbers in parts:
             tally._add(points, codes, outcome, bool(answer.kind == COMPLETE and outcome.kind == "binary"))
             beyond = np.arange(len(codes)) if answer.kind == COMPLETE else _beyond(points, direction)
             tally.separated += len(beyond)
             tally.rows += numbers[beyond][: int(min(keep - len(tally.rows), len(beyond)))].tolist()
-            tally.n += len(codes)
         return tally
 
     def _add(self, points: Matrix, codes: Codes, outcome: Outcome, ends: bool) -> None:
@@ -89,18 +86,14 @@ class Tally:
         counts = np.stack([np.asarray(points[one].sum(axis=0)).ravel() for one in classes], axis=1)
         most = _end(abs(points), "max", 0.0)
         total = np.array([one.sum() for one in classes], np.float64)
-        if not self.n:
-            self.counts, self.total, self.most = counts, total, most
-        else:
-            self.counts, self.total, self.most = self.counts + counts, self.total + total, np.maximum(self.most, most)
+        self.counts, self.total, self.most = self.counts + counts, self.total + total, np.maximum(self.most, most)
         if ends:
             low = np.stack([_end(points[one], "min", np.inf) for one in classes])
             high = np.stack([_end(points[one], "max", -np.inf) for one in classes])
-            self.low, self.high = (np.minimum(self.low, low), np.maximum(self.high, high)) if self.n else (low, high)
+            self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
 
     def alone(self, intercept: bool) -> list[int]:
-        """Columns that separate two classes by themselves."""
-        if not self.low.size:
+        if np.isinf(self.low).all():
             return []
         below, above = self.high[0] < self.low[1], self.high[1] < self.low[0]
         if not intercept:
@@ -109,7 +102,6 @@ class Tally:
         return [int(i) for i in np.flatnonzero(below | above)]
 
     def of_levels(self, design: Design, term: Any) -> dict[str, Floats]:
-        """Rows (k,) of each class, by level of a factor."""
         found = {design.columns[place].level or "": self.counts[place] for place in design.places(term)}
         reference = design.factors[term].reference
         if reference is not None:
@@ -118,7 +110,6 @@ class Tally:
 
 
 def _classes(codes: Codes, outcome: Outcome) -> list[NDArray[np.bool_]]:
-    """Rows of each class; of counts those of zero and above; of shares those with a part in it."""
     if outcome.kind == "multinomial":
         return [codes == code for code in range(len(outcome.classes))]
     if outcome.kind == "poisson":
@@ -127,7 +118,6 @@ def _classes(codes: Codes, outcome: Outcome) -> list[NDArray[np.bool_]]:
 
 
 def _end(points: Matrix, which: str, start: float) -> Floats:
-    """Least or largest values (m,) of some rows, or ``start`` of none."""
     if not points.shape[0]:
         return np.full(points.shape[1], start)
     end = getattr(points, which)(axis=0)

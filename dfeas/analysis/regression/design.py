@@ -6,8 +6,9 @@ first factor keeps a column for each level, as in R.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
@@ -17,11 +18,21 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.data.frames import number, plain
+from dfeas.data.ingest.formats import no_column
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError
 
 SHOWN = 5
 """Columns that a message names."""
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_ORDINAL = re.compile(r"\s*\d+(st|nd|rd|th)\s*")
+_LIKE_NUMBER = re.compile(
+    r"""\s*[<>=~\u2248\u2264\u2265(]*\s*[+\u2212-]?\s*[\u20ac$\u00a3\u00a5]?\s*           # <5, (5), $5
+    (0[xX][\da-fA-F]+|\d+[dD][+-]?\d+|\.?\d[\d.,:'_\u2019\s]*([eE][+-]?\d+)?)      # 0x10, 1d5, 1,500, 12:30
+    \s*[^\W\d_]*[%\u2030\u00b0\u20ac$\u00a3/\u00b2\u00b3^*)]*[^\W\d_]*[\u00b2\u00b3]?\s*""",  # units: mg/dl, %, m2
+    re.VERBOSE,
+)
+"""What is meant as a number, and is none for a reader: with a unit, a comma, a sign before it. Ordinals are names."""
 MOST_LEVELS = 200_000
 LEAST_IDS = 20
 """Rows from which on a text that is another one in each is taken for an id."""
@@ -77,16 +88,13 @@ class Design:
 
     @property
     def sparse(self) -> bool:
-        """Whether most entries are zero."""
         entries = len({column.term for column in self.columns})
         return len(self.columns) >= SPARSE_FROM and entries < SPARSE_BELOW * len(self.columns)
 
     def places(self, *terms: Any) -> list[int]:
-        """Of the columns of these terms."""
         return [place for place, column in enumerate(self.columns) if column.term in terms]
 
     def without(self, places: Sequence[int]) -> tuple[Design, list[int]]:
-        """Without some columns, and the places of the others."""
         kept = [place for place in range(len(self.columns)) if place not in set(places)]
         return replace(self, columns=tuple(self.columns[place] for place in kept)), kept
 
@@ -103,6 +111,7 @@ class Variable:
     missing: int = 0
     first: int = -1  # row of the first missing value
     running: bool = False  # whole numbers, another one in each row
+    looks: dict[str, tuple[str, int]] = field(default_factory=dict)  # first level that looks as a number, or as a name; its row
 
     @property
     def is_factor(self) -> bool:
@@ -110,26 +119,22 @@ class Variable:
 
     @property
     def in_order(self) -> list[str]:
-        """Levels that have a row."""
         return [level for level in self.order if level in self.levels] if self.order else sorted(self.levels)
 
 
 class Survey:
     """Looks at a table part after part: which levels columns have, and what is missing."""
 
-    def __init__(self, where: str, rows: Any = None, most_levels: int = MOST_LEVELS) -> None:
+    def __init__(self, where: str, rows: Any = None, most_levels: int = MOST_LEVELS, text: Sequence[str] = ()) -> None:
         self.where, self.n, self._counted, self._rows, self._most = where, 0, 0, rows, most_levels
+        self._text = text  # columns that may have levels like numbers
         self.variables: dict[str, Variable] = {}
 
-    def add(self, frame: nw.DataFrame[Any], counted: Places | None = None) -> None:
-        """Rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number.
+    def add(self, columns: Columns, n: int, counted: Places | None = None) -> None:
+        """n rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number.
 
         Levels and ids are those of the rows that are ``counted``, or of all; what is missing is looked for in all.
         """
-        self.add_columns(columns_of(frame), len(frame), counted)
-
-    def add_columns(self, columns: Columns, n: int, counted: Places | None = None) -> None:
-        """The same of the columns of n rows."""
         for name, series in columns.items():
             seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))
             gap = missing(series)
@@ -137,7 +142,7 @@ class Survey:
                 seen.first = self.n + int(gap.argmax()) if not seen.missing else seen.first
                 seen.missing += int(gap.sum())
             elif seen.is_factor:
-                self._levels(inside(series, counted), seen)
+                self._levels(series, counted, seen)
             else:
                 values = exact(number(series, self.where), np.float64, self.where)
                 if not np.isfinite(values).all():
@@ -148,28 +153,42 @@ class Survey:
         self._counted += n if counted is None else len(counted)
 
     def called(self, row: int) -> str:
-        """A row by its number, and by its label where that is another one."""
         label = row if self._rows is None else self._rows[row]
         return str(row) if label == row else f"{row} ({label})"
 
     def refuse_missing(self) -> None:
-        """Raise BadInputError that names columns with missing values."""
         gaps = [each for each in self.variables.values() if each.missing]
         if gaps:
             shown = [f"{v.name} ({v.missing}, the first in row {self.called(v.first)})" for v in gaps[:SHOWN]]
             more = f" and {len(gaps) - SHOWN} more columns" if len(gaps) > SHOWN else ""
             raise BadInputError(f"{self.where}: missing values in {', '.join(shown)}{more}; fill them, or drop rows or columns")
 
-    def _levels(self, series: nw.Series[Any], seen: Variable) -> None:
+    def _levels(self, series: nw.Series[Any], counted: Places | None, seen: Variable) -> None:
+        series = inside(series, counted)
         if isinstance(series.dtype, nw.Categorical | nw.Enum):
             seen.ordered, as_text = ordered(series)
             if not as_text:
                 seen.order |= dict.fromkeys(text(series.cat.get_categories()))
-        seen.levels |= dict.fromkeys(text(series.unique()))
+        for level in text(series.unique()):
+            look = (
+                _look_of(level) if level not in seen.levels and seen.kind == nw.String and seen.name not in self._text else None
+            )
+            seen.levels[level] = None
+            if look is not None and look not in seen.looks:
+                row = int((series == level).to_numpy().argmax())
+                seen.looks[look] = level, self.n + (row if counted is None else int(counted[row]))
         if len(seen.levels) > self._most:
+            self._refuse_numbers(seen)
             raise BadInputError(
                 f"{self.where}: column {seen.name} has more than {self._most} levels; drop it if it is an id, or merge levels"
             )
+
+    def _refuse_numbers(self, seen: Variable) -> None:
+        others = [seen.looks[look] for look in ("meant", "name") if look in seen.looks]
+        if "meant" in seen.looks or ("number" in seen.looks and others):
+            cell, row = min(others, key=lambda each: each[1]) if "number" in seen.looks else others[0]
+            what = f"column {seen.name}: expected numbers, got {cell!r} in row {self.called(row)}"
+            raise BadInputError(f"{self.where}: {what}; correct it, or say that it is text, by --text {seen.name!r}")
 
     def design(self, intercept: bool) -> Design:
         """The columns that follow. Raises BadInputError for missing values, and for texts that differ in all rows."""
@@ -180,6 +199,7 @@ class Survey:
             if not seen.is_factor:
                 columns.append(Column(seen.name, seen.name))
                 continue
+            self._refuse_numbers(seen)
             if seen.kind == nw.String and len(seen.levels) == self._counted >= LEAST_IDS:
                 raise BadInputError(
                     f"{self.where}: column {seen.name} has another text in each of {self._counted} rows, as an id has; drop it"
@@ -189,23 +209,20 @@ class Survey:
             factors[seen.name] = Factor(levels, None if full else levels[0], seen.ordered)
             columns += [Column(f"{seen.name}[{level}]", seen.name, level) for level in levels[0 if full else 1 :]]
         twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
+        ids = [seen.name for seen in self.variables.values() if seen.running]
+        notes = tuple(f"column {name} has another whole number in each row: drop it if it is an id" for name in ids)
         if twice:
             raise BadInputError(f"{self.where}: column {twice[0]} is called as a level of a factor is; rename one of them")
-        return Design(tuple(columns), factors, intercept, tuple(self._notes()))
-
-    def _notes(self) -> Iterator[str]:
-        for seen in self.variables.values():
-            if seen.running:
-                yield f"column {seen.name} has another whole number in each row: drop it if it is an id"
+        return Design(tuple(columns), factors, intercept, notes)
 
 
-def points(frame: nw.DataFrame[Any], design: Design, where: str) -> Matrix:
-    """The rows of a frame by a design (b, m). Raises BadInputError for a level that is new."""
-    return points_of(columns_of(frame), len(frame), design, where)
+def as_text(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
+    """The frame with some columns as text."""
+    return frame.with_columns(nw.col(name).cast(nw.String) for name in names) if names else frame
 
 
 def points_of(columns: Columns, n: int, design: Design, where: str) -> Matrix:
-    """The same of the columns of n rows."""
+    """n rows by a design (n, m). Raises BadInputError for a level that is new."""
     m, pieces = len(design.columns), []
     for term in design.terms:
         series, places = columns[term], np.array(design.places(term))
@@ -229,6 +246,12 @@ def points_of(columns: Columns, n: int, design: Design, where: str) -> Matrix:
     matrix = scipy.sparse.csr_array((value, (row, place)), shape=(n, m))
     matrix.sort_indices()
     return matrix
+
+
+def require_column(name: str, columns: Sequence[str], where: str) -> None:
+    """Raise BadInputError for a column that is not there."""
+    if name not in columns:
+        raise no_column(name, columns, where)
 
 
 def inside(values: Any, counted: Places | None) -> Any:
@@ -270,7 +293,6 @@ def ordered(series: nw.Series[Any]) -> tuple[bool, bool]:
 
 
 def _kind(series: nw.Series[Any], where: str) -> nw.dtypes.DType:
-    """The type of a column that can be coded."""
     kind = series.dtype
     if kind.is_numeric() or kind in (nw.Boolean, nw.String, nw.Categorical, nw.Enum):
         return kind
@@ -290,8 +312,13 @@ def _kind(series: nw.Series[Any], where: str) -> nw.dtypes.DType:
     raise BadInputError(f"{where}: column {series.name} holds {named}: give numbers, text, categories or booleans, or drop it")
 
 
+def _look_of(level: str) -> str:
+    if _NUMBER.fullmatch(level):
+        return "number"
+    return "meant" if _LIKE_NUMBER.fullmatch(level) and not _ORDINAL.fullmatch(level) else "name"
+
+
 def _is_id(kind: nw.dtypes.DType, values: Floats) -> bool:
-    """Whether a column looks like a number that only names a row: whole, another one in each row, running or long."""
     if not kind.is_integer() or len(values) < LEAST_IDS or len(np.unique(values)) < len(values):
         return False
     return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= LONG_ID)

@@ -7,9 +7,10 @@ separated, finds who is to blame. Memory grows with the number of levels, not wi
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +20,41 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.answer import NAMED, Separated
 from dfeas.analysis.regression.blame import Direction, Part, Tally, responsible
-from dfeas.analysis.regression.design import MOST_LEVELS, Design, Matrix, Survey, points
+from dfeas.analysis.regression.design import (
+    MOST_LEVELS,
+    Design,
+    Matrix,
+    Places,
+    Survey,
+    columns_of,
+    inside,
+    points_of,
+    require_column,
+)
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
-from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, require_other, signed, weightless, wide
-from dfeas.analysis.separation import Separation, TableKind, separation
+from dfeas.analysis.regression.outcome import Codes, Outcome, Values, counted, flat, require_other, signed, weightless, wide
+from dfeas.analysis.separation import TableKind, separation
+from dfeas.data.ingest.ingest import open_columns
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch, cut
 from dfeas.data.labels import Categories
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.writers.dataset import DatasetWriter, Progress
 from dfeas.data.writers.sparse import SparseWriter
-from dfeas.errors import BadInputError, UsageError, install
+from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stacked
 from dfeas.run.resources import never
 from dfeas.settings import parse_bytes, setting
 
 if TYPE_CHECKING:  # pyarrow may be absent
-    from dfeas.analysis.regression.table import Rows
+    from dfeas.data.ingest.csv_file import CsvColumns
+    from dfeas.data.ingest.tables import ParquetColumns
 
+BATCH_BYTES = 16 << 20
+LEAST_ROWS, MOST_ROWS = 256, 1 << 16
 ENTRY = 16
 """Bytes of an entry of a sparse point, with its place."""
 SHARE = 16
@@ -48,6 +64,64 @@ SAMPLE = 1000
 """Rows by which a formula says what columns it makes."""
 BLOCKS = 64
 """Blocks of the scratch dataset that memory holds."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a table that follow on each other."""
+
+    frame: nw.DataFrame[Any]  # all of them
+    first: int  # number of the first
+    counted: Places | None  # places of those in the likelihood; None: all
+
+    @property
+    def inside(self) -> nw.DataFrame[Any]:
+        return inside(self.frame, self.counted)  # type: ignore[no-any-return]
+
+    @property
+    def numbers(self) -> Places:
+        return np.asarray(inside(self.first + np.arange(len(self.frame)), self.counted))
+
+
+@dataclass(frozen=True)
+class RegressionFile:
+    """A table in a file, in batches of rows, without columns that are left out."""
+
+    where: str
+    reader: CsvColumns | ParquetColumns
+    columns: list[str]  # with that of the weights
+    weights: str | None  # the column that says which rows are in the likelihood
+    stop: Callable[[], bool]  # ends a read
+
+    @classmethod
+    def of(cls, path: str | Path, asked: Asked) -> RegressionFile:
+        """That of a path. Raises UsageError for what is no table, and BadInputError for columns that are not there."""
+        weights = [] if asked.weights is None else [asked.weights]
+        label = asked.label_column or None
+        options = IngestOptions(label_column=label, labels=None if label else "", sep=asked.sep, decimal=asked.decimal)
+        reader = open_columns(path, options, [*weights, asked.label_column], asked.text)
+        for name in (*asked.without, *weights, *asked.text):
+            require_column(name, reader.columns, str(path))
+        columns = [name for name in reader.columns if name not in asked.without or name in weights]
+        return cls(reader.where, reader, columns, asked.weights, asked.options.get("stop", never))
+
+    def batches(self, width: int, columns: Sequence[str]) -> Iterator[Rows]:
+        """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns.
+
+        Raises BadInputError for weights that are none, and KeyboardInterrupt when it is to stop.
+        """
+        rows = max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
+        number, read = 0, [*columns, *(name for name in [self.weights] if name is not None and name not in columns)]
+        for batch in self.reader.batches(read, rows):
+            if self.stop():
+                raise KeyboardInterrupt
+            for first in range(0, batch.num_rows, rows):
+                table = sys.modules["pyarrow"].Table.from_batches([batch.slice(first, rows)])
+                frame = nw.from_native(table, eager_only=True)
+                weights = None if self.weights is None else frame[self.weights]
+                where, numbers = f"{self.where}: column {self.weights}", range(number, number + len(frame))
+                yield Rows(frame.select(*columns), number, counted(weights, len(frame), where, numbers))
+                number += len(frame)
 
 
 @dataclass(frozen=True)
@@ -63,6 +137,9 @@ class Asked:
     options: Options = field(default_factory=dict)
     progress: Progress | None = None  # where points are written to the scratch folder
     weights: str | None = None  # column of them
+    text: Sequence[str] = ()  # columns whose numbers are names
+    sep: str | None = None
+    decimal: str = "."
 
     def __post_init__(self) -> None:
         if self.weights is not None and not isinstance(self.weights, str):
@@ -78,7 +155,7 @@ class Asked:
 class TableRegression:
     """A design, and how its rows are read from a table."""
 
-    table: Any
+    table: RegressionFile
     columns: Sequence[str]  # that are read
     coded: Callable[[Rows], tuple[Matrix, Codes]]  # of the rows in the likelihood
     design: Design
@@ -87,7 +164,6 @@ class TableRegression:
     signs: int  # rows of the question
 
     def parts(self) -> Iterator[Part]:
-        """All rows in the likelihood, part after part."""
         for rows in self.table.batches(8 * len(self.design.columns), self.columns):
             if len(rows.numbers):
                 yield (*self.coded(rows), rows.numbers)
@@ -103,7 +179,6 @@ class TableRegression:
 
     @property
     def m(self) -> int:
-        """How many features the points have."""
         return self.outcome.blocks * (len(self.design.columns) + int(self.explicit and self.design.intercept))
 
     @property
@@ -114,11 +189,9 @@ class TableRegression:
 
     @property
     def size(self) -> float:
-        """Bytes of all points in memory."""
         return self.signs * (self.entries * ENTRY + 24) if self.sparse else self.signs * 8 * self.m
 
     def question(self) -> Generator[Batch, None, None]:
-        """The signed points that are to be separated."""
         for rows, codes, _ in self.parts():
             whole = wide(rows) if self.explicit and self.design.intercept else rows
             some = signed(whole, codes, self.outcome)
@@ -127,7 +200,6 @@ class TableRegression:
             yield Batch(-some.points if alone else some.points, Categories(labels, []))
 
     def write(self, folder: Path, memory: int, progress: Progress) -> None:
-        """The dataset of the question, in blocks of a small part of memory."""
         most = max(1, int(memory / BLOCKS / (self.size / self.signs)))
         rows = default_block_rows(self.m, 8, self.signs)
         if self.sparse:
@@ -143,12 +215,6 @@ class TableRegression:
             progress(min(self.signs, (index + 1) * rows), self.signs)
         target.finish(() if self.explicit else ("0", "1"))
 
-    def asked(self, folder: Path, options: Options) -> Separation:
-        """The kind of the points that were written."""
-        if self.explicit:
-            return separation(str(folder), ALL_POSITIVE, **options)
-        return separation(str(folder), intercept=self.design.intercept, **options)
-
     def rows_of(self, support: Any) -> list[int]:
         """Rows whose signed points are in a conflict; reads all again where not every row has one."""
         if support is None or (self.signs == self.n and self.table.weights is None):
@@ -162,18 +228,10 @@ class TableRegression:
         return found
 
 
-def of_file(path: str | Path, label_column: Any, **asked: Any) -> Separated:
-    """What is proved of a table in a file. Raises UsageError without the name of a column of outcomes."""
-    if not isinstance(label_column, str):
-        raise UsageError(f"{path}: say which column has the outcomes, by its name")
-    return of_table(path, Asked(label_column, **asked))
-
-
 def of_table(path: str | Path, asked: Asked) -> Separated:
-    """The same; a table whose design has room in memory is looked at there."""
-    table, name = _opened(path, asked), asked.label_column
-    if name not in table.columns:
-        raise table.no_column(name)
+    """What is proved of a table in a file; one whose design has room in memory is looked at there."""
+    table, name = RegressionFile.of(path, asked), asked.label_column
+    require_column(name, table.columns, table.where)
     columns = [column for column in table.columns if column != asked.weights]
     regressors, seen = [column for column in columns if column != name], _Seen(table, asked, name)
 
@@ -185,17 +243,17 @@ def of_table(path: str | Path, asked: Asked) -> Separated:
     about, design = seen.outcome(), seen.survey.design(asked.intercept)
 
     def coded(rows: Rows) -> tuple[Matrix, Codes]:
-        return points(rows.inside, design, table.where), about.codes(values(rows))
+        return points_of(columns_of(rows.inside), len(rows.numbers), design, table.where), about.codes(values(rows))
 
-    return _decided(TableRegression(table, columns, coded, design, about, seen.counted, seen.signs(about)), asked)
+    return _decided(TableRegression(table, columns, coded, design, about, seen.values.counted, seen.signs(about)), asked)
 
 
 def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     """What is proved of a formula about a table. Raises BadInputError for one that needs all rows, and they have no room."""
     parsed = Formula(formula)
-    table = _opened(path, asked)
+    table = RegressionFile.of(path, asked)
     needed = parsed.needed(table.columns)
-    every, size = list["Rows"](), 0
+    every, size = list[Rows](), 0
     for rows in table.batches(len(needed), needed):
         every.append(rows)
         size += int(rows.frame.estimated_size())
@@ -204,13 +262,14 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     if not every:
         raise BadInputError(f"{table.where}: no rows")
     whole = nw.concat([rows.frame for rows in every])
-    counted = None if asked.weights is None else np.concatenate([rows.numbers for rows in every])
-    weightless(len(whole), len(whole) if counted is None else len(counted))
-    return examined(parsed.of(whole, (asked.outcome, asked.positive), None, counted), asked.options)
+    numbers = None if asked.weights is None else np.concatenate([rows.numbers for rows in every])
+    weightless(len(whole), len(whole) if numbers is None else len(numbers))
+    regression = parsed.of(whole, (asked.outcome, asked.positive), None, numbers)
+    about = replace(regression.outcome, notes=(*table.reader.notes, *regression.outcome.notes))
+    return examined(replace(regression, outcome=about), asked.options)
 
 
-def _in_parts(parsed: Formula, table: Any, needed: Sequence[str], asked: Asked) -> Separated:
-    """Of more rows than memory has room for."""
+def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], asked: Asked) -> Separated:
     seen, regressors = _Seen(table, asked, parsed.outcome), parsed.regressors(needed)
     left, sample = [name for name in needed if name not in regressors] or needed, list[nw.DataFrame[Any]]()
 
@@ -221,77 +280,67 @@ def _in_parts(parsed: Formula, table: Any, needed: Sequence[str], asked: Asked) 
         seen.add(rows, left, regressors, values)
         sample += [rows.inside.head(SAMPLE)] if len(rows.numbers) and not sample else []
     seen.survey.refuse_missing()
-    about, parts = seen.outcome(), parsed.in_parts(sample[0], seen.survey.variables)
+    about, (design, points) = seen.outcome(), parsed.in_parts(sample[0], seen.survey.variables)
 
     def coded(rows: Rows) -> tuple[Matrix, Codes]:
-        return parts.points(rows.inside, rows.numbers), about.codes(values(rows))
+        return points(rows.inside, rows.numbers), about.codes(values(rows))
 
-    return _decided(TableRegression(table, needed, coded, parts.design, about, seen.counted, seen.signs(about)), asked)
+    return _decided(TableRegression(table, needed, coded, design, about, seen.values.counted, seen.signs(about)), asked)
 
 
 def _decided(found: TableRegression, asked: Asked) -> Separated:
     if not found.design.columns:
         raise BadInputError(f"{found.table.where}: no column beside the intercept: nothing can separate")
     if found.size <= asked.memory / SHARE:
-        return examined(_held(found), asked.options)
+        points, codes, numbers = zip(*found.parts(), strict=True)
+        rows = range(found.n) if asked.weights is None else np.concatenate(numbers).tolist()
+        held = Regression(found.design, stacked(points), np.concatenate(codes), found.outcome, rows)
+        return examined(held, asked.options)
     return _streamed(found, asked)
 
 
 class _Seen:
     """What one read of all rows shows of regressors and outcomes."""
 
-    def __init__(self, table: Any, asked: Asked, outcome: str) -> None:
-        self._where, self._asked = table.where, asked
+    def __init__(self, table: RegressionFile, asked: Asked, outcome: str) -> None:
+        self._where, self._notes, self._asked = table.where, table.reader.notes, asked
         most = min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
-        self.survey, self._values, self._above = Survey(table.where, most_levels=most), Values(outcome), 0
-
-    @property
-    def counted(self) -> int:
-        """Rows in the likelihood."""
-        return self._values.counted
+        self.survey = Survey(table.where, most_levels=most, text=asked.text)
+        self.values, self._above, self._between = Values(outcome), 0, 0
 
     def add(self, rows: Rows, left: Sequence[str], right: Sequence[str], values: Callable[[Rows], NDArray[Any]]) -> None:
         """Rows that follow. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
         look = Survey(self._where)
         look.n = rows.first
-        look.add(rows.frame.select(*left))
+        look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
         look.refuse_missing()
         outcome = values(rows) if len(rows.numbers) else np.empty(0)
-        self._values.add(outcome, len(rows.frame))
-        self._above += int((outcome > 0).sum()) if outcome.dtype.kind in "iufb" else 0
-        self.survey.add(rows.frame.select(*right), rows.counted)
+        self.values.add(outcome, len(rows.frame))
+        if outcome.dtype.kind in "iufb":
+            self._above += int((outcome > 0).sum())
+            self._between += int(((outcome > 0) & (outcome < 1)).sum())
+        self.survey.add(columns_of(rows.frame.select(*right)), len(rows.frame), rows.counted)
 
     def outcome(self) -> Outcome:
-        """What is regressed. Raises BadInputError for no rows."""
-        if not self._values.rows:
+        if not self.values.rows:
             raise BadInputError(f"{self._where}: no rows")
-        return self._values.outcome(self._asked.outcome, self._asked.positive)
+        about = self.values.outcome(self._asked.outcome, self._asked.positive)
+        return replace(about, notes=(*self._notes, *about.notes))
 
     def signs(self, outcome: Outcome) -> int:
         """Rows of the question, of each of the table."""
-        return self.counted * outcome.blocks + (self._above if outcome.kind == "poisson" else 0)
-
-
-def _opened(path: str | Path, asked: Asked) -> Any:
-    try:
-        from dfeas.analysis.regression.table import opened
-    except ImportError:
-        raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
-    return opened(path, asked.without, asked.weights, asked.options.get("stop", never))
-
-
-def _held(found: TableRegression) -> Regression:
-    points, codes, numbers = zip(*found.parts(), strict=True)
-    rows = range(found.n) if found.table.weights is None else np.concatenate(numbers).tolist()
-    return Regression(found.design, stacked(points), np.concatenate(codes), found.outcome, rows)
+        return self.values.counted * outcome.blocks + (
+            self._above if outcome.kind == "poisson" else self._between * outcome.of_shares
+        )
 
 
 def _streamed(found: TableRegression, asked: Asked) -> Separated:
-    """By a dataset in a scratch folder."""
     with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch or setting("scratch", None)) as scratch:
         folder = Path(scratch) / "data"
         found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
-        answer = found.asked(folder, {**asked.options, "progress": asked.progress is not None})
+        labels, intercept = (ALL_POSITIVE, None) if found.explicit else (None, found.design.intercept)
+        shown = asked.progress is not None
+        answer = separation(str(folder), labels, intercept=intercept, **asked.options, progress=shown)
     direction = Direction.of(TableKind.of(answer), found.design, found.outcome)
     if direction is None:
         return overlapping(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])

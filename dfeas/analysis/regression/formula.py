@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -23,6 +22,8 @@ INTERCEPT = "Intercept"
 
 _MARK = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 _WORD = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"\s*([^\W\d]\w*|`[^`]+`)\s*")
+_OFFSET = re.compile(r"\boffset\s*\(")
 
 
 class Formula:
@@ -35,11 +36,13 @@ class Formula:
             raise UsageError(f"a formula is read by formulaic, which is not installed: {install('statistics')}") from None
         self.text, self._error = text, formulaic.errors.FormulaicError
         try:
-            self._parsed: Any = formulaic.Formula(text)
+            self._parsed: Any = formulaic.Formula(without_bar(text))
         except (self._error, SyntaxError) as error:
             raise UsageError(f"formula {text!r}: {_line(error)}") from None
         if not hasattr(self._parsed, "lhs") or len(list(self._parsed.lhs)) != 1:
             raise UsageError(f"formula {text!r}: expected one outcome on its left, such as died ~ age + C(ward)")
+        if not hasattr(self._parsed.rhs, "get_model_matrix"):
+            raise UsageError(f"formula {text!r}: a bar or brackets make several stages of it; ask about one of them")
         self.outcome = str(self._parsed.lhs)
 
     def of(
@@ -66,14 +69,12 @@ class Formula:
         return Regression(design, points[:, kept], about.codes(y), about, labels)
 
     def needed(self, columns: Sequence[str]) -> list[str]:
-        """The columns that it is about."""
         absent = sorted({str(name) for name in self._parsed.required_variables} - set(columns))
         if absent:
             raise BadInputError(f"formula {self.text!r}: no column {', '.join(absent)}; the columns are {', '.join(columns)}")
         return _named(self._parsed, self.text, columns)
 
     def regressors(self, columns: Sequence[str]) -> list[str]:
-        """Those of its right side."""
         return _named(self._parsed.rhs, self.text.partition("~")[2], columns)
 
     def outcomes(self, frame: nw.DataFrame[Any], rows: Labels) -> NDArray[Any]:
@@ -87,8 +88,13 @@ class Formula:
             raise UsageError(f"formula {self.text!r}: its outcome {self.outcome} makes {len(chosen)} columns; name a column")
         return flat(left[chosen[0]].to_numpy(), self.outcome, rows)
 
-    def in_parts(self, sample: nw.DataFrame[Any], variables: dict[str, Variable]) -> Parts:
-        """How rows are coded part after part, by the levels of all. Raises BadInputError for what needs them together."""
+    def in_parts(
+        self, sample: nw.DataFrame[Any], variables: dict[str, Variable]
+    ) -> tuple[Design, Callable[[nw.DataFrame[Any], Labels], Matrix]]:
+        """The design, and what codes rows part after part, by the levels of all.
+
+        Raises BadInputError for a formula that needs all rows together.
+        """
         levels = {name: list(_levels(each)) for name, each in variables.items() if each.is_factor}
         right = self._matrix(self._parsed.rhs, _categorical(sample.select(*variables), levels))
         spec = right.model_spec
@@ -102,10 +108,16 @@ class Formula:
         names = list(right.columns)
         ones = [names.index(INTERCEPT)] if INTERCEPT in names else []
         design, kept = of_columns(exact(right, np.float64, "the table"), names, spec, ones)
-        return Parts(self, spec, levels, design, kept)
+
+        def points(frame: nw.DataFrame[Any], rows: Labels) -> Matrix:
+            used = _categorical(frame.select(*self.regressors(frame.columns)), levels)
+            whole = exact(spec.get_model_matrix(used, na_action="ignore"), np.float64, "the table")
+            some = finite(whole, names, rows)[:, kept]
+            return scipy.sparse.csr_array(some) if design.sparse else some
+
+        return design, points
 
     def _require_rowwise(self, spec: Any) -> None:
-        """Raise BadInputError for a transform that looks at all rows, such as a mean."""
         if spec.transform_state:
             raise BadInputError(
                 f"formula {self.text!r}: {', '.join(spec.transform_state)} looks at all rows, and memory has room for a part: "
@@ -119,22 +131,16 @@ class Formula:
             raise BadInputError(f"formula {self.text!r}: {_line(error)}") from None
 
 
-@dataclass(frozen=True)
-class Parts:
-    """A formula whose levels are known."""
-
-    formula: Formula
-    spec: Any  # of formulaic
-    levels: dict[str, list[Any]]
-    design: Design
-    kept: list[int]  # columns that are not the intercept
-
-    def points(self, frame: nw.DataFrame[Any], rows: Labels) -> Matrix:
-        """Rows of the design (b, m), called as in ``rows``."""
-        used = _categorical(frame.select(*self.formula.regressors(frame.columns)), self.levels)
-        whole = exact(self.spec.get_model_matrix(used, na_action="ignore"), np.float64, "the table")
-        some = finite(whole, list(self.spec.column_names), rows)[:, self.kept]
-        return scipy.sparse.csr_array(some) if self.design.sparse else some
+def without_bar(text: str) -> str:
+    """Fixed effects behind a bar, ``y ~ x | f + g``, as categories. Raises UsageError for an offset, and for a second bar."""
+    if _OFFSET.search(text):
+        raise UsageError(f"formula {text!r}: an offset changes nothing about separation: leave it out")
+    plain, *effects = re.split(r"\|(?![^(]*\))", text)
+    if len(effects) > 1:
+        raise UsageError(f"formula {text!r}: expected one bar, before fixed effects; instruments are another question")
+    terms = [term.strip() for part in effects for term in part.split("+")]
+    coded = [":".join(f"C({name})" if _NAME.fullmatch(name) else name for name in term.split("^")) for term in terms]
+    return " + ".join([plain, *coded])
 
 
 def _named(side: Any, text: str, columns: Sequence[str]) -> list[str]:
@@ -144,7 +150,6 @@ def _named(side: Any, text: str, columns: Sequence[str]) -> list[str]:
 
 
 def _levels(seen: Variable) -> list[Any]:
-    """As they are in a frame: booleans, or text in order."""
     if seen.kind == nw.Boolean:
         return [level == "True" for level in sorted(seen.levels)]
     return seen.in_order
@@ -159,5 +164,4 @@ def _categorical(frame: nw.DataFrame[Any], levels: dict[str, list[Any]]) -> Any:
 
 
 def _line(error: Exception) -> str:
-    """Without the colours with which formulaic marks a place."""
     return " ".join(_MARK.sub("", str(error)).split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -15,7 +15,7 @@ from dfeas.analysis.regression.blame import Direction, Tally, depending, levels_
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.needed import Separable
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
-from dfeas.analysis.separation import Separation, TableKind, kind_of_table, separate_table
+from dfeas.analysis.separation import Separation, TableKind, separate_table
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.errors import BadInputError
 from dfeas.problem import Problem, View
@@ -32,7 +32,6 @@ SECONDS = 10.0
 """After which no more is tried."""
 
 Options = dict[str, Any]
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -45,25 +44,22 @@ class Regression:
     outcome: Outcome
     rows: Sequence[Any]  # labels of the rows
 
-    def asked(self, options: Options) -> Separation:
-        """The kind of its signed points."""
-        return self._asked(separate_table, options)
-
     def kind(self, options: Options) -> TableKind | None:
-        """The same without a result; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
+        """What is proved; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
         try:
-            return self._asked(kind_of_table, options)
+            return TableKind.of(self.asked(options))
         except BadInputError:
             return None
 
-    def _asked(self, ask: Callable[[Problem, Limits, Resources, Output], R], options: Options) -> R:
+    def asked(self, options: Options) -> Separation:
         if self._one_sided:
             problem = Problem(self.signed(), ALL_POSITIVE)
         else:
             some = signed(self.points, self.codes, self.outcome)
             problem = Problem(some.points, some.labels, View(intercept=self.design.intercept))
         limits = Limits(max_passes=options.get("max_passes"), time_limit=options.get("time_limit"))
-        return ask(problem, limits, Resources(memory=options.get("memory")), Output(stop=options.get("stop", never)))
+        resources, output = Resources(memory=options.get("memory")), Output(stop=options.get("stop", never))
+        return separate_table(problem, limits, resources, output)
 
     @property
     def _one_sided(self) -> bool:
@@ -71,7 +67,6 @@ class Regression:
         return self.outcome.kind == "multinomial" or not (self.codes >= BOTH).any()
 
     def signed(self) -> Matrix:
-        """Signed points (n, d), with the intercept as the last column of each block."""
         some = signed(wide(self.points) if self.design.intercept else self.points, self.codes, self.outcome)
         if self.outcome.kind == "multinomial":
             return some.points
@@ -80,20 +75,17 @@ class Regression:
         return scipy.sparse.csr_array(some.points.multiply(np.where(some.labels > 0, 1.0, -1.0)[:, None]))
 
     def rows_of(self, support: Any) -> list[int]:
-        """Rows whose signed points are in a conflict."""
         if support is None:
             return []
         return [int(row) for row in np.unique(row_numbers(self.codes, self.outcome)[support])]
 
     def without(self, places: Sequence[int]) -> Regression | None:
-        """The same without some columns; None where none would be left."""
         design, kept = self.design.without(places)
         if not kept and not design.intercept:
             return None
         return replace(self, design=design, points=self.points[:, kept])
 
     def merged(self, term: Any, level: str, other: str) -> Regression | None:
-        """The same, with one level taken for another."""
         column = {self.design.columns[place].level: place for place in self.design.places(term)}
         reference = self.design.factors[term].reference
         if level == reference:
@@ -116,7 +108,11 @@ def row_numbers(codes: Codes, outcome: Outcome) -> Codes:
 
 def examined(regression: Regression, options: Options) -> Separated:
     """What is proved of it, by which terms, and what can be done."""
-    began = time.monotonic()
+
+    def stop() -> bool:
+        return time.monotonic() > end
+
+    end = time.monotonic() + min(SECONDS, options.get("time_limit") or SECONDS)
     design, outcome, label = regression.design, regression.outcome, regression.rows
     if not design.columns:
         raise BadInputError("no column beside the intercept: nothing can separate")
@@ -129,7 +125,6 @@ def examined(regression: Regression, options: Options) -> Separated:
     tally = Tally.of([(regression.points, regression.codes, every)], outcome, answer, direction, np.inf)
     alone = tally.alone(design.intercept)
     again = {name: value for name, value in options.items() if name in AGAIN}
-    stop = until(began, options.get("time_limit"))
     if small and not alone:
         direction = _fewest(regression, answer, direction, again, stop)
     columns = alone or responsible(direction, tally.most)
@@ -140,12 +135,6 @@ def examined(regression: Regression, options: Options) -> Separated:
         return None if kind is None else kind == OVERLAP
 
     return blamed(design, outcome, answer, direction, columns, tally, [label[row] for row in tally.rows], tried)
-
-
-def until(began: float, limit: float | None) -> Callable[[], bool]:
-    """Whether enough time was spent on trying, or all there is."""
-    most = SECONDS if limit is None else min(SECONDS, limit)
-    return lambda: time.monotonic() - began > most
 
 
 def _kind(regression: Regression, options: Options) -> str | None:
@@ -193,7 +182,6 @@ def _fewest(
 
 
 def _spare(regression: Regression, answer: Separation, terms: Sequence[Any], stop: Callable[[], bool]) -> list[Any] | None:
-    """Terms that are not needed together, as far as float64 tells; None where it cannot."""
     points = regression.signed()
     points = points if isinstance(points, np.ndarray) or points.shape[0] * points.shape[1] > LOOKED_AT else points.toarray()
     if not isinstance(points, np.ndarray):
@@ -263,7 +251,6 @@ def blamed(
 
 
 def _coefficient(values: Floats, outcome: Outcome) -> Any:
-    """Of one column: a number, or one for each class but the first."""
     if outcome.kind != "multinomial":
         return float(values[0])
     return {name: float(value) for name, value in zip(outcome.classes[1:], values, strict=True)}
@@ -277,7 +264,6 @@ def _advice(
     tally: Tally,
     tried: Callable[[Callable[[Regression], Regression | None]], bool | None],
 ) -> Iterator[Advice]:
-    """Ways out, the gentlest first."""
     for term, some in levels.items():
         counts = tally.of_levels(design, term)
         for level in some:
@@ -311,7 +297,6 @@ def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: 
 
 
 def _counted(counts: Floats, outcome: Outcome) -> str:
-    """How often each class is there."""
     rows = int(counts.sum())
     if outcome.kind == "poisson":
         return f"{int(counts[1])} of {rows} rows are above 0"

@@ -46,7 +46,7 @@ def of_model(given: Any, outcome: str | None) -> Regression:
     endog = array_of(model.endog, "the outcome")
     rows, n, kept = _rows(model, len(endog)), len(endog), None
     points = finite(exact(model.exog, np.float64, "the regressors"), names, rows)
-    if _is_glm(model):
+    if _owner(model) == "GLM":
         kept = _in_likelihood(model, rows)
         endog = np.where(np.broadcast_to(model.n_trials, n) == 0, 0.0, endog)  # the share of no trials is not a number
     endog, points, rows = inside(flat(endog, "y", rows), kept), inside(points, kept), inside(rows, kept)
@@ -58,13 +58,12 @@ def of_model(given: Any, outcome: str | None) -> Regression:
 
 
 def _outcome(model: Any, kind: str, endog: NDArray[Any], n: int) -> tuple[Outcome, Codes]:
-    """What a model regresses, of the rows in the likelihood of n."""
     if kind == "multinomial":
         names = getattr(model, "_ynames_map", None) or {code: str(code) for code in range(int(endog.max()) + 1)}
         return Outcome(kind, tuple(str(names[code]) for code in sorted(names))), endog.astype(np.int64)
-    if kind == "binary" and _is_glm(model):
+    if kind == "binary" and _owner(model) == "GLM":
         about = Outcome(kind, ("0", "1"), notes=weightless(n, len(endog)))
-        return about, np.where(endog >= 1, 1, np.where(endog <= 0, -1, BOTH)).astype(np.int64)
+        return about, about.codes(endog)
     values = Values()
     values.add(endog, n)
     about = values.outcome(kind)
@@ -72,7 +71,6 @@ def _outcome(model: Any, kind: str, endog: NDArray[Any], n: int) -> tuple[Outcom
 
 
 def _rows(model: Any, n: int) -> list[Any]:
-    """Labels of the rows, or their numbers among those that were given, of which a model may have dropped some."""
     data = getattr(model, "data", None)
     labels = getattr(data, "row_labels", None)
     if labels is not None:
@@ -82,7 +80,6 @@ def _rows(model: Any, n: int) -> list[Any]:
 
 
 def _in_likelihood(model: Any, rows: list[Any]) -> Places | None:
-    """Places of the rows of a GLM that have a weight and trials. Raises BadInputError for weights that are none."""
     weights = [np.broadcast_to(getattr(model, name), len(rows)) for name in WEIGHTS]
     for name, each in zip(WEIGHTS, weights, strict=True):
         counted(each, len(rows), f"{name} of the model", rows)
@@ -117,10 +114,6 @@ def _owner(model: Any) -> str | None:
     return None
 
 
-def _is_glm(model: Any) -> bool:
-    return _owner(model) == "GLM"
-
-
 def _kind_of_family(family: Any) -> str:
     kind = {"Binomial": "binary", "Poisson": "poisson"}.get(type(family).__name__)
     link = type(getattr(family, "link", None)).__name__
@@ -141,7 +134,6 @@ def finite(points: Matrix, names: list[Any], rows: Labels) -> Matrix:
 
 
 def _spec(model: Any) -> Any:
-    """What formulaic or patsy made of the formula of a model, or of the design that was given; None of other designs."""
     data = getattr(model, "data", None)
     for owner in (data, getattr(data, "orig_exog", None)):
         for name in ("model_spec", "design_info"):
@@ -161,7 +153,6 @@ def _levels(spec: Any) -> dict[str, list[str]]:
 
 
 def _coded(spec: Any, levels: dict[str, list[str]]) -> dict[str, Column]:
-    """Columns of a formula that stand for a level of a factor, by their names."""
     found = dict[str, Column]()
     for term, places in (getattr(spec, "term_slices", None) or {}).items():
         names = list(spec.column_names)[places]

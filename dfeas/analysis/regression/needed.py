@@ -110,12 +110,10 @@ def _parted(points: Floats, few: Places) -> tuple[bool, Places]:
 
 
 def _lowest(score: Floats, most: int) -> Places:
-    """Places of at most so many of the lowest scores."""
     return np.argpartition(score, most)[:most] if len(score) > most else np.arange(len(score))
 
 
 def _across(rows: Floats) -> Floats:
-    """An orthonormal basis (d, k) of what is orthogonal to rows (r, d), up to rounding."""
     if not len(rows):
         return np.eye(rows.shape[1])
     _, size, basis = np.linalg.svd(rows)

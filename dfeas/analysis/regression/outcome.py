@@ -48,14 +48,19 @@ class Outcome:
         """+1, -1 or BOTH; of more classes their places. Raises BadInputError for a value that is new."""
         if self.kind == "poisson":
             return np.where(values > 0, BOTH, -1).astype(np.int64)
+        if self.of_shares:
+            return np.where(values >= 1, 1, np.where(values <= 0, -1, BOTH)).astype(np.int64)
         try:
             return np.fromiter((self.lookup[value] for value in values.tolist()), np.int64, len(values))
         except KeyError as error:
             raise BadInputError(f"y: class {error} came only now; the table changed meanwhile") from None
 
     @property
+    def of_shares(self) -> bool:
+        return self.kind == "binary" and not self.lookup
+
+    @property
     def blocks(self) -> int:
-        """How many coefficients each column has."""
         return len(self.classes) - 1 if self.kind == "multinomial" else 1
 
 
@@ -119,7 +124,7 @@ class Values:
         self._known: dict[Any, None] = {}
         self._many = False
         self._numeric = self._whole = True
-        self._least = np.inf
+        self._least, self._most = np.inf, -np.inf
         self.rows = self.counted = 0
 
     def add(self, values: NDArray[Any], rows: int) -> None:
@@ -127,7 +132,7 @@ class Values:
         self.rows, self.counted = self.rows + rows, self.counted + len(values)
         self._numeric &= values.dtype.kind in "iufb"
         if self._numeric and len(values):
-            self._least = min(self._least, float(values.min()))
+            self._least, self._most = min(self._least, float(values.min())), max(self._most, float(values.max()))
             self._whole &= bool((values == np.floor(values.astype(np.float64))).all())
         if not self._many:
             self._known |= dict.fromkeys(np.unique(values).tolist() if self._numeric else values.tolist())
@@ -147,8 +152,12 @@ class Values:
                 raise BadInputError(f"{self._where}: a Poisson outcome is a count, and {what}")
             return Outcome("poisson")
         values, few = self._sorted(), 2
+        shares = self._numeric and not self._whole and self._least >= 0 and self._most <= 1
+        if asked == "binary" and shares and positive is None:
+            return Outcome("binary", ("0", "1"))
         if asked is None and positive is None and len(values) > few and self._numeric:
             counts = "counts (outcome poisson), " if self._whole and self._least >= 0 else ""
+            counts = "shares (outcome binary), " if shares else counts
             number = f"more than {MOST_CLASSES}" if self._many else len(values)
             raise UsageError(f"{self._where} has {number} different numbers: say whether they are {counts}classes "
                              "(outcome multinomial), or name one against all others (positive)")  # fmt: skip
@@ -168,7 +177,6 @@ class Values:
         return Outcome("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})
 
     def _sorted(self) -> list[Any]:
-        """In order: as numbers where all are finite numbers, also as text, else as text."""
         try:
             numbers = {value: float(value) for value in self._known}
         except ValueError:
@@ -199,16 +207,12 @@ def counted(weights: Any, n: int, where: str, rows: Labels | None = None) -> Pla
 def _numbers(weights: Any, where: str) -> Floats:
     """Weights as numbers; those that are missing are none."""
     series = nw.from_native(weights, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        kind: Any = series.dtype
-        numeric = kind.is_numeric() or kind == nw.Boolean
-        return series.cast(nw.Float64).to_numpy() if numeric else _no_numbers(where, kind)
-    held = array_of(weights, where)
-    return exact(held, np.float64, where) if held.dtype.kind in "biuf" else _no_numbers(where, held.dtype)
-
-
-def _no_numbers(where: str, kind: Any) -> Floats:
-    raise BadInputError(f"{where}: expected weights that are numbers, got {kind}")
+    if isinstance(series, nw.Series) and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+        return series.cast(nw.Float64).to_numpy()
+    held = weights if isinstance(series, nw.Series) else array_of(weights, where)
+    if isinstance(series, nw.Series) or held.dtype.kind not in "biuf":
+        raise BadInputError(f"{where}: expected weights that are numbers, got {series.dtype}")
+    return exact(held, np.float64, where)
 
 
 def require_other(outcome: Any, weights: Any) -> None:

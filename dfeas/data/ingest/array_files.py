@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import opened, stored_dtype
 from dfeas.data.frames import values_of
 from dfeas.data.ingest import hdf5
-from dfeas.data.ingest.names import names_in
+from dfeas.data.ingest.formats import is_array
 from dfeas.data.ingest.partitions import PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
@@ -85,8 +85,6 @@ class NpyFile:
 
 
 class _StoredRows:
-    """Rows of an HDF5 or zarr array; damage becomes CorruptDataError."""
-
     parallel = False
 
     def __init__(self, dataset: Any, where: str) -> None:
@@ -102,11 +100,6 @@ class _StoredRows:
             raise
         except DAMAGE as error:
             raise CorruptDataError(f"{self._where}: damaged from row {rows.start}: {error}") from None
-
-
-def is_array(source: Any) -> bool:
-    """Whether a source is an array of Python, not a path or a data frame."""
-    return hasattr(source, "shape") and hasattr(source, "dtype")  # frames have a type for each column
 
 
 @contextmanager
@@ -143,7 +136,6 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
 
 @contextmanager
 def _archive(path: Place) -> Iterator[zipfile.ZipFile]:
-    """An .npz file. Raises CorruptDataError when it is none."""
     try:
         archive = zipfile.ZipFile(seekable(path))
     except DfeasError:
@@ -161,12 +153,10 @@ def members_of(path: Place) -> list[str]:
 
 
 def _members(archive: zipfile.ZipFile) -> list[str]:
-    """Names of the arrays in an .npz file."""
     return [entry.removesuffix(".npy") for entry in archive.namelist()]
 
 
 def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
-    """A sparse matrix that SciPy saved. Raises BadInputError for a layout that is not read by rows."""
     with _archive(path) as archive:
         try:
             kind, shape = kind_and_shape(archive)
@@ -187,7 +177,6 @@ def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
 
 @contextmanager
 def _npz_parts(path: Place) -> Iterator[dict[str, Any]]:
-    """The arrays of a sparse matrix, each from its beginning on."""
     with ExitStack() as stack:
         yield {part: stack.enter_context(_npz_member(path, part)) for part in PARTS}
 
@@ -287,7 +276,7 @@ class ArraySource(PointSource):
             sparse = self._entries is not None and self._entries < SPARSE_BELOW * self.n * self.m
         self.sparse = sparse
         self.parallel = bool(rows.parallel) and not sparse
-        found, unread = ([], "") if is_array(path) else names_in(path, name)
+        found, unread = ([], "") if is_array(path) else hdf5.names_in(path, name)
         self.features, unkept = keep_names(found, self.m) if found else ((), unread)
         self._unkept = [unkept] if unkept else []
 

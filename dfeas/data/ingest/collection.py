@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import stored_dtype
 from dfeas.data.collections import LABELS, WHERE, table_of
 from dfeas.data.ingest.array_files import stored_blocks
-from dfeas.data.ingest.ingest import format_of
+from dfeas.data.ingest.formats import format_of, no_column
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Done, Piece, PointSource
 from dfeas.data.labels import Categories
@@ -22,7 +22,7 @@ from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import place, require_width
 from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.errors import BadInputError, UsageError, near
+from dfeas.errors import UsageError
 from dfeas.linalg.points import Points
 
 
@@ -52,7 +52,6 @@ class CollectionSource(PointSource):
         return part
 
     def holding(self, array: Any) -> CollectionSource:
-        """The same part with its points (b, m)."""
         part = copy(self)
         part._array = array_of(array, WHERE)
         return part
@@ -76,8 +75,7 @@ def _labels(collection: Any, options: IngestOptions) -> Any:
         raise UsageError("a Dask array or frame: give labels, an array (n,) or its path, or of a frame label_column")
     columns = list(map(str, collection.columns))
     if options.label_column not in columns:
-        hint = near(options.label_column, columns)
-        raise BadInputError(f"{WHERE}: no column {options.label_column}{hint}; the columns are {', '.join(columns[:8])}")
+        raise no_column(options.label_column, columns, WHERE)
     return options.label_column
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dfeas.data.ingest.sdpa import SDPA, read_sdpa
+from dfeas.data.ingest.formats import SDPA
+from dfeas.data.ingest.sdpa import read_sdpa
 from dfeas.data.product import Product
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import Header

@@ -1,74 +1,82 @@
-"""CSV and TSV text: one column of labels, all others are features, read as float64.
+"""CSV and TSV text: columns of cells, and points, of one column of labels and others that are read as float64.
 
-``_parse_lines`` says what a line is. ``_parse_run`` reads a run of lines at once with pyarrow, and gives up at any doubt.
+``CsvLines.rows`` says what a line is. ``CsvLines.table`` reads a run of lines at once with pyarrow, and gives up at any doubt.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow
+import pyarrow.compute
 import pyarrow.csv
-from numpy.typing import NDArray
 
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.tables import place_of, rows_of
-from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextSource, values_of
+from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextFile, TextSource, values_of
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
 from dfeas.data.writers.dataset import Pool
-from dfeas.errors import BadInputError, UsageError
-
-Floats = NDArray[np.float64]
+from dfeas.errors import BadInputError, UsageError, changed
 
 WIDE = 50_000
 """Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
 
 
-class CsvFile(TextSource):
-    """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end).
+MISSING = ("", ".", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL")
+"""Cells that stand for what is not there."""
+SEPARATORS = (";", "\t", "|")
+"""Between cells where it is not what was expected, mostly."""
+
+
+WHOLE = r"^-?[0-9]+$"
+KINDS = (pyarrow.int64(), pyarrow.float64(), pyarrow.timestamp("us"), pyarrow.string())
+"""What a column of text may hold, the narrowest first."""
+
+
+class CsvLines:
+    """A CSV or TSV file in UTF-8, and how its cells are called.
 
     Unless it is said, a look tells whether the first line holds names: names are no numbers. Raises UsageError where that
-    leaves a doubt. With a ``pool`` lines are indexed.
+    leaves a doubt.
     """
 
-    def __init__(self, path: Place, delimiter: str, options: IngestOptions, pool: Pool | None = None) -> None:
-        super().__init__(path)
-        self._delimiter = delimiter
-        self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((delimiter.encode(),) * 2))
+    def __init__(self, path: Place, kind: str, options: IngestOptions) -> None:
+        self.where, self.file = str(path), TextFile(path)
+        self._delimiter = options.sep or ("\t" if kind == "tsv" else ",")
+        self._swap = str.maketrans({options.decimal: ".", ".": options.decimal})
+        self.decimal = options.decimal
+        self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((self._delimiter.encode(),) * 2))
         number, cells, behind = self._first()
-        head = _is_header(cells, options, self.where) if options.header is None else options.header
-        if head and "" in cells:
+        plain = [self.plain(cell) for cell in cells]
+        self.named = _is_header(plain, options, self.where) if options.header is None else options.header
+        if self.named and "" in cells:
             raise BadInputError(
                 f"{path}: line {number}: column {cells.index('')} has no name; leave it out (in pandas: to_csv(index=False))"
             )
-        self._body = (behind, number + 1) if head else (0, 1)
-        columns = cells if head else [str(i) for i in range(len(cells))]
-        self._label = place_of(options.label_column, columns, self.where) if options.labelled else None
-        self._columns = columns
-        self.names: Sequence[str] = [name for i, name in enumerate(columns) if i != self._label]
-        self.m = len(self.names)
-        self.features, unkept = keep_names(self.names, self.m) if head else ((), "no header")
-        self.notes = ("text read as float64", *([unkept] if unkept else []))
-        if not self.m:
-            raise BadInputError(f"{path}: one column only; expected features and labels with {delimiter!r} between them")
-        if pool is not None:
-            self._look(counts_of, pool)
+        self.body = (behind, number + 1) if self.named else (0, 1)
+        """Byte and number of the line where points begin."""
+        self.columns = cells if self.named else [str(i) for i in range(len(cells))]
 
     def _first(self) -> tuple[int, list[str], int]:
-        """Number and cells of the first line that is not empty, and the byte behind it."""
-        for run in self._file.runs():
+        for run in self.file.runs():
             at = run.stop - len(run.text)
             for offset, line in enumerate(run.text.splitlines(keepends=True)):
                 at += len(line)
                 content = line.rstrip(b"\r\n")
                 if content:
                     cells = self._cells(content, f"{self.where}: line {run.first + offset}")
+                    other = next((each for each in SEPARATORS if each.encode() in content), None)
+                    if len(cells) == 1 and other is not None:
+                        known = {",": "commas", "\t": "tabs"}.get(self._delimiter, repr(self._delimiter))
+                        text = f"expected {known} between cells, and this looks like another separator: say --sep {other!r}"
+                        raise UsageError(f"{self.where}: line {run.first + offset}: {text}")
                     return run.first + offset, [cell.strip() for cell in cells], at  # blanks may follow commas
         raise BadInputError(f"{self.where}: no points, the file is empty")
 
@@ -81,25 +89,98 @@ class CsvFile(TextSource):
         except csv.Error as error:
             raise BadInputError(f"{at}: {error}; quote cells as CSV does, each on one line") from None
 
+    def rows(self, run: Lines) -> Iterator[tuple[str, list[str]]]:
+        """Line by line where it is, and its cells. Raises BadInputError for the first bad line."""
+        number = run.first
+        for ended in run.text.splitlines(keepends=True):
+            line, at = ended.rstrip(b"\r\n"), f"{self.where}: line {number}"
+            number += ended.endswith(b"\n")  # no carriage return alone: a run may begin anywhere
+            if line:
+                cells = self._cells(line, at)
+                if len(cells) != len(self.columns):
+                    raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self.columns)} as in the first line")
+                yield at, cells
+
+    def table(self, text: bytes, kind: Any, but: int | None = None) -> Any:
+        """All cells in a type, those of one column as text; None where lines have to be looked at one by one."""
+        if len(self.columns) > WIDE or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
+            return None
+        if text.startswith(MARK):  # that of the file is gone here; pyarrow would skip another one
+            return None
+        names = [str(i) for i in range(len(self.columns))]
+        types = {name: pyarrow.string() if i == but else kind for i, name in enumerate(names)}
+        try:
+            return pyarrow.csv.read_csv(
+                pyarrow.BufferReader(text),
+                pyarrow.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+                pyarrow.csv.ParseOptions(delimiter=self._delimiter),
+                pyarrow.csv.ConvertOptions(
+                    column_types=types, null_values=[], strings_can_be_null=False, decimal_point=self.decimal
+                ),
+            )
+        except pyarrow.ArrowInvalid:
+            return None
+
+    def text(self, run: Lines) -> list[Any]:
+        """The cells of each column as text, null where they are missing."""
+        table = self.table(run.text, pyarrow.string())
+        if table is None:
+            rows = [cells for _, cells in self.rows(run)]
+            columns = [pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True)]
+        else:
+            columns = [column.combine_chunks() for column in table.columns]
+        none, gap = pyarrow.array(MISSING), pyarrow.scalar(None, pyarrow.string())
+        blank = [pyarrow.compute.is_in(pyarrow.compute.utf8_trim_whitespace(column), none) for column in columns]
+        return [pyarrow.compute.if_else(gaps, gap, column) for gaps, column in zip(blank, columns, strict=True)]
+
+    def number(self, cell: str, at: str) -> float:
+        """A cell as a number. Raises BadInputError for one that is none."""
+        given = cell.strip(" \t")
+        if not given:
+            raise BadInputError(f"{at}: the cell is empty; fill in a number or remove the line")
+        text, shown = self.plain(given), repr(given if len(given) <= 40 else given[:40] + "...")
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if NUMBER.fullmatch(text.encode(errors="replace")):
+            if not np.isfinite(value):
+                raise BadInputError(f"{at}: {shown} is too large for float64")
+            return value
+        what = f"expected a number, got {shown}" if np.isfinite(value) else f"{shown} is not finite; remove it"
+        raise BadInputError(f"{at}: {what}")
+
+    def plain(self, cell: str) -> str:
+        """With a point between the digits of a number."""
+        return cell.translate(self._swap)
+
+
+class CsvPoints(TextSource):
+    """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end).
+
+    With a ``pool`` lines are indexed.
+    """
+
+    def __init__(self, lines: CsvLines, options: IngestOptions, pool: Pool | None = None) -> None:
+        super().__init__(lines.file.path)
+        self._lines, self._body = lines, lines.body
+        self._label = place_of(options.label_column, lines.columns, self.where) if options.labelled else None
+        self.names: Sequence[str] = [name for i, name in enumerate(lines.columns) if i != self._label]
+        self.m = len(self.names)
+        self.features, unkept = keep_names(self.names, self.m) if lines.named else ((), "no header")
+        self.notes = ("text read as float64", *([unkept] if unkept else []))
+        if not self.m:
+            raise BadInputError(f"{self.where}: one column only; expected features and labels with a separator between them")
+        if pool is not None:
+            self._look(counts_of, pool)
+
     def parse(self, run: Lines) -> Batch:
         return self._parse_run(run.text) or self._parse_lines(run)
 
     def _parse_run(self, text: bytes) -> Batch | None:
         """The points of whole lines; None where ``_parse_lines`` has to look."""
-        if len(self._columns) > WIDE or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
-            return None
-        if text.startswith(MARK):  # that of the file is gone here; pyarrow would skip another one
-            return None
-        names = [str(i) for i in range(len(self._columns))]
-        types = {name: pyarrow.string() if i == self._label else pyarrow.float64() for i, name in enumerate(names)}
-        try:
-            table = pyarrow.csv.read_csv(
-                pyarrow.BufferReader(text),
-                pyarrow.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
-                pyarrow.csv.ParseOptions(delimiter=self._delimiter),
-                pyarrow.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
-            )
-        except pyarrow.ArrowInvalid:
+        table = self._lines.table(text, pyarrow.float64(), self._label)
+        if table is None:
             return None
         columns = [values_of(column.chunk(0)) for i, column in enumerate(table.columns) if i != self._label]
         points = rows_of(columns, self.dtype)
@@ -109,25 +190,72 @@ class CsvFile(TextSource):
             return Batch(points, Categories.none(len(points)))
         coded = table.column(self._label).combine_chunks().dictionary_encode()
         values = coded.dictionary.to_pylist()
-        if any(not value.strip() or "\n" in value for value in values):
+        if any(value.strip() in MISSING or "\n" in value for value in values):
             return None
         return Batch(points, Categories(values_of(coded.indices), values))
 
     def _parse_lines(self, run: Lines) -> Batch:
-        """Line by line. Raises BadInputError with the first bad line, its column and what it holds."""
-        rows, labels, number = [], [], run.first
-        for ended in run.text.splitlines(keepends=True):
-            line, at = ended.rstrip(b"\r\n"), f"{self.where}: line {number}"
-            number += ended.endswith(b"\n")  # no carriage return alone: a run may begin anywhere
-            if line:
-                cells = self._cells(line, at)
-                if len(cells) != len(self._columns):
-                    raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self._columns)} as in the first line")
-                if self._label is not None:
-                    labels.append(_label(cells.pop(self._label), f"{at}, column {self._columns[self._label]}"))
-                rows.append([_number(cell, f"{at}, column {name}") for cell, name in zip(cells, self.names, strict=True)])
+        rows, labels, columns = [], [], self._lines.columns
+        for at, cells in self._lines.rows(run):
+            if self._label is not None:
+                labels.append(_label(cells.pop(self._label), f"{at}, column {columns[self._label]}"))
+            rows.append(
+                [self._lines.number(cell, f"{at}, column {name}") for cell, name in zip(cells, self.names, strict=True)]
+            )
         coded = Categories.none(len(rows)) if self._label is None else Categories.of_text(labels)
         return Batch(np.array(rows, np.float64).reshape(-1, self.m), coded)
+
+
+class CsvColumns:
+    """Those of CSV or TSV: each is of the narrowest type that has all of its cells."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, path: Place, kind: str, options: IngestOptions, text: Sequence[str]) -> None:
+        self._lines = CsvLines(path, kind, options)
+        self.where, self.columns = self._lines.where, self._lines.columns
+        left = {name: list(KINDS) for name in self.columns if name not in text}
+        self._kinds = dict.fromkeys(self.columns, pyarrow.string())
+        for run in self._runs():
+            cells = dict(zip(self.columns, self._lines.text(run), strict=True))
+            for name, kinds in left.items():
+                while self._typed(name, cells[name], kinds[0]) is None:
+                    kinds.pop(0)
+        self._kinds |= {name: kinds[0] for name, kinds in left.items()}
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        for run in self._runs():
+            cells = dict(zip(self.columns, self._lines.text(run), strict=True))
+            arrays = [self._typed(name, cells[name], self._kinds[name]) for name in columns]
+            if any(array is None for array in arrays):
+                raise changed(self.where)
+            yield pyarrow.record_batch(arrays, names=list(columns))
+
+    def _runs(self) -> Iterator[Lines]:
+        begin, number = self._lines.body
+        return self._lines.file.runs(begin, number=number)
+
+    def _typed(self, name: str, column: Any, kind: Any) -> Any:
+        """Cells in a type; None where they are not all of it. Blanks around numbers are no part of them."""
+        if kind == pyarrow.string():
+            return column
+        bare = pyarrow.compute.utf8_trim_whitespace(column)
+        if kind == KINDS[0] and not pyarrow.compute.all(pyarrow.compute.match_substring_regex(bare, WHOLE)).as_py():
+            return None
+        if self._lines.decimal != "." and kind == KINDS[1]:
+            bare = pyarrow.array(
+                [None if cell is None else self._lines.plain(cell) for cell in bare.to_pylist()], pyarrow.string()
+            )
+        try:
+            return pyarrow.compute.cast(bare, kind)
+        except pyarrow.ArrowInvalid:
+            if kind == KINDS[0]:
+                what = f"column {name}: an integer beyond 2**63 has no exact float64; rescale it, or drop an id"
+                raise BadInputError(f"{self.where}: {what}") from None
+            cells = [] if kind != KINDS[1] else bare.to_pylist()
+        if not cells or not all(cell is None or NUMBER.fullmatch(cell.encode()) for cell in cells):
+            return None
+        return pyarrow.array([None if cell is None else float(cell) for cell in cells], kind)
 
 
 def counts_of(text: bytes) -> Counts:
@@ -173,24 +301,8 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _number(cell: str, at: str) -> float:
-    text = cell.strip(" \t")
-    if not text:
-        raise BadInputError(f"{at}: the cell is empty; fill in a number or remove the line")
-    shown = repr(text if len(text) <= 40 else text[:40] + "...")
-    if not NUMBER.fullmatch(text.encode(errors="replace")):
-        try:
-            finite = np.isfinite(float(text))
-        except ValueError:
-            finite = True
-        raise BadInputError(f"{at}: expected a number, got {shown}" if finite else f"{at}: {shown} is not finite; remove it")
-    value = float(text)
-    if not np.isfinite(value):
-        raise BadInputError(f"{at}: {shown} is too large for float64")
-    return value
-
-
 def _label(cell: str, at: str) -> str:
-    if not cell.strip():
-        raise BadInputError(f"{at}: the label is empty; fill it in or remove the line")
+    if cell.strip() in MISSING:
+        what = f"missing, {cell.strip()!r}" if cell.strip() else "empty"
+        raise BadInputError(f"{at}: the label is {what}; fill it in or remove the line")
     return cell

@@ -1,10 +1,12 @@
-"""HDF5 files, and the labels of AnnData in them: what leads out of a file is refused, as it could name any of this machine.
+"""HDF5 files, labels of AnnData in them, names beside an array in these and in .npz: what leads out of a file is refused, as it
+could name any of this machine.
 
 External links, external storage and virtual datasets make the library open other files. Links inside of the file are followed.
 """
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
@@ -12,11 +14,13 @@ from typing import Any
 
 import h5py
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from dfeas.data.storage.features import MOST_BYTES
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.places import Place, require_chunks, require_column, seekable
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, format_bytes
 
 SUFFIXES = (".h5", ".hdf5", ".he5", ".h5ad")
 """How names of such files end."""
@@ -72,7 +76,6 @@ def datasets(group: Any, where: str) -> list[str]:
 
 
 def _followed(group: Any, name: str, where: str) -> Any:
-    """Link by link, as the library would follow them without asking."""
     waiting, links, node = _steps(name), 0, group.file["/"] if name.startswith("/") else group
     while waiting:
         step = waiting.pop()
@@ -96,7 +99,6 @@ def _followed(group: Any, name: str, where: str) -> Any:
 
 
 def _steps(path: str) -> list[str]:
-    """The steps of a path, the first one last."""
     return [step for step in reversed(path.split("/")) if step not in ("", ".")]
 
 
@@ -158,8 +160,84 @@ def _column(file: Any, column: str, where: str) -> NDArray[Any]:
 
 
 def _values(dataset: Any, where: str) -> NDArray[Any]:
-    """All of a column. Raises BadInputError when it does not fit in memory."""
     if not isinstance(dataset, h5py.Dataset):
         raise CorruptDataError(f"{where}: a part of the column of obs is missing")
     require_column(prod(dataset.shape) * dataset.dtype.itemsize, where)
     return np.asarray(dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:])
+
+
+ATTRIBUTES = ("feature_names", "features")
+"""Of a dataset of HDF5, a list of text; and the array of an .npz file is called as the first."""
+
+Found = tuple[list[str], str]
+"""Names, none where there are none, and why such as are there are not read."""
+
+
+def names_in(path: Place, points: str) -> Found:
+    """Names of the features of the array ``points`` of a file; what cannot be read as names is none, and points are read."""
+    try:
+        if path.suffix == ".npz":
+            return _of_npz(path), ""
+        if path.suffix in SUFFIXES:
+            with opened(path) as file:
+                return _of_hdf5(file, path, points), ""
+    except (DfeasError, *DAMAGE) as error:
+        return [], f"names of features not read: {' '.join(str(error).split())[:200]}"
+    return [], ""
+
+
+def _of_npz(path: Place) -> list[str]:
+    with zipfile.ZipFile(seekable(path)) as archive:
+        member = f"{ATTRIBUTES[0]}.npy"
+        if member not in archive.namelist():
+            return []
+        _require_few(archive.getinfo(member).file_size // 4, path)  # NumPy has four bytes for a character
+        with archive.open(member) as stream:
+            return _names_of(npy.read_array(stream, allow_pickle=False))
+
+
+def _of_hdf5(file: Any, path: Place, points: str) -> list[str]:
+    """Of an attribute of the points, of the scale of their second axis, or of AnnData the index of var."""
+    where = str(path)
+    if path.suffix == ".h5ad":
+        return _of_anndata(file, where, points.strip("/"))
+    node = node_of(file, points, where)
+    for name in ATTRIBUTES:
+        found = attribute(node, name, where)
+        if found is not None:
+            return _names_of(found)
+    if isinstance(node, h5py.Dataset) and node.ndim == 2:
+        for scale in node.dims[1].values():
+            if h5py.check_string_dtype(scale.dtype) is not None:
+                # by its name: every way into a file is one that does not lead out of it
+                return _names_in(node_of(file, scale.name, where), path)
+    return []
+
+
+def _of_anndata(file: Any, where: str, points: str) -> list[str]:
+    """The index of var, which is that of X and of layers; ``raw`` has a var of its own."""
+    table = {"X": "var", "raw/X": "raw/var"}.get(points, "var" if points.startswith("layers/") else "")
+    var = node_of(file, table, where) if table else None
+    if not isinstance(var, h5py.Group):
+        return []
+    index = attribute(var, "_index", where)
+    column = node_of(var, str(index or "_index"), f"{where}:{table}")
+    return _names_in(column, where) if isinstance(column, h5py.Dataset) else []
+
+
+def _names_in(dataset: Any, where: object) -> list[str]:
+    _require_few(prod(dataset.shape) * dataset.dtype.itemsize, where)
+    return _names_of(dataset[:])
+
+
+def _names_of(found: Any) -> list[str]:
+    names = np.atleast_1d(np.asarray(found))
+    if names.ndim != 1 or not all(isinstance(name, str | bytes) for name in names.tolist()):
+        raise TypeError(f"expected a list of text, got an array of {names.dtype} and shape {names.shape}")
+    return [name.decode() if isinstance(name, bytes) else name for name in names.tolist()]
+
+
+def _require_few(size: int, where: object) -> None:
+    """Raise ValueError for more than names that are kept can be: lists of them are padded to the longest."""
+    if size > 16 * MOST_BYTES:
+        raise ValueError(f"{where}: {format_bytes(size)} of them")

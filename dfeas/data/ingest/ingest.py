@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
@@ -12,84 +12,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import opened
-from dfeas.data.frames import is_lazy, require_aligned, values_of
-from dfeas.data.ingest.array_files import ArraySource, array_labels, is_array, open_rows
+from dfeas.data.frames import require_aligned, values_of
+from dfeas.data.ingest.array_files import ArraySource, array_labels, open_rows
+from dfeas.data.ingest.formats import format_of, is_array
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
-from dfeas.data.ingest.sdpa import SDPA
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import LabelEncoder, encode_array
 from dfeas.data.storage.layout import MARKER, Header
-from dfeas.data.storage.numbers import require_array
-from dfeas.data.storage.places import Place, is_url, place
+from dfeas.data.storage.places import is_url, place
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.dataset import Pool, Progress, output_place
 from dfeas.data.writers.shards import shard_bytes
-from dfeas.errors import BadInputError, UsageError, absent, install
+from dfeas.errors import BadInputError, UsageError, install
 from dfeas.linalg.blas import processors
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pyarrow may be absent
+    from dfeas.data.ingest.csv_file import CsvColumns
+    from dfeas.data.ingest.tables import ParquetColumns
+
     pass
 
 Note = Callable[[str], None]
-
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".svmlight": "svmlight",
-    ".svm": "svmlight",
-    ".libsvm": "svmlight",
-}
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 _SPEEDS = {"csv": (200e6, 1.9), "tsv": (200e6, 1.9), "svmlight": (70e6, 1.5)}
 """Bytes of text a second that one process reads, and processors that its threads keep busy meanwhile."""
 
 START_SECONDS = 4
 """That it takes longer with workers which start for one ingest and end behind it: each imports what it needs."""
-
-
-def format_of(src: Any, named: str | None = None) -> str:
-    """One of ``FORMATS``, ``frame`` for a data frame, ``cones`` for an SDPA file, ``arrays`` for what has an array of points.
-
-    Raises UsageError for what is no source, BadInputError when there is nothing at the path.
-    """
-    if not isinstance(src, str | Path):
-        require_array(src, "X")
-        if is_array(src):  # that of xarray speaks Arrow, too
-            return "arrays"
-        if hasattr(src, "__arrow_c_stream__") or is_lazy(src):
-            return "frame"
-        raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
-    path = place(src)
-    if not path.exists():
-        raise BadInputError(absent(path))
-    if path.is_dir():
-        zarr = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
-        tables = named == "parquet" or (not zarr and _holds(path, "*.parquet"))
-        return "parquet" if tables else "arrays"
-    if not path.is_file():
-        raise BadInputError(f"{path}: a pipe or a device, and data is read more than once; write it to a file first")
-    if path.name.endswith(SDPA):
-        return "cones"
-    name = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
-    return named or _SUFFIXES.get(name.suffix, "arrays")
-
-
-def _holds(folder: Place, pattern: str) -> bool:
-    """Whether there is such a file in a folder. Raises BadInputError for one whose folders come and go."""
-    try:
-        return any(folder.rglob(pattern))
-    except OSError as error:
-        raise BadInputError(
-            f"{folder}: expected a dataset, a zarr array or a folder of .parquet; it cannot be looked through, "
-            f"{error.filename}: {error.strerror}"
-        ) from None
 
 
 def ingest(
@@ -176,13 +128,39 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, p
 
         return Svmlight(place(src), options, pool)
     try:
-        from dfeas.data.ingest.csv_file import CsvFile
-        from dfeas.data.ingest.tables import Frame, LazyFrame, Parquet
+        from dfeas.data.ingest.csv_file import CsvLines, CsvPoints
+        from dfeas.data.ingest.tables import FramePoints, ParquetPoints
     except ImportError:
         raise UsageError(f"{kind} is read by pyarrow, which is not installed: {install('formats')}") from None
     if kind == "frame":
-        return (LazyFrame if is_lazy(src) else Frame)(src, options)
-    return Parquet(place(src), options) if kind == "parquet" else CsvFile(place(src), _DELIMITERS[kind], options, pool)
+        return FramePoints(src, options)
+    if kind == "parquet":
+        return ParquetPoints(place(src), options)
+    return CsvPoints(CsvLines(place(src), kind, options), options, pool)
+
+
+def open_columns(
+    path: str | Path, options: IngestOptions, named: Sequence[str], text: Sequence[str]
+) -> CsvColumns | ParquetColumns:
+    """A table by its path; columns of ``text`` are text, and an index of pandas is none of its columns unless it is ``named``.
+
+    Raises UsageError for what is no table.
+    """
+    try:
+        from dfeas.data.ingest.csv_file import CsvColumns
+        from dfeas.data.ingest.tables import ParquetColumns
+    except ImportError:
+        raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
+    kind = format_of(path, options.format)
+    if kind not in ("csv", "tsv", "parquet"):
+        raise UsageError(f"{path}: expected .csv, .tsv (also .gz) or .parquet, or a folder of it")
+    options.require_for(kind)
+    where = place(path)
+    table = ParquetColumns(where, named, text) if kind == "parquet" else CsvColumns(where, kind, options, text)
+    twice = next((name for name in table.columns if table.columns.count(name) > 1), None)
+    if twice is not None:
+        raise BadInputError(f"{path}: two columns are called {twice}; rename one")
+    return table
 
 
 def folder_of(out: str | Path) -> Path:

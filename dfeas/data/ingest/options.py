@@ -9,6 +9,7 @@ from dfeas.errors import UsageError, none_of
 from dfeas.settings import parse_bytes, require_types
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
+MOST_ASCII = 127
 DTYPES = ("float32", "float64")
 TEXT = ("csv", "tsv")
 
@@ -23,6 +24,8 @@ class IngestOptions:
     positive: str | None = None
     format: str | None = None
     header: bool | None = field(default=None, metadata={"off": "no-header", "kinds": TEXT})
+    sep: str | None = field(default=None, metadata={"kinds": TEXT})
+    decimal: str = field(default=".", metadata={"kinds": TEXT})
     features: int | None = field(default=None, metadata={"kinds": ("svmlight",)})
     dtype: str | None = field(default=None, metadata={"kinds": (*TEXT, "parquet", "frame", "svmlight")})
     zero_based: bool = field(default=False, metadata={"kinds": ("svmlight",)})
@@ -36,6 +39,10 @@ class IngestOptions:
             raise UsageError(f"--format {none_of(self.format, FORMATS)}")
         if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:
             raise UsageError(f"dtype {self.dtype}: expected {' or '.join(DTYPES)}")
+        if self.decimal not in (".", ","):
+            raise UsageError(f"--decimal {none_of(self.decimal, ('.', ','))}")
+        if self.sep is not None and (len(self.sep) != 1 or ord(self.sep) > MOST_ASCII or self.sep in '"\r\n'):
+            raise UsageError(f"--sep {self.sep!r}: expected one character between cells, such as ';'")
         if self.features is not None and self.features < 1:
             raise UsageError(f"--features {self.features}: expected at least 1")
         if self.block_rows is not None and self.block_rows < 1:
@@ -47,7 +54,6 @@ class IngestOptions:
 
     @property
     def labelled(self) -> bool:
-        """Whether a table has a column of labels."""
         return self.labels is None
 
     def require_for(self, kind: str) -> None:

@@ -196,7 +196,6 @@ class Piece:
     target: DatasetWriter
 
     def write(self) -> Done:
-        """Read and write them; labels that come with the points become codes of this piece."""
         begin, points = self.part.first // self.part.rows, 0
         encoder = LabelEncoder(f"labels of {self.part.source.where}")
         for index, (block, label) in enumerate(self.part.blocks(encoder), begin):
@@ -245,7 +244,6 @@ class Ingest:
         return self._finished(target)
 
     def _grown(self, target: DatasetWriter, blocks: Iterable[Labelled]) -> Iterator[Callable[[], Labelled]]:
-        """The blocks; the dataset grows before they are written."""
         for block in blocks:
             self._n += len(block[1])
             if self._n > target.n:
@@ -253,7 +251,6 @@ class Ingest:
             yield partial(_itself, block)
 
     def _tell(self, done: int) -> None:
-        """Tell the progress, never that all is done."""
         if self.progress is not None and done < self._n:
             self.progress(done, max(self._n + (self.source.n is None), self.source.total(self._n)))
 
@@ -332,7 +329,6 @@ def _itself(block: Labelled) -> Labelled:
 
 
 def _move(part: Place, path: Path) -> None:
-    """All that is in a finished part into its place, the marker last."""
     assert isinstance(part, Path), "the part of a folder is a folder"
     for each in sorted(part.iterdir()):
         if each.name not in (MARKER, ASIDE):

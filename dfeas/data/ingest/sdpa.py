@@ -22,6 +22,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dfeas.data.ingest.text import values_of
 from dfeas.data.storage.layout import MOST_ORDER, rows_of
 from dfeas.errors import BadInputError
 from dfeas.linalg.components import connected
@@ -32,8 +33,6 @@ try:
 except ImportError:
     pyarrow = None
 
-SDPA = (".dat-s", ".dat-s.gz")
-"""How names of SDPA's files end."""
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
 _SEPARATORS = bytes.maketrans(b"\t\r,(){}", b"       ")
@@ -62,7 +61,6 @@ class Entries:
     value: NDArray[np.float64]
 
     def take(self, some: Numbers) -> Entries:
-        """Some of them."""
         return Entries(self.matrix[some], self.block[some], self.i[some], self.j[some], self.value[some])
 
 
@@ -75,7 +73,6 @@ class Layout:
 
     @property
     def linear(self) -> int:
-        """How many entries of the orthant diagonal blocks make."""
         return sum(-size for size in self.sizes if size < 0)
 
     @cached_property
@@ -89,11 +86,9 @@ class Layout:
 
     @property
     def total(self) -> int:
-        """How many rows there are, that of t with them."""
         return self._firsts[1]
 
     def rows(self, entries: Entries) -> Numbers:
-        """The row (e,) that each entry is in."""
         size, first = np.array(self.sizes, np.int64)[entries.block], self._firsts[0][entries.block]
         low, high = entries.i, entries.j
         return np.where(size < 0, first + low, first + low * size - low * (low - 1) // 2 + high - low)
@@ -165,7 +160,6 @@ def apart(layout: Layout, entries: Entries) -> tuple[Layout, Entries]:
 
 
 def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
-    """What stands before the entries; the number of the first line of these, and where it begins."""
     found: list[tuple[int, str]] = []
     sizes: list[int] = []
     at = number = numbers = m = 0
@@ -190,7 +184,6 @@ def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
 
 
 def _sizes(path: Path, number: int, line: str, m: int, blocks: int) -> list[int]:
-    """Sizes of blocks. Raises BadInputError for others than are declared, or too large, before there is room for their rows."""
     sizes = [_whole(path, number, word) for word in _words(line)[:blocks]]
     if len(sizes) != blocks or not sizes or 0 in sizes or m < 1:
         words = f"expected the sizes of {max(1, blocks)} blocks, none of them 0, and m of at least 1"
@@ -212,7 +205,6 @@ def _whole(path: Path, number: int, word: str) -> int:
 
 
 def _first(path: Path, number: int, line: str) -> int:
-    """The number that begins a line; a comment may follow it."""
     match = _HEADING.match(line)
     if match is None:
         raise BadInputError(f"{path}: line {number}: expected a whole number, got {line.strip()[:40]!r}")
@@ -220,7 +212,6 @@ def _first(path: Path, number: int, line: str) -> int:
 
 
 def _at_once(text: bytes, layout: Layout) -> Entries | None:
-    """All entries, or None where one of them is in doubt, and without pyarrow."""
     if pyarrow is None or not text:
         return None
     # where single spaces are between the words, as in most files, there is nothing to replace
@@ -235,7 +226,6 @@ def _at_once(text: bytes, layout: Layout) -> Entries | None:
 
 
 def _table(text: bytes) -> Any:
-    """Columns of lines of five words with single spaces between them; None for other lines."""
     whole = {name: pyarrow.int32() for name in _PLACES}
     try:
         return pyarrow.csv.read_csv(
@@ -248,22 +238,15 @@ def _table(text: bytes) -> Any:
         return None
 
 
-def _numbers(table: Any, name: str, dtype: type) -> NDArray[Any]:
-    """A column without nulls: ``to_numpy`` would import pandas, which takes as long as all else that a small file does."""
-    chunks = table.column(name).chunks
-    return np.concatenate([np.frombuffer(each.buffers()[1], dtype, each.offset + len(each))[each.offset :] for each in chunks])
-
-
 def _entries(table: Any, layout: Layout) -> Entries | None:
-    """Those of a table, or None where one is outside of what was declared, or given twice."""
-    matrix, block, i, j = (_numbers(table, name, np.int32).astype(np.int64) for name in _PLACES)
+    matrix, block, i, j = (values_of(table.column(name).combine_chunks()).astype(np.int64) for name in _PLACES)
     low, high, block = np.minimum(i, j) - 1, np.maximum(i, j) - 1, block - 1
     if min(each.min() for each in (matrix, block, low)) < 0 or matrix.max() > layout.m or block.max() >= len(layout.sizes):
         return None
     size = np.array(layout.sizes)[block]
     if (high >= np.abs(size)).any() or ((size < 0) & (low != high)).any():
         return None
-    entries = Entries(matrix, block, low, high, _numbers(table, "value", np.float64))
+    entries = Entries(matrix, block, low, high, values_of(table.column("value").combine_chunks()))
     key = matrix * layout.total + layout.rows(entries)
     if not (key[1:] > key[:-1]).all():  # as most files have them
         key = np.sort(key)
@@ -271,7 +254,6 @@ def _entries(table: Any, layout: Layout) -> Entries | None:
 
 
 def _by_lines(path: Path, text: str, first: int, layout: Layout) -> Entries:
-    """All entries, line by line, from line ``first`` of the file on."""
     found: dict[tuple[int, int, int, int], tuple[tuple[int, int], float]] = {}
     sizes = layout.sizes
     for number, line in enumerate(text.split("\n"), first):

@@ -15,7 +15,8 @@ from dfeas.data.arrays import of_points
 from dfeas.data.dataset import Dataset
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.array_files import array_labels, members_of
-from dfeas.data.ingest.ingest import encoded_beside, format_of, labels_beside, open_points
+from dfeas.data.ingest.formats import format_of, parquet_files
+from dfeas.data.ingest.ingest import encoded_beside, labels_beside, open_points
 from dfeas.data.ingest.options import TEXT, IngestOptions
 from dfeas.data.ingest.partitions import MANY, Partition, PointSource
 from dfeas.data.labels import LabelEncoder
@@ -32,7 +33,7 @@ NO_LABELS = IngestOptions(labels="")
 """Of a table all of whose columns are features."""
 _COLUMN = re.compile("--label-column(?! ')")
 """The word of an ingest for labels, but in a command to type."""
-OF_INGEST = ("--header", "--no-header", "--points", "--format", "--features", "--zero-based")
+OF_INGEST = ("--sep", "--header", "--no-header", "--points", "--format", "--features", "--zero-based")
 """Options that errors of readers name, and that are not those of who opens a file as it is."""
 
 
@@ -45,9 +46,9 @@ def columns_of_file(where: str | Path) -> tuple[str, ...] | None:
     with ExitStack() as stack, _asked_of_ingest(path):
         if kind != "parquet":
             return tuple(open_points(stack, path, kind, NO_LABELS, None).features)
-        from dfeas.data.ingest.tables import columns_of as columns_of_parquet
+        from dfeas.data.ingest.tables import ParquetColumns
 
-        return tuple(columns_of_parquet(path))
+        return tuple(ParquetColumns(path).columns)
 
 
 def own_labels(where: str | Path) -> str | None:
@@ -115,7 +116,6 @@ def open_file(source: Source) -> Dataset:
 def _read(
     path: Place, points: PointSource, label: NDArray[np.generic] | None, encoder: LabelEncoder, source: Source
 ) -> tuple[Points, NDArray[np.int16]]:
-    """All points, and their labels as they come. Raises UsageError where they take too much."""
     rows = min(points.n or MANY, points.usual_rows(points.dtype))
     points.describe(rows)
     blocks, codes, size = list[Points](), [], 0
@@ -141,9 +141,7 @@ def _options(path: Place, kind: str, source: Source) -> IngestOptions:
 
 
 def _size(path: Place) -> int:
-    """Bytes of a file, or of the tables in a folder."""
-    files = [path] if path.is_file() else [each for each in path.rglob("*.parquet") if each.is_file()]
-    return sum(each.stat().st_size for each in files)
+    return sum(each.stat().st_size for each in parquet_files(path))
 
 
 def _require_small(path: Place, size: int, source: Source) -> None:

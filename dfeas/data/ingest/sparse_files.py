@@ -44,7 +44,6 @@ class SparseRows:
 
     @classmethod
     def of(cls, matrix: Any) -> SparseRows:
-        """Of any sparse matrix of SciPy."""
         rows = matrix.tocsr()
         return cls({part: getattr(rows, part) for part in PARTS}, rows.shape, "the matrix")
 
@@ -159,7 +158,6 @@ class CscRows:
         return np.repeat(np.arange(low, high + 1), np.diff(edges))
 
     def _gathered(self, first: int, stop: int) -> csr_array:
-        """Rows first .. stop-1, in one read of all entries."""
         gathered: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.dtype))]
         for begin, indices, data in self._chunks(values=True):
             assert data is not None, "values were asked for"

@@ -62,7 +62,11 @@ class Svmlight(TextSource):
         counts = None if pool is None else self._look(counts_of, pool)
         if features is None:
             counts = counts or sum((counts_of(run.text) for run in self._file.runs()), Counts())
-            self.n, features = counts.points, self._features(counts)
+            if counts.last < self._base:
+                what = f"no features in {counts.points} points; is it svmlight (LABEL INDEX:VALUE ...)?"
+                raise BadInputError(f"{self.where}: {what}")
+            # ``parse`` finds out whether the indices of each line ascend
+            self.n, features = counts.points, counts.last + 1 - self._base
             some, entries = counts.points, counts.entries
         else:
             first = next(self._file.runs(), Lines(1, b"")).text
@@ -73,12 +77,6 @@ class Svmlight(TextSource):
         if counts is not None and not self.sparse:
             self._refuse_growth(counts.points, counts.bytes)
         self.notes = (f"text stored {'sparse' if self.sparse else 'dense'}, as float64",)
-
-    def _features(self, counts: Counts) -> int:
-        """From the last index of each line; ``parse`` finds out whether the lines are in order."""
-        if counts.last < self._base:
-            raise BadInputError(f"{self.where}: no features in {counts.points} points; is it svmlight (LABEL INDEX:VALUE ...)?")
-        return counts.last + 1 - self._base
 
     def _refuse_growth(self, n: int, length: int) -> None:
         dense = 8 * n * self.m
@@ -96,7 +94,6 @@ class Svmlight(TextSource):
         return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Categories.of(labels))
 
     def _parse_lines(self, run: Lines) -> tuple[Floats, _Parsed]:
-        """Labels (b,) and points, line by line. Raises BadInputError with the number of the first bad line."""
         labels: list[float] = []
         places: list[int] = []
         values: list[float] = []
@@ -114,7 +111,6 @@ class Svmlight(TextSource):
         return np.array(labels, np.float64), parsed
 
     def _row(self, words: list[bytes], at: str) -> Iterator[tuple[int, float]]:
-        """(feature, value) of the words of a line."""
         last = self._base - 1
         for word in words:
             index, colon, value = word.partition(b":")
@@ -188,18 +184,14 @@ def _shown(word: bytes) -> str:
 
 @dataclass(frozen=True)
 class _Parsed:
-    """Points of some lines: entries in their order."""
-
     values: Floats  # (e,)
     places: NDArray[np.int64]  # (e,) features, ascending in each row
     ends: NDArray[np.int64]  # (b + 1,) where rows begin and end
 
     def sparse(self, m: int) -> csr_array:
-        """As a CSR matrix (b, m) without zeros."""
         return tidied(block_of(self.values, self.places, self.ends, m))
 
     def dense(self, m: int) -> Floats:
-        """As an array (b, m)."""
         points = np.zeros((len(self.ends) - 1, m))
         points[np.repeat(np.arange(len(points)), np.diff(self.ends)), self.places] = self.values
         return points

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import joint_dtype, stored_dtype
+from dfeas.data.frames import is_lazy
+from dfeas.data.ingest.formats import names_below, no_column, parquet_files
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
 from dfeas.data.ingest.text import values_of
@@ -20,7 +22,7 @@ from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.files import parse_json
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, near
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 from dfeas.linalg.points import Points
 
 TILE_ENTRIES = 1 << 15
@@ -31,8 +33,8 @@ LEAST_ROWS = 64
 
 def place_of(label_column: str | None, columns: Sequence[str], where: str) -> int:
     """Index of the label column: a name, or else an index. Raises UsageError or BadInputError when there is no such column."""
-    shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
     if label_column is None:
+        shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
         raise UsageError(f"{where}: say which column holds the labels with --label-column NAME; the columns are {shown}")
     if columns.count(label_column) > 1:
         raise BadInputError(f"{where}: {columns.count(label_column)} columns are called {label_column}; give its index")
@@ -41,9 +43,7 @@ def place_of(label_column: str | None, columns: Sequence[str], where: str) -> in
     try:
         return range(len(columns))[int(label_column)]
     except (ValueError, IndexError):
-        raise BadInputError(
-            f"{where}: no column {label_column}{near(label_column, columns)}; the columns are {shown}"
-        ) from None
+        raise no_column(label_column, columns, where) from None
 
 
 def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -59,6 +59,8 @@ def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[An
 def dtype_of(field: Any, where: str) -> np.dtype[Any]:
     """The type in which the column is stored. Raises BadInputError for a column of other things."""
     kind = field.type
+    if pyarrow.types.is_decimal(kind):
+        return np.dtype(np.float64)
     numeric = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
     if not numeric:
         raise BadInputError(
@@ -76,6 +78,8 @@ def points_of(batch: Any, columns: Sequence[int], dtype: np.dtype[Any], first: i
             raise BadInputError(
                 f"{where}: point {first + _first_null(column)}, column {name}: a value is missing; fill it in or remove the row"
             )
+        if pyarrow.types.is_decimal(column.type):
+            column = column.cast(pyarrow.float64())
         packed = pyarrow.types.is_boolean(column.type)
         values = column.to_numpy(zero_copy_only=False) if packed else values_of(column)
         kind = stored_dtype(values.dtype, f"{where}: column {name}")
@@ -106,21 +110,20 @@ _KINDS = {"float64": "double", "float32": "float", "float16": "halffloat"}
 """Types as pyarrow calls them, where that is another name."""
 
 BATCH_BYTES = 4 << 20
-SUFFIXES = (".parquet", ".pq")
 
 
-class Table(PointSource):
+class TypedPoints(PointSource):
     """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
 
     def __init__(self, schemas: Sequence[Any], n: int | None, options: IngestOptions, where: str) -> None:
-        self.where, self.n = where, n
+        self.n, self.where = n, where
         columns = list(schemas[0].names)
         if not columns:
             raise BadInputError(f"{where}: no columns")
         self._label = columns[place_of(options.label_column, columns, where)] if options.labelled else None
         if columns.count(self._label) > 1:
             raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
-        indices = _index_columns(schemas[0]) - {self._label}
+        indices = index_columns(schemas[0]) - {self._label}
         self.names: Sequence[str] = [name for name in columns if name != self._label and name not in indices]
         self.m = len(self.names)
         if not self.m or len(set(self.names)) < self.m:
@@ -152,35 +155,43 @@ class Table(PointSource):
         return max(1, BATCH_BYTES // (self.m * self.dtype.itemsize))
 
 
-class Parquet(Table):
+@dataclass(frozen=True)
+class ParquetFiles:
     """A Parquet file, or all of a folder in the order of their paths; read by row groups."""
 
-    def __init__(self, path: Place, options: IngestOptions) -> None:
-        self._paths = parquet_files(path) if path.is_dir() else [path]
-        schemas, self._counts, self.run_rows = [], [], 2
-        for each in self._paths:
+    where: str
+    paths: Sequence[Place]
+    counts: Sequence[int]  # rows of each
+    largest: int  # rows of a group, at most
+    notes: tuple[str, ...]
+
+    @classmethod
+    def look(cls, path: Place) -> tuple[ParquetFiles, list[Any]]:
+        """The files, and the schema of each. Raises BadInputError where they have other columns."""
+        paths, schemas, counts, largest = parquet_files(path), list[Any](), [], 1
+        for each in paths:
             with _open(each) as file:
                 about = file.metadata
                 schemas.append(file.schema_arrow)
-                self._counts.append(about.num_rows)
-                groups = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
-                self.run_rows = max(self.run_rows, 2 * max(groups, default=1))  # a group is read as a whole
-        for each, schema in zip(self._paths, schemas, strict=True):
+                counts.append(about.num_rows)
+                largest = max([largest, *(about.row_group(i).num_rows for i in range(about.num_row_groups))])
+        for each, schema in zip(paths, schemas, strict=True):
             if sorted(schema.names) != sorted(schemas[0].names):
                 odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
-                raise BadInputError(f"{each}: other columns than {self._paths[0].name} ({', '.join(odd[:5])})")
-        super().__init__(schemas, sum(self._counts), options, str(path))
-        keys = hive_keys(path, self._paths)
-        if keys:
-            self.notes = (*self.notes, f"not read, as they stand in names of folders only: {', '.join(keys)}")
+                raise BadInputError(f"{each}: other columns than {paths[0].name} ({', '.join(odd[:5])})")
+        folders = [name.partition("=") for each in paths for name in names_below(path, each)[:-1]]
+        keys = dict.fromkeys(key for key, sign, _ in folders if key and sign)  # as in year=2020
+        notes = (f"not read, as they stand in names of folders only: {', '.join(keys)}",) if keys else ()
+        return cls(str(path), paths, counts, largest, notes), schemas
 
-    def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
-        begin, stop = 0, sum(self._counts) if stop is None else stop
-        for path, count in zip(self._paths, self._counts, strict=True):
+    def batches(self, columns: Sequence[str], rows: int, first: int = 0, stop: int | None = None) -> Iterator[tuple[int, Any]]:
+        """Record batches of so many rows first .. stop-1, or of all, each with the number of its first row."""
+        begin, stop = 0, sum(self.counts) if stop is None else stop
+        for path, count in zip(self.paths, self.counts, strict=True):
             if begin < stop and begin + count > first:
                 try:
                     with _open(path) as file:
-                        for at, part in self._of_file(file, first - begin, stop - begin):
+                        for at, part in _batches_of(file, columns, rows, first - begin, stop - begin):
                             yield begin + at, part
                 except DfeasError:
                     raise
@@ -188,85 +199,100 @@ class Parquet(Table):
                     raise CorruptDataError(f"{path}: damaged from point {max(first, begin)}: {_line(error)}") from None
             begin += count
 
-    def _of_file(self, file: Any, first: int, stop: int) -> Iterator[tuple[int, Any]]:
-        """The same of one file; row groups without such points are not read."""
-        groups: list[int] = []
-        at = begin = 0
-        for group in range(file.metadata.num_row_groups):
-            count = file.metadata.row_group(group).num_rows
-            if begin < stop and begin + count > first:
-                at = at if groups else begin
-                groups.append(group)
-            begin += count
-        columns = [*self.names, *(() if self._label is None else (self._label,))]
-        for part in file.iter_batches(self._batch_rows(), row_groups=groups, columns=columns):
-            low, high = max(first - at, 0), min(stop - at, part.num_rows)
-            if low < high:
-                yield at + low, part.slice(low, high - low)
-            at += part.num_rows
+
+def _batches_of(file: Any, columns: Sequence[str], rows: int, first: int, stop: int) -> Iterator[tuple[int, Any]]:
+    """The same of one file; row groups without such rows are not read."""
+    groups: list[int] = []
+    at = begin = 0
+    for group in range(file.metadata.num_row_groups):
+        count = file.metadata.row_group(group).num_rows
+        if begin < stop and begin + count > first:
+            at = at if groups else begin
+            groups.append(group)
+        begin += count
+    for part in file.iter_batches(rows, row_groups=groups, columns=columns):
+        low, high = max(first - at, 0), min(stop - at, part.num_rows)
+        if low < high:
+            yield at + low, part.slice(low, high - low)
+        at += part.num_rows
 
 
-class Frame(Table):
-    """A data frame in memory that speaks Arrow: pyarrow tables, pandas 2.2, polars."""
+class ParquetPoints(TypedPoints):
+    """Those of Parquet files."""
 
-    def __init__(self, frame: Any, options: IngestOptions) -> None:
-        try:
-            self._table = pyarrow.table(frame)
-        except (pyarrow.ArrowException, TypeError, ValueError) as error:
-            raise BadInputError(f"the data frame: {_line(error)}") from None
-        super().__init__([self._table.schema], self._table.num_rows, options, "the data frame")
+    def __init__(self, path: Place, options: IngestOptions) -> None:
+        self._files, schemas = ParquetFiles.look(path)
+        super().__init__(schemas, sum(self._files.counts), options, str(path))
+        self.run_rows = 2 * self._files.largest  # a group is read as a whole
+        self.notes = (*self.notes, *self._files.notes)
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
-        for part in self._table.to_batches(self._batch_rows()):
-            yield first, part
-            first += part.num_rows
+        columns = [*self.names, *(() if self._label is None else (self._label,))]
+        return self._files.batches(columns, self._batch_rows(), first, stop)
 
 
-class LazyFrame(Table):
-    """A Dask data frame: one partition after the other is computed."""
+class ParquetColumns:
+    """Those of Parquet files."""
+
+    def __init__(self, path: Place, named: Sequence[str] = (), text: Sequence[str] = ()) -> None:
+        self._files, schemas = ParquetFiles.look(path)
+        indices = index_columns(schemas[0]) - set(named)
+        self.where, self.columns = str(path), [name for name in schemas[0].names if name not in indices]
+        self.notes: Sequence[str] = (
+            *(f"column {name} dropped: an index of pandas" for name in sorted(indices)),
+            *self._files.notes,
+        )
+        self._kinds = {name: _joint(name, schemas, self._files) for name in dict.fromkeys(self.columns)}
+        self._kinds |= {name: pyarrow.string() for name in text if name in self._kinds}
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        schema = pyarrow.schema([(name, self._kinds[name]) for name in columns])
+        for _, batch in self._files.batches(list(columns), rows):
+            try:
+                yield batch.select(list(columns)).cast(schema)
+            except pyarrow.ArrowInvalid as error:
+                raise BadInputError(f"{self.where}: {' '.join(str(error).split())[:200]}") from None
+
+
+def _joint(name: str, schemas: Sequence[Any], files: ParquetFiles) -> Any:
+    """The type of a column in all files. Raises BadInputError where one has numbers, and another one has not."""
+    fields = dict.fromkeys(schema.field(name).remove_metadata().with_nullable(True) for schema in schemas)
+    try:
+        return pyarrow.unify_schemas([pyarrow.schema([each]) for each in fields], promote_options="permissive").field(0).type
+    except pyarrow.ArrowException:
+        first, other = (str(each.type) for each in list(fields)[:2])
+        where = next(path for path, schema in zip(files.paths, schemas, strict=True) if str(schema.field(name).type) == other)
+        raise BadInputError(
+            f"{where}: column {name} is {other}, and {first} in {files.paths[0].name}: make one type of it"
+        ) from None
+
+
+class FramePoints(TypedPoints):
+    """A data frame in memory that speaks Arrow, or one of Dask, of which one partition after the other is computed."""
 
     def __init__(self, frame: Any, options: IngestOptions) -> None:
-        self._frame = frame
-        self._done = 0  # partitions
+        self._done, self._lazy = 0, is_lazy(frame)
         try:
-            schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
+            self._frame = frame if self._lazy else pyarrow.table(frame)
+            schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False) if self._lazy else self._frame.schema
         except (pyarrow.ArrowException, TypeError, ValueError) as error:
             raise BadInputError(f"the data frame: {_line(error)}") from None
-        super().__init__([schema], None, options, "the data frame")
+        n = None if self._lazy else self._frame.num_rows
+        super().__init__([schema], n, options, "the data frame")
 
     def total(self, done: int) -> int:
-        """Points in all, as far as the partitions that were computed tell."""
-        return int(done * self._frame.npartitions / max(1, self._done))
+        return int(done * self._frame.npartitions / max(1, self._done)) if self._lazy else super().total(done)
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
-        """All points. Raises BadInputError for a partition with columns of other types."""
-        for partition in self._frame.partitions:
-            table = pyarrow.Table.from_pandas(partition.compute(), preserve_index=False)
-            self._done += 1
+        for table in self._partitions() if self._lazy else [self._frame]:
             for part in table.to_batches(self._batch_rows()):
                 yield first, part
                 first += part.num_rows
 
-
-def columns_of(path: Place) -> list[str]:
-    """Names of the columns of a Parquet file, or of those of a folder, without an index of pandas."""
-    first = parquet_files(path)[0] if path.is_dir() else path
-    with _open(first) as file:
-        schema = file.schema_arrow
-    indices = _index_columns(schema)
-    return [name for name in schema.names if name not in indices]
-
-
-def parquet_files(folder: Place) -> Sequence[Place]:
-    """The Parquet files below a folder, in the order of their paths."""
-    return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
-
-
-def hive_keys(folder: Place, files: Sequence[Place]) -> list[str]:
-    """Columns that stand in names of folders between a folder and its files, as ``year=2020``."""
-    inner = [re.split(r"[\\/]", str(file)[len(str(folder)) :])[:-1] for file in files]
-    names = [name.partition("=") for names in inner for name in names]
-    return list(dict.fromkeys(key for key, sign, _ in names if key and sign))
+    def _partitions(self) -> Iterator[Any]:
+        for partition in self._frame.partitions:
+            self._done += 1
+            yield pyarrow.Table.from_pandas(partition.compute(), preserve_index=False)
 
 
 def _open(path: Place) -> Any:
@@ -282,7 +308,7 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _index_columns(schema: Any) -> set[str]:
+def index_columns(schema: Any) -> set[str]:
     """Columns that pandas wrote for the index of a frame."""
     try:
         about = parse_json((schema.metadata or {}).get(b"pandas", b"{}"), {"index_columns?": [object]})

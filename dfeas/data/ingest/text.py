@@ -152,7 +152,6 @@ class TextFile:
 
 @contextmanager
 def _text(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
-    """The text in an open file."""
     if suffix == ".gz":
         with gzip.GzipFile(fileobj=raw, mode="rb") as unpacked:
             yield unpacked
@@ -190,7 +189,6 @@ class LineIndex:
     counts: Counts  # of all lines of the file
 
     def part(self, first: int, stop: int) -> LineIndex:
-        """That of the runs with the points first .. stop-1."""
         low = int(np.searchsorted(self.point, first, "right")) - 1
         here = slice(low, int(np.searchsorted(self.point, stop, "left")) + 1)
         return LineIndex(self.byte[here], self.line[here], self.point[here], self.counts)
@@ -249,11 +247,9 @@ class TextSource(PointSource):
         self._index: LineIndex | None = None
 
     def parse(self, run: Lines) -> Batch:
-        """The points of some lines. Raises BadInputError with the number of the first bad one."""
         raise NotImplementedError
 
     def _look(self, count: Callable[[bytes], Counts], pool: Pool) -> Counts:
-        """What all lines hold, which are indexed."""
         self._index = index_of(self._file.path, self._body, count, pool)
         self.n = int(self._index.point[-1])
         return self._index.counts
@@ -296,5 +292,4 @@ class TextSource(PointSource):
         return super().usual_rows(dtype)
 
     def total(self, done: int) -> int:
-        """Points in all, as far as the share of the file that was read tells."""
         return round(done / max(self._file.share, 1e-9)) if self.n is None else self.n
