@@ -231,7 +231,7 @@ class Files:
         except OSError as error:
             raise CorruptDataError(f"{path}: cannot read {what}: {error.strerror}") from None
         mark = hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-        return Got(buffer[:done], status.st_size, mark)
+        return Got(pages if done == pages.size else pages[:done], status.st_size, mark)
 
     def advise(self, name: str, first: int, size: int) -> None:
         if not self.past_cache:

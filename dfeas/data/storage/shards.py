@@ -84,7 +84,7 @@ class Form:
             raise BadInputError(f"{where}: {prod(per)} chunks in a shard, at most {MOST_CHUNKS}; write it with smaller shards")
         return cls(tuple(array.shape), chunk, per, inner, place == "end", sealed)
 
-    @property
+    @cached_property
     def chunks(self) -> int:
         """How many chunks a shard has."""
         return prod(self.per)
@@ -219,7 +219,7 @@ class ChunkReader:
         """Bytes of a row of the array."""
         return int(np.prod(self.form.shape[1:], dtype=np.int64)) * self.dtype.itemsize
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes of a chunk with its checksum."""
         return self.form.chunk[0] * self._row + self.trailer
@@ -279,7 +279,7 @@ class ChunkReader:
     def fill(self, index: int, first: int, into: NDArray[np.uint8], buffers: Buffers) -> None:
         """Fill a part of a buffer with the bytes of a chunk from one on."""
         content = self._part(index, first, into.size, lambda size: into if size <= into.size else buffers.take(self.name, size))
-        if content.ctypes.data != into.ctypes.data:
+        if content is not into:
             into[:] = content
 
     def _part(self, index: int, start: int, size: int, take: Take) -> NDArray[np.uint8]:
