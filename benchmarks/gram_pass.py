@@ -58,7 +58,7 @@ def prepared(dataset: Dataset, run: Run) -> list[list[tuple[Prepared, Prepared]]
 
 def classes(engine: LocalEngine, question: GramProduct, count: int) -> tuple[np.ndarray, ...]:
     """The products of all classes, from one."""
-    answers: tuple[np.ndarray, ...] = engine.run(question.joined([question.of_class(code) for code in range(count)]))
+    answers: tuple[np.ndarray, ...] = engine.run(question.batch([question.of_class(code) for code in range(count)]))
     return answers
 
 

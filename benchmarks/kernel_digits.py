@@ -117,18 +117,18 @@ def states(method: Any, engine: LocalEngine) -> Iterator[list[Any]]:
     current = [method.init(Facts(m, n)) for _ in codes]
     while True:
         asked = [method.ask(state).of_class(code) for code, state in zip(codes, current, strict=True)]
-        answers = engine.run(asked[0].joined(asked))
+        answers = engine.run(asked[0].batch(asked))
         current = [method.tell(state, answer) for state, answer in zip(current, answers, strict=True)]
         yield current
 
 
 def wrong(kernel: Kernel, found: Images, classes: np.ndarray, y: np.ndarray) -> float:
     """Share of the test images that get another class than theirs from expansions y (n, c)."""
-    right = kernel.prepared(found.train, False)[1]
+    right = kernel.prepare(found.train, False)[1]
     count = 0
     for first in range(0, len(found.test), TEST_ROWS):
         some = slice(first, first + TEST_ROWS)
-        scores = kernel.tile(kernel.prepared(found.test[some], False)[0], right) @ y
+        scores = kernel.tile(kernel.prepare(found.test[some], False)[0], right) @ y
         count += int((classes[scores.argmax(axis=1)] != found.test_class[some]).sum())
     return count / len(found.test)
 

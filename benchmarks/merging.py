@@ -44,8 +44,8 @@ class Weighing(Watch):
 
     results: list[Any] = field(default_factory=list)
 
-    def gathered(self, futures: Sequence[Any], workers: Collection[str]) -> list[Any] | None:
-        found = super().gathered(futures, workers)
+    def gather(self, futures: Sequence[Any], workers: Collection[str]) -> list[Any] | None:
+        found = super().gather(futures, workers)
         self.results[:] = found or []
         return found
 

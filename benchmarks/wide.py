@@ -37,7 +37,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.geometry.points import choose
 from dfeas.geometry.protocol import facts_of
-from dfeas.linalg.csr import stacked
+from dfeas.linalg.csr import stack_rows
 from dfeas.methods import work
 from dfeas.methods.protocol import Facts
 from dfeas.settings import parse_bytes
@@ -88,7 +88,7 @@ def fitted(words: list[str]) -> None:
 
     instance = instance_of(words[0], *map(int, words[1:]))
     blocks = [instance.block(i) for i in range(-(-instance.n // instance.rows))]
-    X = (np.vstack if isinstance(instance, Instance) else stacked)([block[0] for block in blocks])
+    X = (np.vstack if isinstance(instance, Instance) else stack_rows)([block[0] for block in blocks])
     labels = np.concatenate([block[1] for block in blocks])
     wall, cpu = time.perf_counter(), time.process_time()
     machine = LinearSVC(C=1e3, fit_intercept=False, dual=True, max_iter=1000).fit(X, labels)

@@ -1,6 +1,6 @@
 """``dfeas`` and ``python -m dfeas``: before anything else is imported it is settled what a signal does meanwhile."""
 
-from dfeas.engine.signals import at_once_from_now, ended
+from dfeas.engine.signals import at_once_from_now, mark_ended
 
 
 def main() -> None:
@@ -11,7 +11,7 @@ def main() -> None:
     try:
         command()
     except SystemExit as ending:
-        ended(ending.code if isinstance(ending.code, int) else int(ending.code is not None))
+        mark_ended(ending.code if isinstance(ending.code, int) else int(ending.code is not None))
         raise
 
 

@@ -16,7 +16,7 @@ from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.places import require_apart
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.writers.dataset import Progress
-from dfeas.engine.client import joined
+from dfeas.engine.client import open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, View
 from dfeas.run.resources import Limits, Output, Resources, never
 from dfeas.run.results import Result
@@ -154,7 +154,7 @@ def ingest(
     from dfeas.data.ingest.ingest import folder_of
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
-    with joined(client) as workers:
+    with open_client(client) as workers:
         if workers is None:
             return ingest_here(src, out, given, progress=progress, note=note)
         from dfeas.engine.task_pool import PartitionPool, TaskPool
@@ -314,7 +314,7 @@ def solve(
     )
     goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resources = Resources(memory=memory, client=workers)
         result: Result = decide(problem, (method,), goal, limits, resources, output)
     return result
@@ -391,7 +391,7 @@ def one_vs_rest(
     )
     goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resources = Resources(memory=memory, client=workers)
         answer: OneVsRest = decide(problem, (method,), goal, limits, resources, output)
     return answer
@@ -476,7 +476,7 @@ def race(
     )
     goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resources = Resources(memory=memory, client=workers)
         answer: Race = decide(problem, methods, goal, limits, resources, output, race=True, to_the_end=to_the_end)
     return answer
@@ -574,7 +574,7 @@ def soft_margin(
     )
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resources = Resources(memory=memory, client=workers)
         answer: SoftMarginResult = minimise(problem, objective, method, limits, resources, output)
     return _with_path(answer, out)
@@ -649,7 +649,7 @@ def soft_margin_classes(
     )
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resources = Resources(memory=memory, client=workers)
         answer: SoftMarginClasses = minimise(problem, objective, method, limits, resources, output)
     return answer
@@ -716,7 +716,7 @@ def resume(
     given = Problem(X, labels, View(mask=mask), Kernel(kernel=kernel))
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=path, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resumed = go_on(path, given, limits, Resources(client=workers), output)
         answer, job = resumed.answer, resumed.job
         if job.then == HARD_MARGIN:

@@ -19,7 +19,7 @@ from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Part, Row
-from dfeas.engine.client import joined
+from dfeas.engine.client import open_client
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
@@ -205,7 +205,7 @@ def hard_margin(
     goal = Goal(eps=eps, margin_tolerance=TOLERANCE if margin_tolerance is None else margin_tolerance)
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resources = Resources(memory=memory, client=workers)
         result = decide(problem, (method,), goal, limits, resources, output, then=HARD_MARGIN)
         return widest(result, problem, resources, out)

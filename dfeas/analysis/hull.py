@@ -26,7 +26,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.client import joined
+from dfeas.engine.client import open_client
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem, View
 from dfeas.run.exact.search import floats
@@ -167,7 +167,7 @@ def in_hull(
     problem, goal = Problem(X, view=View(point=point)), Goal(eps=eps)
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resources = Resources(memory=memory, client=workers)
         result = decide(problem, (method,), goal, limits, resources, output)
         inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)

@@ -29,7 +29,7 @@ from dfeas.analysis.presolve import presolved, small
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Part, Row
-from dfeas.engine.client import joined
+from dfeas.engine.client import open_client
 from dfeas.geometry.cones.space import require_points
 from dfeas.problem import Goal, Problem, View
 from dfeas.run.checkpoint.folder import discard_checkpoints
@@ -173,7 +173,7 @@ def separation(
     problem = Problem(X, labels, View(positive=positive, intercept=intercept))
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with joined(client) as workers:
+    with open_client(client) as workers:
         resources = Resources(memory=memory, client=workers)
         return separate(problem, method, limits, resources, output)
 

@@ -30,7 +30,7 @@ from dfeas.data.storage.zarr_arrays import (
     rows_of_whole_chunks,
 )
 from dfeas.errors import BadInputError
-from dfeas.linalg.points import LOW, Points, working
+from dfeas.linalg.points import LOW, Points, working_type
 
 _EXACT = {"b1": "uint8", **dict.fromkeys(("i4", "u4", "i8", "u8", "f8"), "float64"), "f4": "float32"}
 _EXACT |= dict.fromkeys(("f12", "f16"), "float64")  # each number is compared
@@ -51,7 +51,7 @@ def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     joint = np.result_type(*dtypes)
     if joint.name in (*LOW, "float32"):
         return joint
-    return np.dtype(np.float64 if any(working(dtype) == np.float64 for dtype in dtypes) else np.float32)
+    return np.dtype(np.float64 if any(working_type(dtype) == np.float64 for dtype in dtypes) else np.float32)
 
 
 def open_arrays(source: Source) -> Dataset:

@@ -29,7 +29,7 @@ from dfeas.data.storage.sparse_readers import Entries, index_size
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, dense, is_dense, stacked
+from dfeas.linalg.points import Points, dense, is_dense, stack_points
 from dfeas.linalg.points import take_rows as picked_rows
 
 Floats = NDArray[np.float64]
@@ -200,7 +200,7 @@ class SubsetReader:
     def read(self, index: int, buffers: Buffers) -> Points:
         first, there = self.parts[0], self._wanted(index) >= 0
         if first.entries is not None:
-            some = stacked([picked_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])
+            some = stack_points([picked_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])
             return some if is_dense(some) else csr.spread(some, there)
         rows = len(there)
         out = buffers.take("picked", rows * first.m * first.dtype.itemsize).view(first.dtype).reshape(rows, first.m)
@@ -370,7 +370,7 @@ def stored_rows(dataset: Dataset, points: NDArray[np.int64]) -> tuple[Points, ND
         here = points[block == index] - index * dataset.block_rows
         rows.append(dataset.points.read(int(index), buffers)[here])
         labels.append(dataset.labels.read(int(index), buffers)[here])
-    return stacked(rows), np.concatenate(labels)
+    return stack_points(rows), np.concatenate(labels)
 
 
 def signed_rows(dataset: Dataset, points: NDArray[np.int64]) -> NDArray[np.float64]:

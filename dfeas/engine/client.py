@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def joined(given: Any) -> Iterator[Client | None]:
+def open_client(given: Any) -> Iterator[Client | None]:
     """The client of a cluster: of a Client itself, of a cluster, of the address of a scheduler, or with True the current one,
     else that of Dask's ``scheduler-address``. None for None: this process works alone. What was opened here is closed.
 

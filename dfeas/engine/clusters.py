@@ -45,11 +45,11 @@ def local_cluster(workers: int, more: Mapping[str, Any] | None = None) -> Iterat
         "distributed.worker.preload": ["dfeas.engine.preload"],
         "distributed.deploy.lost-worker-timeout": "10 minutes",  # a busy machine takes its time to start a worker again
     }
-    with dask.config.set({**configuration(), **here, **(more or {})}), _started(workers) as cluster, Client(cluster) as client:
+    with dask.config.set({**configuration(), **here, **(more or {})}), _start(workers) as cluster, Client(cluster) as client:
         yield client
 
 
-def _started(workers: int) -> LocalCluster:
+def _start(workers: int) -> LocalCluster:
     """It starts in a thread that has signals blocked, and so have its processes: Ctrl-C of a terminal reaches them, too."""
     made: list[LocalCluster] = []
     failed: list[Exception] = []
@@ -105,18 +105,18 @@ def mend(client: Client, workers: int) -> None:
     if not isinstance(cluster, LocalCluster) or workers >= len(cluster.worker_spec):
         return
 
-    def renewed() -> None:
+    def restart() -> None:
         for name, nanny in list(cluster.workers.items()):
             if nanny.status in (Status.closed, Status.failed):
                 del cluster.workers[name]
         cluster.scale(len(cluster.worker_spec))
 
-    cluster.loop.add_callback(renewed)
+    cluster.loop.add_callback(restart)
 
 
 @contextmanager
 def client_of(given: Any) -> Iterator[Client]:
-    """The client of what is no None: see ``dfeas.engine.client.joined``."""
+    """The client of what is no None: see ``dfeas.engine.client.open_client``."""
     if given is True:
         given = _current() or scheduler_address()
         if given is None:
@@ -170,7 +170,7 @@ def connect(
         raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
     if "@" in address:
         raise UsageError("the address of a Dask scheduler has no user and no password: expected one such as tcp://host:8786")
-    with _joined(address, str(where), seconds) as client:
+    with _open_client(address, str(where), seconds) as client:
         try:
             client.get_versions(check=True)
         except ValueError as error:
@@ -178,7 +178,7 @@ def connect(
         yield client
 
 
-def _joined(address: str, where: str, seconds: float) -> Client:
+def _open_client(address: str, where: str, seconds: float) -> Client:
     """A client of a scheduler. Raises UsageError where none answers."""
     try:
         if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair

@@ -128,7 +128,7 @@ class CollectionEngine(DaskEngine):
             tasks.append(self._task(name, partition, function, (first, stop), sent))
             sizes.append(stop - first)
         futures = self.client.compute(tasks)
-        return [answer for _, answer in self._gathered(Sent(futures, sizes))]
+        return [answer for _, answer in self._gather_results(Sent(futures, sizes))]
 
     def _task(self, name: str, partition: int, function: Callable[..., Any], args: tuple[Any, ...], sent: Any) -> Any:
         """A Delayed of what a function makes of a partition; ``sent`` are more arguments, or what Dask has of them."""
@@ -158,8 +158,8 @@ class CollectionEngine(DaskEngine):
                     link = link[1]
             future: Future = self.client.compute(link)
             try:
-                self._watch.settled([future])
-                brought = self._watch.gathered([future], self._workers)
+                self._watch.settle([future])
+                brought = self._watch.gather([future], self._workers)
                 if brought is None:
                     raise GoneError
             except BaseException:

@@ -45,7 +45,7 @@ class Locality:
         self._workers: list[str] = []  # who went through each
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether there was a pass."""
         return bool(self._workers)
 
@@ -183,14 +183,14 @@ class DaskEngine(RangeEngine):
     def _persist(self, attempt: Callable[[], R], done: Callable[[], int] = int) -> R:
         """Attempts, until one succeeds; after a loss the next one looks again who is there."""
 
-        def looked() -> R:
+        def attempt_again() -> R:
             try:
                 return attempt()
             except (GoneError, *LOST):
                 self._workers = {}
                 raise
 
-        return Retry(self._watch)(looked, done)
+        return Retry(self._watch)(attempt_again, done)
 
     def _begin(self) -> None:
         """Before tasks are sent. Short passes one after the other need not ask each time who is there."""
@@ -216,7 +216,7 @@ class DaskEngine(RangeEngine):
         size = min(most, max(most // 4, kept // 16)) if kept else most
         ranges = cut(self.dataset.blocks, -(-self.dataset.bytes // size))
         homes = self._homes.place(ranges, self._workers)
-        if not self._homes.known:
+        if not self._homes.is_known:
             self._homes.remember(ranges, homes)
         name, reads = question_name(fold), dict[int, Any]()
         link = self._sendable(held.carry)
@@ -228,11 +228,11 @@ class DaskEngine(RangeEngine):
                     reads[sent] = self._submit("read", sent, homes[sent], read_range, self.source, *ranges[sent])
                     sent += 1
                 link = self._submit(name, i, None, fold_range, self.source, fold, link, reads[i])
-                if not self._watch.settled([link], set(homes[i:sent])):
+                if not self._watch.settle([link], set(homes[i:sent])):
                     raise GoneError
                 reads[i] = None
                 if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > self._hold_seconds:
-                    brought = self._watch.gathered([link], self._workers)
+                    brought = self._watch.gather([link], self._workers)
                     if brought is None:
                         raise GoneError
                     held.carry, held.done = brought[0], i + 1
@@ -258,22 +258,22 @@ class DaskEngine(RangeEngine):
         whole = Sent(futures, [stop - first for first, stop in ranges], name, homes, work)
         # an answer is about as large as its question
         large = function is scan_range and len(ranges) > 1 and len(ranges) * size(args[0]) > self._merged_bytes
-        done = self._gathered(whole, sent if large else None)
+        done = self._gather_results(whole, sent if large else None)
         workers = done[0][0] if large else [worker for worker, _ in done]
         if known is not None:
             known.remember(ranges, workers)
         return [answer for _, answer in done]
 
-    def _gathered(self, sent: Sent, merged: Any = None) -> list[tuple[Any, Any]]:
+    def _gather_results(self, sent: Sent, merged: Any = None) -> list[tuple[Any, Any]]:
         """Who did each part of a pass, and its result; of scans with ``merged`` arguments only the whole is wanted."""
         done: list[tuple[Any, Any]] | None = None
         workers, turns = self._workers, count()
         try:
             while done is None:
                 self._settle(sent)
-                results = sent.futures if merged is None else self._merged(sent.futures, merged, next(turns))
-                if merged is None or self._watch.settled(results, workers):
-                    done = self._watch.gathered(results, workers)
+                results = sent.futures if merged is None else self._merge_on_workers(sent.futures, merged, next(turns))
+                if merged is None or self._watch.settle(results, workers):
+                    done = self._watch.gather(results, workers)
                 workers = self._watch.threads() if done is None else workers
         except BaseException:
             self._cancel(sent.futures)
@@ -282,7 +282,7 @@ class DaskEngine(RangeEngine):
         self._answers = sent.futures
         return done
 
-    def _merged(self, scanned: list[Future], args: Any, turn: int) -> list[Future]:
+    def _merge_on_workers(self, scanned: list[Future], args: Any, turn: int) -> list[Future]:
         """What merges the answers of ranges where they are; one is left, and the driver takes no more than a few nodes."""
         part, futures = count(), list(scanned)
         while len(futures) > 1:
@@ -297,7 +297,7 @@ class DaskEngine(RangeEngine):
         """
 
         futures = sent.futures
-        while not self._watch.settled(futures, set(filter(None, sent.homes)), lambda: self.observe(sent.done, sum(sent.sizes))):
+        while not self._watch.settle(futures, set(filter(None, sent.homes)), lambda: self.observe(sent.done, sum(sent.sizes))):
             there = self._watch.threads()
             for i, home in enumerate(sent.homes):
                 if home is not None and home not in there and not futures[i].done():
@@ -320,7 +320,7 @@ class DaskEngine(RangeEngine):
         """A value to be an argument of tasks: itself when it is small."""
         if size(value) <= INLINE_BYTES:
             return value
-        return self._watch.scattered(value, self._workers)
+        return self._watch.scatter(value, self._workers)
 
     def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
         """As for an engine; without a ``scratch`` folder in Dask's temporary-directory there, if that is configured."""

@@ -67,10 +67,10 @@ class LocalEngine(RangeEngine):
         cost = Cost()
         with one_thread():
             blocks = self.dataset.read_blocks(range(self.dataset.blocks), cost, keep=True)
-            carry = fold_blocks(fold, fold.start(), self._observed(blocks), cost)
+            carry = fold_blocks(fold, fold.start(), self._observe_blocks(blocks), cost)
         return fold.finish(carry), cost
 
-    def _observed(self, blocks: Iterator[Block]) -> Iterator[Block]:
+    def _observe_blocks(self, blocks: Iterator[Block]) -> Iterator[Block]:
         for done, block in enumerate(blocks):
             self.observe(done, self.dataset.blocks)
             yield block
@@ -112,7 +112,7 @@ class LocalEngine(RangeEngine):
                 self._pool.submit(self._heard, function, self.dataset, *range_, *args, stopped=stopped) for range_ in ranges
             ]
             try:
-                done = self._settled(futures, stopped, blocks)
+                done = self._wait_for(futures, stopped, blocks)
                 failed = [future for future in futures if future in done and future.exception() is not None]
                 return [future.result() for future in failed or futures]
             except BaseException:
@@ -133,7 +133,7 @@ class LocalEngine(RangeEngine):
         with heard(listen):
             return function(*args, **options)
 
-    def _settled(self, futures: Sequence[Future[R]], begun: _Begun, blocks: int) -> set[Future[R]]:
+    def _wait_for(self, futures: Sequence[Future[R]], begun: _Begun, blocks: int) -> set[Future[R]]:
         """Those that have ended, when all have, or one has failed. Who observes, and who hears, is told in this thread."""
         while True:
             done, waiting = wait(futures, LOOK_SECONDS, FIRST_EXCEPTION)

@@ -26,9 +26,9 @@ from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.protocol import Observer
 from dfeas.engine.tile_cache import TileCache
-from dfeas.linalg.points import Points, row_slice, stacked
+from dfeas.linalg.points import Points, row_slice, stack_points
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Question, VectorPass, absorbed
+from dfeas.passes.protocol import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Question, VectorPass, absorb_partial
 from dfeas.passes.vectors import Positive, Recover
 
 R = TypeVar("R")
@@ -65,7 +65,7 @@ class Tree:
         self.nodes.append((level, index, partial))
 
     def _merge(self, first: Any, second: Any) -> Any:
-        return absorbed(self.pass_, first, second) if self.alone else self.pass_.merge(first, second)
+        return absorb_partial(self.pass_, first, second) if self.alone else self.pass_.merge(first, second)
 
     def finish(self) -> Any:
         """The answer from the nodes of all blocks, which are gone then; the ragged right end is folded from the right."""
@@ -170,7 +170,7 @@ def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost:
     return carry
 
 
-def merged(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
+def merge_scans(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
     """The nodes of several ranges that follow each other, as far as the tree merges them, and the cost; takes the ranges."""
     tree, total = Tree(parts(question)[0]), Cost()
     while scanned:
@@ -183,7 +183,7 @@ def merged(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Co
 
 def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
     """The answer and the whole cost from the ranges, in order."""
-    nodes, total = merged(question, scanned)
+    nodes, total = merge_scans(question, scanned)
     return Tree(parts(question)[0], nodes).finish(), total
 
 
@@ -299,7 +299,7 @@ class _Held:
             points.append(row_slice(block.points, rows).copy())  # before the buffer is used again
             labels.append(block.label[rows].copy())
             norms.append(block.norm[rows].copy())
-        whole = points[0] if len(points) == 1 else stacked(points)
+        whole = points[0] if len(points) == 1 else stack_points(points)
         return Block.of(run.start, whole, np.concatenate(labels), np.concatenate(norms), dataset.intercept)
 
     def _read(self, index: int) -> Block:

@@ -3,7 +3,7 @@
 Before anything has begun a signal ends the process (``at_once``). Then it interrupts, and whoever has begun something cleans
 up. A run that has begun to read finishes its read, or in a large cone its step, and writes a checkpoint (``asked_to_stop``).
 Where an interrupt would break what it meets it waits (``interrupts_held``, ``not_interrupted``). After the end it changes
-nothing (``ended``).
+nothing (``mark_ended``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _code: int | None = None  # of a program that has ended
 
 
 @contextmanager
-def _handled(numbers: tuple[int, ...], handler: Handler) -> Iterator[None]:
+def _handle_signals(numbers: tuple[int, ...], handler: Handler) -> Iterator[None]:
     """Signals go to a handler, but for those that whoever started this process has ignored, as nohup does.
 
     Only the main thread of a process gets signals; in another one nothing is changed.
@@ -70,12 +70,12 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def at_once_from_now() -> None:
-    """A signal ends this process, until ``ended``: of a program, while it is imported."""
+    """A signal ends this process, until ``mark_ended``: of a program, while it is imported."""
     atexit.register(_leave)  # comes last; Python itself takes its handlers back before it has ended
     _set(SIGNALS, _end)
 
 
-def ended(code: int) -> None:
+def mark_ended(code: int) -> None:
     """A signal changes nothing any more but that this process may not get stuck in its own end."""
 
     global _code
@@ -104,18 +104,18 @@ def at_once(first: Callable[[], object]) -> Iterator[None]:
         first()
         _end(number, frame)
 
-    with _handled(SIGNALS, end):
+    with _handle_signals(SIGNALS, end):
         yield
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """All of them interrupt, as Ctrl-C does, so that what has begun is cleaned up; an echo of the one before does not."""
-    with _handled(SIGNALS, _asked):
+    with _handle_signals(SIGNALS, _interrupt_once):
         yield
 
 
-def _asked(number: int, frame: FrameType | None) -> None:
+def _interrupt_once(number: int, frame: FrameType | None) -> None:
     global _last
     now = time.monotonic()
     burst, _last = now - _last < BURST, now
@@ -152,7 +152,7 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
         looked = True
         return came > 0
 
-    with _handled(POLITE, handle):
+    with _handle_signals(POLITE, handle):
         yield stop
 
 
@@ -163,13 +163,13 @@ def interrupts_held() -> Iterator[None]:
     A KeyboardInterrupt anywhere else may leave a lock of another thread taken for ever, and that thread waits for it.
     """
     global _held
-    interrupts = (signal.default_int_handler, _asked)
+    interrupts = (signal.default_int_handler, _interrupt_once)
     if current_thread() is not main_thread() or _held is not None or signal.getsignal(signal.SIGINT) not in interrupts:
         yield
         return
     _held = 0
     try:
-        with _handled((signal.SIGINT,), _interrupt):
+        with _handle_signals((signal.SIGINT,), _interrupt):
             yield
     finally:
         came, _held = _held, None
@@ -197,5 +197,5 @@ def not_interrupted() -> Iterator[None]:
             _end(number, frame)
         came = True
 
-    with _handled(SIGNALS, note):
+    with _handle_signals(SIGNALS, note):
         yield

@@ -107,7 +107,7 @@ class _Sent(Generic[T, R]):
                 if not self._sent:
                     return None
                 future = self._watch.first(self._sent, self._woken)
-                found = future and self._watch.gathered([future], workers)
+                found = future and self._watch.gather([future], workers)
         except BaseException:
             self._take_back()
             raise

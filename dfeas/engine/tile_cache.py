@@ -42,7 +42,7 @@ class Spill:
         except OSError as error:
             raise UsageError(f"{parent}: no scratch folder can be made there: {error.strerror}; choose another") from None
         self._full = False
-        self._close = weakref.finalize(self, _closed, self.folder, self._lock, os.getpid())  # at the end of the process, too
+        self._close = weakref.finalize(self, _close, self.folder, self._lock, os.getpid())  # at the end of the process, too
 
     def write(self, name: str, arrays: Iterable[NDArray[Any]], size: int) -> bool:
         """Keep arrays one behind the other, ``size`` bytes in all; whether there is room for them."""
@@ -95,13 +95,13 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
         os.close(lock)
 
 
-def _closed(folder: Path, lock: int, owner: int) -> None:
+def _close(folder: Path, lock: int, owner: int) -> None:
     """A process that forked from its owner leaves a folder alone."""
     if os.getpid() == owner:
-        _removed(folder, lock)
+        _remove_folder(folder, lock)
 
 
-def _removed(folder: Path, lock: int) -> None:
+def _remove_folder(folder: Path, lock: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     os.close(lock)
 
@@ -114,7 +114,7 @@ def _remove_left_behind(parent: Path) -> None:
         except OSError:
             continue  # not ours
         if try_lock(lock):
-            _removed(folder, lock)
+            _remove_folder(folder, lock)
         else:
             os.close(lock)  # its process lives
 

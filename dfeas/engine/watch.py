@@ -40,7 +40,7 @@ TRIES = 3
 _STEP_SECONDS = 0.1
 
 
-def nothing() -> None:
+def observe_nothing() -> None:
     """Told of a read when nobody listens."""
 
 
@@ -63,7 +63,7 @@ class Watch:
         raise_held()
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
-        with self._coming(self.client.nthreads) as coming:
+        with self._begin_call(self.client.nthreads) as coming:
             deadline = time.monotonic() + self.answer_seconds
             while not _came(coming, self.look_seconds):
                 raise_held()
@@ -83,7 +83,7 @@ class Watch:
             return threads
         logger.warning("no Dask worker; waiting for one")
         deadline = time.monotonic() + self.patience_seconds
-        waiting = self.client.submit(nothing, pure=False, key=f"dfeas-wake-{uuid.uuid4().hex}")
+        waiting = self.client.submit(observe_nothing, pure=False, key=f"dfeas-wake-{uuid.uuid4().hex}")
         while not threads:
             if time.monotonic() > deadline:
                 raise ClusterLostError("the Dask cluster has no workers; start some with dask worker")
@@ -92,7 +92,7 @@ class Watch:
         waiting.release()
         return threads
 
-    def settled(self, futures: Sequence[Task], homes: Collection[str] = (), told: Callable[[], None] = nothing) -> bool:
+    def settle(self, futures: Sequence[Task], homes: Collection[str] = (), told: Callable[[], None] = observe_nothing) -> bool:
         """Wait until each has a result, or an error. False when one of the workers ``homes`` is gone, or a result is lost.
 
         While it waits, it is ``told`` now and then.
@@ -131,7 +131,7 @@ class Watch:
         for _ in futures:
             done.acquire(timeout=max(0.0, deadline - time.monotonic()))
 
-    def gathered(self, futures: Sequence[Task], workers: Collection[str]) -> list[Any] | None:
+    def gather(self, futures: Sequence[Task], workers: Collection[str]) -> list[Any] | None:
         """Results of futures that were settled; None when one of ``workers`` is gone, which may have had some of them.
 
         Dask goes on asking a worker that has just died for a minute and more, and computes what was lost again.
@@ -140,10 +140,10 @@ class Watch:
         def gone(now: dict[str, int]) -> bool:
             return not (_has(now, workers) and all(future.done() for future in futures))
 
-        found: list[Any] | None = self._called(gone, self.client.gather, futures)
+        found: list[Any] | None = self._call(gone, self.client.gather, futures)
         return found
 
-    def scattered(self, value: Any, workers: Collection[str]) -> Task:
+    def scatter(self, value: Any, workers: Collection[str]) -> Task:
         """A value as data on a worker; ``workers`` were there not long ago."""
         there = workers
 
@@ -151,28 +151,28 @@ class Watch:
             return not _has(now, there)
 
         while True:
-            found: list[Task] | None = self._called(gone, self.client.scatter, [value], hash=False)
+            found: list[Task] | None = self._call(gone, self.client.scatter, [value], hash=False)
             if found is not None:
                 return found[0]
             there = self.threads()
 
-    def _called(
+    def _call(
         self, gone: Callable[[dict[str, int]], bool], call: Callable[..., Awaitable[Any]], *args: Any, **options: Any
     ) -> Any:
         """What a method of the client returns, or None when what it waits for is ``gone``."""
-        with self._coming(call, *args, **options) as coming:
+        with self._begin_call(call, *args, **options) as coming:
             return coming.result() if self._until(partial(_came, coming), gone) else None
 
     @contextmanager
-    def _coming(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Iterator[Future[Any]]:
+    def _begin_call(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Iterator[Future[Any]]:
         """What a method of the client will return. When the wait for it ends early, nothing is left in the client's event loop;
         the client's own waits, when they are interrupted, may find nothing to cancel yet, and the loop prints a traceback.
         """
 
-        async def called() -> Any:
+        async def call_client() -> Any:
             return await call(*args, asynchronous=True, **options)
 
-        coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
+        coming = asyncio.run_coroutine_threadsafe(call_client(), self.client.loop.asyncio_loop)
         try:
             yield coming
         finally:

@@ -21,7 +21,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import line
 from dfeas.engine.memory import cache_bytes
-from dfeas.engine.scan import fold_blocks, merged, scan_pairs
+from dfeas.engine.scan import fold_blocks, merge_scans, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, DfeasError, UsageError
 from dfeas.linalg.blas import controller, in_child
@@ -35,14 +35,14 @@ _tile_caches: dict[str, TileCache] = {}  # by run
 _tile_caches_lock = Lock()
 
 
-def _renewed() -> None:
+def _renew_tile_caches() -> None:
     """A forked process keeps no tiles of the one that it comes from."""
     global _tile_caches_lock
     _tile_caches_lock = Lock()
     _tile_caches.clear()
 
 
-in_child(_renewed)
+in_child(_renew_tile_caches)
 
 CARRY_SHARE = 12
 """A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""
@@ -92,7 +92,7 @@ def merge_ranges(args: tuple[Any, ...], *done: tuple[Any, tuple[Any, Cost]]) -> 
     workers: list[str] = []
     for who, _ in done:
         workers += who if isinstance(who, list) else [who]
-    return workers, merged(args[0], [scanned for _, scanned in done])
+    return workers, merge_scans(args[0], [scanned for _, scanned in done])
 
 
 def on_partition(task: Callable[..., R], X: Any, labels: Any, sent: Any) -> tuple[str, R]:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from dfeas.api import one_vs_rest, solve
 from dfeas.data.storage.numbers import array_of, exact
-from dfeas.engine.client import joined
+from dfeas.engine.client import open_client
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
 from dfeas.run.results import Result
@@ -126,7 +126,7 @@ def on_its_cluster(fit: Callable[..., F]) -> Callable[..., F]:
 
     @wraps(fit)
     def fitted(estimator: LinearClassifier, *args: Any, **options: Any) -> F:
-        with value_errors(), joined(estimator.client) as client, nullcontext() if client is None else client.as_current():
+        with value_errors(), open_client(estimator.client) as client, nullcontext() if client is None else client.as_current():
             return fit(estimator, *args, **options)
 
     return fitted

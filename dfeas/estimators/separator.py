@@ -15,7 +15,7 @@ from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_
 from dfeas.geometry.kernel.expansion import Expansions
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.nearest import Matrix
-from dfeas.linalg.points import Floats, stacked, take_rows
+from dfeas.linalg.points import Floats, stack_points, take_rows
 from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.squared_hinge import newton
 from dfeas.run.results import Result
@@ -250,7 +250,7 @@ class KernelSeparator(Classifier):
         """Points and their weights in a soft margin: in coordinates of the span of a sample, by Cholesky."""
         n = len(labels)
         support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
-        gram = Matrix(self._kernel).signed(rows_of(points, support), labels[support].astype(np.float64))
+        gram = Matrix(self._kernel).signed_gram(rows_of(points, support), labels[support].astype(np.float64))
         gram[np.diag_indices_from(gram)] += RIDGE
         rows, cost = Rows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
         w = newton(rows, cost, np.zeros(len(support))).w
@@ -267,4 +267,4 @@ class KernelSeparator(Classifier):
         amounts = np.zeros((len(index), len(self.support_)))
         for column, (support, amount) in enumerate(zip(self.support_, self.dual_coef_, strict=True)):
             amounts[np.searchsorted(index, support), column] = amount
-        return Expansions(self._kernel, take_rows(stacked(self.support_vectors_), first), amounts)
+        return Expansions(self._kernel, take_rows(stack_points(self.support_vectors_), first), amounts)

@@ -52,7 +52,7 @@ class Points(Geometry):
     exact: ClassVar[bool] = True
     weighs_by_block: ClassVar[bool] = True
 
-    def known(self, method: str, more: tuple[str, ...] = ()) -> str:
+    def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
         if not isinstance(method, str) or method not in (*more, *METHODS):
             raise UsageError(f"unknown method {method}; expected {', '.join((*more, *METHODS))}")
         return method
@@ -66,7 +66,7 @@ class Points(Geometry):
     def choose(
         self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
     ) -> tuple[str, str]:
-        name, why = choose(self.known(method, ("auto",)), facts_of(dataset, memory, tolerance))
+        name, why = choose(self.check_method(method, ("auto",)), facts_of(dataset, memory, tolerance))
         need = POINT_BYTES * dataset.n
         if METHODS[name].traits.weighs_all and collection_of(dataset) is not None and need > memory:
             raise UsageError(f"{name} needs {enough(need)} of memory for weights of all points, unless the data is ingested")
@@ -75,7 +75,7 @@ class Points(Geometry):
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
         """The one that is asked for even if it does not fit: then the plan says what is needed."""
         if method is not None:
-            return (self.known(method),)
+            return (self.check_method(method),)
         return tuple(name for name, each in METHODS.items() if not (classes > 1 and each.traits.exclusive))
 
     def limit_passes(
@@ -203,7 +203,7 @@ def solver_seconds(columns: int, facts: Facts) -> float:
     trial = np.ones((rows, d))
     product, wider = least_seconds(lambda: trial @ trial[0]), facts.m / d
     seconds = columns / rows * wider * work.products(facts) * product
-    if work.iterated(facts):
+    if work.solves_by_products(facts):
         return seconds
     square = least_seconds(lambda: trial.T @ trial)
     return seconds + columns / rows * wider * work.SQUARES * square * min(wider, columns / d)

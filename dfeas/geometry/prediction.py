@@ -16,7 +16,7 @@ MOST_CLASSES = 20
 """Classes whose confusion is printed."""
 
 
-def _compared(prediction: Prediction | ClassPrediction, names: Sequence[str]) -> Iterator[Part]:
+def _compare_labels(prediction: Prediction | ClassPrediction, names: Sequence[str]) -> Iterator[Part]:
     """How many points are of which class, and how that compares with their labels, whose classes have these names."""
     predicted = prediction.to_json()["predicted"]
     yield Row("predicted", ", ".join(f"{count} are {name}" for name, count in predicted.items()))
@@ -58,7 +58,7 @@ class Prediction(Displayed):
     confusion: list[list[int]] | None
 
     def _parts(self) -> Iterator[Part]:
-        return _compared(self, self.classes)
+        return _compare_labels(self, self.classes)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values without the scores."""
@@ -107,7 +107,7 @@ class ClassPrediction(Displayed):
     confusion: list[list[int]] | None
 
     def _parts(self) -> Iterator[Part]:
-        return _compared(self, self.labels)
+        return _compare_labels(self, self.labels)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values without those of points."""

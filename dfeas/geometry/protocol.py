@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.engine.protocol import Engine
-from dfeas.linalg.points import Floats, working
+from dfeas.linalg.points import Floats, working_type
 from dfeas.methods.protocol import AnyMethod, Facts
 from dfeas.methods.vector import Expansion
 from dfeas.passes.block import Block
@@ -125,7 +125,7 @@ class Geometry(ABC):
         return True
 
     @abstractmethod
-    def known(self, method: str, more: tuple[str, ...] = ()) -> str:
+    def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
         """The name of a method that works here, or one ``more``. Raises UsageError for others."""
 
     def require(self, dataset: Dataset, **asked: object) -> None:
@@ -207,7 +207,7 @@ class Geometry(ABC):
 
 def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0, eps: float = 1e-3) -> Facts:
     """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
-    size = working(dataset.dtype).itemsize
+    size = working_type(dataset.dtype).itemsize
     entries = 0.0 if dataset.entries is None else int(dataset.entries.offsets[-1]) / dataset.n + dataset.intercept
     return Facts(dataset.dimension, dataset.rank, memory // 4, dataset.blocks, size, tolerance, radius, entries, eps)
 

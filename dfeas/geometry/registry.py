@@ -33,7 +33,7 @@ def geometry_again(dataset: Dataset, text: str, function: Function | None = None
 def known_method(method: str, kernel: KernelOptions | None, more: tuple[str, ...] = ()) -> str:
     """The name of a method, or one ``more``, before the data is opened. Raises UsageError when no data has such a method."""
     if kernel is not None:
-        return KernelSpace.of(kernel).known(method, more)
+        return KernelSpace.of(kernel).check_method(method, more)
     names = (*more, *METHODS, *CONE_METHODS)
     if not isinstance(method, str) or method not in names:
         raise UsageError(f"unknown method {none_of(method, names)}")

@@ -186,7 +186,7 @@ def _among_all(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None
     kept, weight = basic(unit, matrix.shape[1], weight / weight.sum())
     for share in NEGLIGIBLE:
         heavy = weight > share * weight.max()
-        refined = _refined(unit(kept[heavy]), weight[heavy])
+        refined = _refine(unit(kept[heavy]), weight[heavy])
         if refined is not None:
             large = kept[heavy][refined > 0]
             some, refined = _irreducible(unit(large), refined[refined > 0])
@@ -210,7 +210,7 @@ def among_heavy(matrix: ColumnMatrix, x: Floats, products: int = 0) -> tuple[Ind
         if len(rows) > most or not matrix.has_room(rows):
             break
         if len(rows) > max(1, tried):
-            spanned = matrix.within(rows).spanned()
+            spanned = matrix.within(rows).project_to_span()
             basis = _among_all(spanned, x[rows])
             if basis is not None:
                 return rows[basis[0]], basis[1], True
@@ -248,7 +248,7 @@ def _among_few(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None
         rows = np.flatnonzero(x > share * x.max())
         if len(rows) > matrix.direct or not matrix.has_room(rows):
             break
-        basis = _among_all(matrix.within(rows).spanned(), x[rows])
+        basis = _among_all(matrix.within(rows).project_to_span(), x[rows])
         if basis is not None:
             return rows[basis[0]], basis[1]
     return None
@@ -257,13 +257,13 @@ def _among_few(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None
 def _irreducible(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
     """Some of the columns, independent ones: then there is one x for them, and none for a part of them."""
     some, fewer = independent(columns, x)
-    refined = _refined(columns[some], fewer) if len(some) < len(x) else None
+    refined = _refine(columns[some], fewer) if len(some) < len(x) else None
     if refined is None:
         return np.arange(len(x)), x
     return some[refined > 0], refined[refined > 0]
 
 
-def _refined(columns: Floats, x: Floats) -> Floats | None:
+def _refine(columns: Floats, x: Floats) -> Floats | None:
     """x (s,) >= 0 with sum(x) = 1 and x'columns = 0 up to rounding, near an approximate one, or None."""
     s, d = columns.shape
     system = np.vstack([columns.T, np.ones(s)])

@@ -72,7 +72,7 @@ def blas_threads() -> int:
     return max((_inside.get(each.filepath, ([], each.num_threads))[1] for each in libraries), default=1)
 
 
-def _renewed() -> None:
+def _renew_locks() -> None:
     """A forked process has one thread, in which others are not inside. The lock is held: it was taken before the fork."""
     _pool.cache_clear()
     for path, (inside, before) in list(_inside.items()):
@@ -86,13 +86,13 @@ def _renewed() -> None:
 
 def _set_threads(library: LibController, count: int) -> None:
     """Since its 3.8 threadpoolctl lets only the thread set a limit that was first to set one, and says nothing to others."""
-    free: Callable[..., None] = getattr(library, "clear_controlling_thread", _nothing)
+    free: Callable[..., None] = getattr(library, "clear_controlling_thread", _do_nothing)
     free(force=True)
     library.set_num_threads(count)
     free(force=True)
 
 
-def _nothing(*, force: bool) -> None:
+def _do_nothing(*, force: bool) -> None:
     """What earlier ones need."""
 
 
@@ -117,4 +117,4 @@ def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
 
 # threadpoolctl has a lock, too, which is asked for under this one only
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release)
-in_child(_renewed)
+in_child(_renew_locks)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import side_by_side
-from dfeas.linalg.points import Floats, Indices, buffer, converted, gathered
+from dfeas.linalg.points import Floats, Indices, buffer, convert_entries, gather_rows
 from dfeas.linalg.pulse import beat
 
 DIRECT = 4000
@@ -78,7 +78,7 @@ class ColumnMatrix:
         """Whether products over all columns are in float32."""
         return self.points.dtype == np.float32 and not self.exact
 
-    def evened(self) -> list[ColumnMatrix]:
+    def equilibrate(self) -> list[ColumnMatrix]:
         """The same columns with features brought to one size, if their sizes differ much; a constant zero stays.
 
         Where some are as small as the rounding of others there are two: without these raised, and with them.
@@ -121,7 +121,7 @@ class ColumnMatrix:
         """Some columns, in float64 products."""
         return replace(self.some(rows), exact=True)
 
-    def taken(self, rows: Indices) -> Any:
+    def take_columns(self, rows: Indices) -> Any:
         """Columns D a_j (r, d) of some rows in float64, as products take them."""
         return self.gather(rows)
 
@@ -133,7 +133,7 @@ class ColumnMatrix:
         """Some columns, without features that do not matter to them."""
         return self.part(rows)
 
-    def spanned(self) -> ColumnMatrix:
+    def project_to_span(self) -> ColumnMatrix:
         """Columns D a_j in an orthonormal basis of the space they span, where that has fewer dimensions: a QR turns them."""
         c, d = self.shape
         if c >= d:
@@ -151,7 +151,7 @@ class ColumnMatrix:
     def _tiles(self, rows: Indices | range, least: int = 1) -> Iterator[tuple[slice, Floats]]:
         """(positions, columns) of some rows, or of a range of them; ``least`` of them at a time. The next take their memory."""
         for here, chosen in self._cut(rows, least):
-            some = gathered(self.points, chosen)
+            some = gather_rows(self.points, chosen)
             columns: Floats = buffer("columns", some.shape, np.dtype(np.float64))
             np.copyto(columns, some)
             columns *= self.scale[chosen, None]
@@ -159,10 +159,10 @@ class ColumnMatrix:
                 columns *= self.feature
             yield here, columns
 
-    def _stored(self, rows: Indices | range, *, single: bool = False) -> Iterator[tuple[slice, Any]]:
+    def _stored_tiles(self, rows: Indices | range, *, single: bool = False) -> Iterator[tuple[slice, Any]]:
         """(positions, rows without factors) of the same in float64, or float32; the next ones take their memory."""
         for here, chosen in self._cut(rows):
-            yield here, converted(gathered(self.points, chosen), np.dtype(np.float32 if single else np.float64))
+            yield here, convert_entries(gather_rows(self.points, chosen), np.dtype(np.float32 if single else np.float64))
 
     def _cut(self, rows: Indices | range, least: int = 1) -> Iterator[tuple[slice, Indices | slice]]:
         """Positions, and the rows there."""
@@ -222,19 +222,19 @@ class ColumnMatrix:
     def _products(self, rows: Indices | range, v: Floats) -> Floats:
         """Products (r,) of some columns, without feature factors, in float64."""
         products = np.empty(len(rows))
-        for here, part in self._stored(rows):
+        for here, part in self._stored_tiles(rows):
             products[here] = part @ v
         return products * self.scale[_place(rows)]
 
     def combine(self, x: Floats, less: Floats | float = 0.0, share: float = 0.0) -> Floats:
         """sum_j x_j D a_j - ``less`` (d,) over the entries that are not zero; in float64, or wrong by a share of its length."""
         if share and self.single and self.large:
-            fast = self._combined(x, single=True) - less
+            fast = self._add_columns(x, single=True) - less
             if NARROW * float(np.abs(x).sum()) <= share * float(np.linalg.norm(fast)):
                 return fast
-        return self._combined(x) - less
+        return self._add_columns(x) - less
 
-    def _combined(self, x: Floats, *, single: bool = False) -> Floats:
+    def _add_columns(self, x: Floats, *, single: bool = False) -> Floats:
         some = np.flatnonzero(x)
         rows = range(len(x)) if 2 * len(some) > len(x) else some
         weight = x * self.scale
@@ -244,7 +244,7 @@ class ColumnMatrix:
             mine, total = rows[slice(*groups[g])], np.zeros(self.shape[1])
             mass = weight[_place(mine)]
             with np.errstate(over="ignore", invalid="ignore"):  # of columns that float32 does not hold
-                for here, part in self._stored(mine, single=single):
+                for here, part in self._stored_tiles(mine, single=single):
                     total += mass[here].astype(part.dtype) @ part
             return total
 
@@ -273,7 +273,7 @@ class ColumnMatrix:
             def add(g: int) -> Floats:
                 mine, total = rows[slice(*groups[g])], np.zeros(self.shape[1])
                 factor = square[_place(mine)]
-                for here, part in self._stored(mine, single=self.single):
+                for here, part in self._stored_tiles(mine, single=self.single):
                     total += ((part @ question) * factor[here]).astype(part.dtype) @ part
                 return total
 

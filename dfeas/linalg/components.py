@@ -21,7 +21,7 @@ ROOMY = 4
 """Features of all matrices, for each entry, up to which each has a place; of more those that are there are sorted out."""
 
 
-def connected(left: Indices, right: Indices, count: int) -> Indices:
+def label_components(left: Indices, right: Indices, count: int) -> Indices:
     """The least node (count,) that each node is connected with, in a graph with edges (e,)."""
     least = np.arange(count)
     while True:
@@ -48,7 +48,7 @@ def parts(rows: csr_array, dimension: int) -> Iterator[tuple[Indices, csr_array]
     if nodes > ROOMY * len(feature):
         own, places = np.unique(feature, return_inverse=True)
         feature, nodes = places.reshape(-1), len(own)
-    least = connected(row, count + feature, count + nodes)[:count]
+    least = label_components(row, count + feature, count + nodes)[:count]
     filled = np.flatnonzero(np.diff(rows.indptr))
     filled = filled[np.argsort(least[filled], kind="stable")]
     first, many = np.unique(least[filled], return_counts=True)

@@ -37,7 +37,7 @@ def csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], feature
     return matrix
 
 
-def transposed(points: csr_array) -> csc_array:
+def transpose(points: csr_array) -> csc_array:
     """The same arrays, seen as columns."""
     matrix = copy(_empty_csc(*points.shape))
     matrix.data, matrix.indices, matrix.indptr = points.data, points.indices, points.indptr
@@ -179,7 +179,7 @@ def with_ones(points: csr_array) -> csr_array:
     return with_columns(points, np.ones((points.shape[0], 1)))
 
 
-def stacked(parts: list[csr_array]) -> csr_array:
+def stack_rows(parts: list[csr_array]) -> csr_array:
     """The rows of all parts, below each other."""
     return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
 
@@ -201,7 +201,7 @@ def placed_in(memory: NDArray[np.uint8], points: csr_array) -> csr_array:
     return csr(placed["data"], placed["indices"], placed["indptr"], points.shape[1])
 
 
-def tidied(points: csr_array) -> csr_array:
+def canonicalise(points: csr_array) -> csr_array:
     """Without stored zeros, indices ascending, entries of the same place added; not copied when it is so already."""
     if points.has_canonical_format and (points.data != 0).all():
         return points
@@ -216,7 +216,7 @@ def is_csr(value: Any) -> bool:
     return type(value).__name__ == "csr_array"
 
 
-def checked(points: csr_array) -> csr_array:
+def check_matrix(points: csr_array) -> csr_array:
     """The same, of which products are safe. Raises ValueError for arrays that are no matrix."""
     points.check_format(full_check=True)
     return points

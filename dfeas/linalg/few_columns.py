@@ -40,7 +40,7 @@ class FewColumns(ColumnMatrix):
         score: Floats = self.points @ v
         return score
 
-    def _combined(self, x: Floats, *, single: bool = False) -> Floats:
+    def _add_columns(self, x: Floats, *, single: bool = False) -> Floats:
         some = x.nonzero()[0]
         total: Floats = x[some] @ self.points[some] if 4 * len(some) < len(x) else x @ self.points
         return total

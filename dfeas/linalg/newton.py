@@ -144,7 +144,7 @@ class Newton:
             return self._least_squares(rows, C)
         try:
             if k < d:
-                columns = self.matrix.taken(rows)
+                columns = self.matrix.take_columns(rows)
                 system = _dense(columns @ columns.T)
                 system.reshape(-1)[:: k + 1] += 1 / C
                 target = np.asarray(columns.T @ _positive_solve(system, np.ones(k)))
@@ -188,9 +188,9 @@ class Newton:
         columns = self.matrix.gather(rows)
         k, d = columns.shape
         if k >= d:
-            return _damped(columns, C)
+            return _solve_damped(columns, C)
         basis, factor = np.linalg.qr(columns.T)
-        u = _damped(np.ascontiguousarray(factor.T), C)
+        u = _solve_damped(np.ascontiguousarray(factor.T), C)
         return None if u is None else np.asarray(basis @ u)
 
     def _conjugate_gradients(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float, share: float) -> Floats | None:
@@ -223,7 +223,7 @@ def _positive_solve(system: Floats, wanted: Floats) -> Floats:
     return np.asarray(solution)
 
 
-def _damped(matrix: Floats, C: float) -> Floats | None:
+def _solve_damped(matrix: Floats, C: float) -> Floats | None:
     """min |M u - 1|^2 + |u|^2 / C for M (k, p), by the R of [M 1; I/sqrt(C) 0], whose last column is Q'b."""
     k, p = matrix.shape
     system = np.zeros((k + p, p + 1))

@@ -62,7 +62,7 @@ _held = local()  # buffers of each thread: fresh memory for each tile would cost
 
 
 @lru_cache(maxsize=32)
-def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def working_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 or float64: the narrowest type in which products see the entries exactly."""
     return np.dtype(np.float32 if dtype.name in (*LOW, "float32") else np.float64)
 
@@ -112,11 +112,11 @@ def tile(points: Points, rows: slice, single: bool) -> Tile:
     dtype = np.dtype(np.float32 if single else np.float64)
     if not is_dense(points):
         some = csr.rows_of(points, rows)
-        return some if some.dtype == dtype else csr.with_data(some, converted(some.data, dtype))
-    return converted(points[rows], dtype)
+        return some if some.dtype == dtype else csr.with_data(some, convert_entries(some.data, dtype))
+    return convert_entries(points[rows], dtype)
 
 
-def converted(stored: NDArray[Any], dtype: np.dtype[Any]) -> Array:
+def convert_entries(stored: NDArray[Any], dtype: np.dtype[Any]) -> Array:
     """Entries in another type, in a buffer that this thread uses again for the next ones, or as they are."""
     if stored.dtype == dtype:
         return stored
@@ -125,7 +125,7 @@ def converted(stored: NDArray[Any], dtype: np.dtype[Any]) -> Array:
     return converted
 
 
-def gathered(points: NDArray[Any], rows: Indices | slice) -> NDArray[Any]:
+def gather_rows(points: NDArray[Any], rows: Indices | slice) -> NDArray[Any]:
     """Some dense points: a view of consecutive ones, others in a buffer that this thread uses again for the next ones."""
     if isinstance(rows, slice):
         return points[rows]
@@ -185,7 +185,7 @@ def times(points: Tile, questions: Array) -> Array:
 def add_combinations(total: Floats, weights: Array, points: Tile) -> None:
     """Add weights (k, t) times a tile to sums (k, m)."""
     if not isinstance(points, np.ndarray):
-        columns = csr.transposed(points)
+        columns = csr.transpose(points)
         for i in range(len(weights)):
             total[i] += columns @ weights[i]
         return
@@ -226,32 +226,32 @@ def dots(points: Points, rows: Indices, y: Floats) -> Floats:
     step = max(1, SUMMED // m)
     products: Floats = buffer("products", (min(step, len(rows)), m), np.dtype(np.float64))
     for first in range(0, len(rows), step):
-        some = gathered(points, rows[first : first + step])
+        some = gather_rows(points, rows[first : first + step])
         factor = y if y.ndim == 1 else y[first : first + step]
         each = np.multiply(some, factor, out=products[: len(some)], dtype=np.float64)
         each.sum(axis=1, out=dot[first : first + step])
     return dot
 
 
-def combined(weights: Floats, points: Points) -> Floats:
+def combine_rows(weights: Floats, points: Points) -> Floats:
     """sum_j weights_j x_j (m,), or (k, m) of weights (k, b), in float64."""
     if is_dense(points):
         return np.asarray(weights @ points)
-    return np.asarray((csr.transposed(csr.astype(points, np.float64)) @ weights.T).T)
+    return np.asarray((csr.transpose(csr.astype(points, np.float64)) @ weights.T).T)
 
 
 def moments(points: Tile, weights: Floats) -> Floats:
     """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
     if isinstance(points, np.ndarray):
         return np.asarray(points.T @ (points * weights[:, None]))
-    return csr.product(csr.transposed(points), times_rows(points, weights))
+    return csr.product(csr.transpose(points), times_rows(points, weights))
 
 
 def products(points: Tile) -> Floats:
     """x_i'x_j (t, t) of all pairs, in the precision of the points."""
     if isinstance(points, np.ndarray):
         return np.asarray(points @ points.T)
-    return csr.product(points, csr.transposed(points))
+    return csr.product(points, csr.transpose(points))
 
 
 def dense(points: Points) -> Floats:
@@ -271,18 +271,18 @@ def with_ones(points: Points) -> Points:
     return np.hstack([points, np.ones((len(points), 1), points.dtype)])
 
 
-def stacked(parts: Sequence[Points]) -> Points:
+def stack_points(parts: Sequence[Points]) -> Points:
     """Points below each other, all dense or all sparse."""
     if is_dense(parts[0]):
         return np.concatenate([part for part in parts if is_dense(part)])
-    return csr.stacked([part for part in parts if not is_dense(part)])
+    return csr.stack_rows([part for part in parts if not is_dense(part)])
 
 
 def taken_together(parts: list[Points]) -> Points:
     """The same, which empties the list: dense parts go when they are copied, so that memory holds all of them once."""
     first = parts[0]
     if not is_dense(first):
-        return stacked([parts.pop(0) for _ in range(len(parts))])
+        return stack_points([parts.pop(0) for _ in range(len(parts))])
     whole: NDArray[Any] = np.empty((sum(len(part) for part in parts), first.shape[1]), np.result_type(*parts))
     row = len(whole)
     while parts:

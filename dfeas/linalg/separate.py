@@ -112,7 +112,7 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
 
 def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None, eps: float) -> Solution:
     matrix = multiplied_out(matrix)
-    evened = [matrix] if tolerance is not None else matrix.evened()
+    evened = [matrix] if tolerance is not None else matrix.equilibrate()
     w = np.zeros(matrix.shape[1]) if start is None else start.w
     C = FIRST_C
     if start is not None and (matrix.large or tolerance is None):
@@ -189,15 +189,15 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
     while True:
         newton, enough = some.newton, some.enough
         newton.minimise(C, enough, ROUGH)
-        best = solution = _described(matrix, newton, some.rows, C, NEAR).with_upper(best)
+        best = solution = _describe(matrix, newton, some.rows, C, NEAR).with_upper(best)
         if newton.point.low > enough:
             if some.whole:
-                return _settled(matrix, solution)
+                return _settle_upper(matrix, solution)
             score = some.scores()
             least = float(score.min())
             if least > CLEAR * newton.point.low:
                 margin = min(solution.margin, least / float(np.linalg.norm(solution.w)))
-                return replace(_settled(matrix, solution), margin=margin)
+                return replace(_settle_upper(matrix, solution), margin=margin)
             some.grow(score)
             continue
         best = solution = _among_heavy(matrix, some, solution)
@@ -207,7 +207,7 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
             longer = LONGER if solution.upper > SMALL else 1
             newton.most_products = min(newton.most_products, longer * newton.products)
         if limited and (last <= C or newton.products >= newton.most_products):
-            solution = _settled(matrix, solution)
+            solution = _settle_upper(matrix, solution)
             if solution.upper > eps and not matrix.wide:
                 return None
             return solution if some.whole else replace(solution, outcome=UNRESOLVED)
@@ -224,7 +224,7 @@ def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solut
     found = among_heavy(newton.matrix, slack, newton.products if matrix.wide else 0) if slack.any() else None
     if found is None:
         return solution
-    closer = _weighed(matrix, solution, some.rows[found[0]], found[1])
+    closer = _set_weights(matrix, solution, some.rows[found[0]], found[1])
     return replace(closer, outcome=CONFLICT) if found[2] else closer.with_upper(solution)
 
 
@@ -234,11 +234,11 @@ def _among_first(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None
     found = conflict(some.newton.matrix, slack / slack.sum()) if slack.any() else None
     if found is None:
         return None
-    solution = _described(matrix, some.newton, some.rows, C)
-    return replace(_weighed(matrix, solution, some.rows[found[0]], found[1]), outcome=CONFLICT)
+    solution = _describe(matrix, some.newton, some.rows, C)
+    return replace(_set_weights(matrix, solution, some.rows[found[0]], found[1]), outcome=CONFLICT)
 
 
-def _weighed(plain: ColumnMatrix, solution: Solution, rows: Indices, weight: Floats) -> Solution:
+def _set_weights(plain: ColumnMatrix, solution: Solution, rows: Indices, weight: Floats) -> Solution:
     """The solution with weights on some rows, and their |Ax|."""
     x = np.zeros(plain.shape[0])
     x[rows] = weight
@@ -281,7 +281,7 @@ def _in_float64(
 ) -> tuple[Solution, Floats]:
     """Separate a subset from C on, as far as float64 can tell; also the separator as the evened columns see it."""
     part, plain = even.part(rows), matrix.part(rows)
-    newton = Newton(part, v if tolerance is not None else _interpolated(part, v))
+    newton = Newton(part, v if tolerance is not None else _interpolate(part, v))
     tried = np.inf
     best: Solution | None = None
     while True:
@@ -289,9 +289,9 @@ def _in_float64(
             newton.minimise(C, ENOUGH, ROUGH)
         else:
             newton.minimise(C, np.inf, 0.0)
-        solution = _described(plain, newton, np.arange(len(rows)), C)
+        solution = _describe(plain, newton, np.arange(len(rows)), C)
         if tolerance is not None:
-            solution = _polished(plain, solution, newton.point.score)
+            solution = _polish(plain, solution, newton.point.score)
         best = solution = solution.with_upper(best)
         if solution.outcome == SEPARATED and (
             newton.point.low > ENOUGH if tolerance is None else solution.margin >= (1 - tolerance / 2) * solution.upper
@@ -305,7 +305,7 @@ def _in_float64(
             tried = solution.upper
             basis = conflict(part, slack / slack.sum()) if basis is None and slack.any() else basis
         if basis is not None:
-            solution = replace(_weighed(plain, solution, *basis), outcome=CONFLICT)
+            solution = replace(_set_weights(plain, solution, *basis), outcome=CONFLICT)
             break
         if C >= LAST_C:
             break
@@ -313,7 +313,7 @@ def _in_float64(
     return replace(solution, rows=rows[solution.rows]), solution.w / part.feature
 
 
-def _interpolated(part: ColumnMatrix, v: Floats) -> Floats:
+def _interpolate(part: ColumnMatrix, v: Floats) -> Floats:
     """The shortest w that gives every column the score 1, where float64 finds one for no more columns than features, and steps
     to a wider margin are dear; else v.
     """
@@ -327,7 +327,7 @@ def _interpolated(part: ColumnMatrix, v: Floats) -> Floats:
     return w if np.isfinite(w).all() and float(part.scores(w).min()) > ENOUGH else v
 
 
-def _polished(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:
+def _polish(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:
     """The widest margin if the columns that now touch the margin are those that do in the end; otherwise what was found.
 
     With B independent columns on the margin, w = B alpha and B'w = 1: alpha >= 0 makes both ends of their bracket 1 / |w|.
@@ -358,14 +358,14 @@ def _polished(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solutio
     return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, solution.margin) else closer
 
 
-def _settled(matrix: ColumnMatrix, solution: Solution) -> Solution:
+def _settle_upper(matrix: ColumnMatrix, solution: Solution) -> Solution:
     """With |Ax| in float64."""
     weight = np.zeros(matrix.shape[0])
     weight[solution.rows] = solution.weight
     return replace(solution, upper=min(1.0, float(np.linalg.norm(matrix.combine(weight)))))
 
 
-def _described(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float, share: float = 0.0) -> Solution:
+def _describe(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float, share: float = 0.0) -> Solution:
     """The solution that an iterate on ``solved`` columns gives, in terms of the columns without feature factors; its |Ax| is
     wrong by a share of it.
     """

@@ -54,7 +54,7 @@ class SparseMatrix(ColumnMatrix):
     def some(self, rows: Indices) -> ColumnMatrix:
         return replace(self, points=self.points[rows], scale=self.scale[rows])
 
-    def taken(self, rows: Indices) -> Any:
+    def take_columns(self, rows: Indices) -> Any:
         """Columns D a_j of some rows, sparse."""
         return self._entries(self.points[rows], self.scale[rows])
 
@@ -73,7 +73,7 @@ class SparseMatrix(ColumnMatrix):
         feature = self.feature[used] if len(used) else np.ones(1)
         return ColumnMatrix(narrow.toarray(), self.scale[rows], feature, exact=True)
 
-    def _multiplied(self, rows: csr_array, vector: NDArray[Any]) -> Floats:
+    def _multiply_rows(self, rows: csr_array, vector: NDArray[Any]) -> Floats:
         """Products (r,) of some rows."""
         product = np.empty(rows.shape[0])
         groups = _groups(rows)
@@ -85,51 +85,51 @@ class SparseMatrix(ColumnMatrix):
         side_by_side(multiply, len(groups))
         return product
 
-    def _summed(self, rows: csr_array, weights: NDArray[Any]) -> Floats:
+    def _sum_rows(self, rows: csr_array, weights: NDArray[Any]) -> Floats:
         """Sum (d,) of some rows with weights (r,)."""
         groups = _groups(rows)
 
         def add(g: int) -> Floats:
             here = slice(*groups[g])
-            return np.asarray(csr.transposed(csr.rows_of(rows, here)) @ weights[here], np.float64)
+            return np.asarray(csr.transpose(csr.rows_of(rows, here)) @ weights[here], np.float64)
 
         return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
 
     def _narrow(self, v: NDArray[np.float32]) -> Floats:
-        return self._multiplied(self.points, v) * self.scale
+        return self._multiply_rows(self.points, v) * self.scale
 
     def scores_of(self, rows: Indices, v: Floats) -> Floats:
-        return np.asarray(self.taken(rows) @ v)
+        return np.asarray(self.take_columns(rows) @ v)
 
     def _wide(self, v: Floats) -> Floats:
-        return self._multiplied(self._wide_rows, self.feature * v) * self.scale
+        return self._multiply_rows(self._wide_rows, self.feature * v) * self.scale
 
-    def _combined(self, x: Floats, *, single: bool = False) -> Floats:
+    def _add_columns(self, x: Floats, *, single: bool = False) -> Floats:
         rows = np.flatnonzero(x)
         if 4 * len(rows) < len(x):
-            return np.asarray(csr.transposed(self.taken(rows)) @ x[rows])
+            return np.asarray(csr.transpose(self.take_columns(rows)) @ x[rows])
         mass = x * self.scale
         return self.feature * (
-            self._summed(self.points, mass.astype(np.float32)) if single else self._summed(self._wide_rows, mass)
+            self._sum_rows(self.points, mass.astype(np.float32)) if single else self._sum_rows(self._wide_rows, mass)
         )
 
     def lengths(self, rows: Indices) -> Floats:
-        taken = self.taken(rows)
+        taken = self.take_columns(rows)
         return np.sqrt(csr.row_sums(taken, taken.data**2))
 
     def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
         """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""
-        taken = csr.astype(self.taken(np.flatnonzero(active)), self.points.dtype if self.single else np.float64)
+        taken = csr.astype(self.take_columns(np.flatnonzero(active)), self.points.dtype if self.single else np.float64)
 
         def product(v: Floats) -> Floats:
-            return self._summed(taken, self._multiplied(taken, v.astype(taken.dtype)).astype(taken.dtype))
+            return self._sum_rows(taken, self._multiply_rows(taken, v.astype(taken.dtype)).astype(taken.dtype))
 
         return product
 
     def gram(self, rows: Indices) -> tuple[Floats, Floats]:
-        taken = self.taken(rows)
-        total = np.asarray(csr.transposed(taken) @ np.ones(len(rows)))
-        return np.asarray((csr.transposed(taken) @ taken).toarray()), total
+        taken = self.take_columns(rows)
+        total = np.asarray(csr.transpose(taken) @ np.ones(len(rows)))
+        return np.asarray((csr.transpose(taken) @ taken).toarray()), total
 
 
 def _groups(rows: csr_array) -> list[tuple[int, int]]:

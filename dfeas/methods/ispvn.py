@@ -122,12 +122,12 @@ class Ispvn(Method[IspvnState]):
         kept = (state.q, state.p, state.best, state.v)
         if state.search is None:
             shift = Shift(state.y, state.mu, 1 / state.n)
-            return OnVectors(shift, _named(state.q), (state.v,), points=True, keeps=_named(*kept))
+            return OnVectors(shift, _filter_names(state.q), (state.v,), points=True, keeps=_filter_names(*kept))
         if state.threshold is None:
-            return OnVectors(Excess(_candidates(state.search)), (state.v,), (), points=False, keeps=_named(*kept))
+            return OnVectors(Excess(_candidates(state.search)), (state.v,), (), points=False, keeps=_filter_names(*kept))
         combine = Combine(m, state.threshold.tau, state.threshold.total, _share(state))
         new = state.next_p
-        return OnVectors(combine, _named(state.v, state.p), (new,), points=True, keeps=_named(*kept, new))
+        return OnVectors(combine, _filter_names(state.v, state.p), (new,), points=True, keeps=_filter_names(*kept, new))
 
     def tell(self, state: IspvnState, answer: object) -> IspvnState:
         if isinstance(answer, ShiftAnswer):
@@ -135,7 +135,7 @@ class Ispvn(Method[IspvnState]):
             return replace(state, bracket=bracket, search=_search(answer, state.n))
         if isinstance(answer, ExcessAnswer):
             assert state.search is not None
-            return _searched(state, state.search, answer)
+            return _narrow_search(state, state.search, answer)
         if isinstance(answer, CombineAnswer):
             return _step(state, answer.Ap)
         if isinstance(answer, GramAnswer):
@@ -213,7 +213,7 @@ def _candidates(search: Search) -> Floats:
     return np.linspace(search.low, search.high, CANDIDATES, endpoint=False)
 
 
-def _searched(state: IspvnState, search: Search, answer: ExcessAnswer) -> IspvnState:
+def _narrow_search(state: IspvnState, search: Search, answer: ExcessAnswer) -> IspvnState:
     """A Newton step from the last threshold that is too low; it ends when no entry was passed."""
     tau = _candidates(search)
     value = answer.total - answer.count * tau - 1
@@ -225,5 +225,5 @@ def _searched(state: IspvnState, search: Search, answer: ExcessAnswer) -> IspvnS
     return replace(state, search=Search(min(low, high), high, float(answer.count[last])))
 
 
-def _named(*names: str) -> tuple[str, ...]:
+def _filter_names(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if name)

@@ -29,7 +29,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Mixture, S, Traits, x_of
-from dfeas.methods.vector import ScoredAnswer, Vector, column, length, recorded, softmin, upper_end, weights_of
+from dfeas.methods.vector import ScoredAnswer, Vector, column, length, record_softmax, softmin, upper_end, weights_of
 from dfeas.passes.softmin import SoftminAnswer
 
 LONGEST = 1e9
@@ -113,7 +113,7 @@ class Ladder(Method[S], Protocol[S]):
         """The lengths that are tried next, ascending."""
         return [min(state.gamma * factor, LONGEST) for factor in self.rule_of(state.rung).factors]
 
-    def standing(self, state: Any, excess: Callable[[int, float], float]) -> int | None:
+    def choose_step(self, state: Any, excess: Callable[[int, float], float]) -> int | None:
         """Which stands. A step of 1/L needs no test, and gets none: in float32 the KL of a short step far out can be all
         rounding.
         """
@@ -142,17 +142,17 @@ class Ladder(Method[S], Protocol[S]):
         return Evidence(state.bracket, x_of(state.x, mixture), state.steps)
 
 
-def raised(bracket: Bracket, y: Sequence[Vector], answer: SoftminAnswer | ScoredAnswer) -> Bracket:
+def raise_lower(bracket: Bracket, y: Sequence[Vector], answer: SoftminAnswer | ScoredAnswer) -> Bracket:
     """With the best of what was asked: g+ has the direction of an average of y."""
     for each, low in zip(y, answer.low, strict=True):
         bracket = bracket.with_separator(each, float(low))
     return bracket
 
 
-def averaged(state: Any, point: Vector, lse: float, gamma: float, Ax: Vector) -> dict[str, Any]:
+def add_average(state: Any, point: Vector, lse: float, gamma: float, Ax: Vector) -> dict[str, Any]:
     """What is known of the averages after one more step."""
     weight, Ax_sum = state.weight + gamma, state.Ax_sum + gamma * Ax
-    entries = recorded(state.asked, (point, lse, gamma, Ax))
+    entries = record_softmax(state.asked, (point, lse, gamma, Ax))
     upper = upper_end(Ax_sum, weight)
     best, x = (len(entries), weights_of(Ax_sum)) if upper < state.bracket.upper else (state.best, state.x)
     averages = {"steps": state.steps + 1, "weight": weight, "Ax_sum": Ax_sum, "asked": entries, "best": best, "x": x}
@@ -232,7 +232,7 @@ class MirrorProx(Ladder[MirrorProxState]):
         if state.Av is None:
             return replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
         tried, (soft, hard) = len(self.gammas(state)), self._questions(state)
-        state = replace(state, bracket=raised(state.bracket, [*soft, *hard], answer))
+        state = replace(state, bracket=raise_lower(state.bracket, [*soft, *hard], answer))
         columns = [column(answer, i) for i in range(2 * tried)]
         Aw, Av_next, lse_next = columns[:tried], columns[tried:], answer.lse[tried:]
         alpha_x, alpha_y = 1 / state.log_n, 2.0
@@ -245,11 +245,11 @@ class MirrorProx(Ladder[MirrorProxState]):
             distance = alpha_x * kl + alpha_y / 2 * float((v_next - state.v) @ (v_next - state.v))
             return gain - distance
 
-        i = self.standing(state, excess)
+        i = self.choose_step(state, excess)
         if i is None:
             return replace(state, gamma=self.shorter(state))
         gamma = self.gammas(state)[i]
-        known = averaged(state, soft[i], float(answer.lse[i]), gamma, Aw[i])
+        known = add_average(state, soft[i], float(answer.lse[i]), gamma, Aw[i])
         v = _next_v(state, gamma, Aw[i])
         return replace(state, g=soft[tried + i], v=v, Av=Av_next[i], lse=float(lse_next[i]), **known)
 

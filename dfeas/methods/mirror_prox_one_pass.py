@@ -33,7 +33,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.mirror_prox import TWO, AdaptiveSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
+from dfeas.methods.mirror_prox import TWO, AdaptiveSteps, Ladder, Steps, add_average, project, raise_lower, safe_step, size_of
 from dfeas.methods.protocol import Bracket, Facts, Traits
 from dfeas.methods.vector import Vector, column, softmin
 
@@ -93,7 +93,7 @@ class OnePassMirrorProx(Ladder[OnePassState]):
         if state.Ax is None:
             return replace(state, Ax=column(answer, 0), lse=float(answer.lse[0]))
         last, (soft, hard) = state.Ax, self._questions(state)
-        state = replace(state, bracket=raised(state.bracket, [*soft, *hard], answer))
+        state = replace(state, bracket=raise_lower(state.bracket, [*soft, *hard], answer))
 
         def excess(i: int, gamma: float) -> float:
             g, Ax = soft[i], column(answer, i)
@@ -101,11 +101,11 @@ class OnePassMirrorProx(Ladder[OnePassState]):
             kl = float((state.g - g) @ Ax) - float(answer.lse[i]) + state.lse
             return float(d @ d) / 4 - kl / state.log_n
 
-        i = self.standing(state, excess)
+        i = self.choose_step(state, excess)
         if i is None:
             return replace(state, gamma=self.shorter(state))
         gamma, Ax, lse = self.gammas(state)[i], column(answer, i), float(answer.lse[i])
-        known = averaged(state, soft[i], lse, gamma, Ax)
+        known = add_average(state, soft[i], lse, gamma, Ax)
         return replace(state, g=soft[i], y=_next_y(state, gamma), Ax=Ax, lse=lse, d=gamma * (Ax - last), **known)
 
     def questions(self, rule: Steps) -> int:

@@ -174,13 +174,13 @@ class Mistakes(Method[MistakesState]):
             state = replace(state, reach=_reach(state, float(beyond.max()), len(beyond)))
         columns = answer.columns
         shares = self.rule.shares(columns)
-        vectors = columns.scaled(shares)
+        vectors = columns.multiply_by(shares)
         left, worst = state.most, int(beyond.argmax())
         while left > 0:
             guess, more = state.guess, min(left, self._left(state))
             direction = partial(self.rule.direction, guess=guess)
             total, count = correct(state.total, vectors, more, direction, self.rule.bar(guess), worst)
-            state = self._corrected(state, total, columns, shares, count)
+            state = self._add_corrections(state, total, columns, shares, count)
             left -= int(count.sum())
             if self._left(state) > 0:
                 break
@@ -193,7 +193,7 @@ class Mistakes(Method[MistakesState]):
         limit = self.rule.limit(len(state.y), state.radius, state.guess)
         return int(min(limit, 2.0**62)) + 1 - state.made
 
-    def _corrected(
+    def _add_corrections(
         self, state: MistakesState, total: Floats, columns: Columns, shares: Floats, count: Indices
     ) -> MistakesState:
         """After some corrections of one round."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Mixture, Traits, x_of
-from dfeas.methods.vector import ScoredAnswer, Vector, column, recorded, softmin, upper_end, weights_of
+from dfeas.methods.vector import ScoredAnswer, Vector, column, record_softmax, softmin, upper_end, weights_of
 from dfeas.passes.softmin import SoftminAnswer
 
 
@@ -68,7 +68,7 @@ class SmoothPerceptron(Method[SmoothPerceptronState]):
         y, mu = _next(state)
         share = theta(state.step) if _begun(state) else 1.0
         Ax = (1 - share) * state.Ax + share * mean
-        entries = recorded(state.asked, (y, mu, lse, mean))
+        entries = record_softmax(state.asked, (y, mu, lse, mean))
         upper, answers = upper_end(Ax), 0 if entries else state.answers + 1
         best, x = (len(entries), weights_of(Ax)) if upper < state.bracket.upper else (state.best, state.x)
         bracket = state.bracket.with_separator(y, float(answer.low[0])).with_known(Ax).with_upper(upper)

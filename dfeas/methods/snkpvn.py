@@ -57,7 +57,7 @@ class Loop:
         return cls(0, q.alpha, q, 2 * lambda_, None)
 
     def question(self) -> Floats:
-        return projected(self.q - self.y.scores / self.mu)
+        return project_to_simplex(self.q - self.y.scores / self.mu)
 
     def after(self, near: Combination) -> tuple[Combination, Loop]:
         """p_k, and the loop at the next step."""
@@ -106,7 +106,7 @@ class Snkpvn(Method[SnkpvnState]):
 
     def tell(self, state: SnkpvnState, answer: Floats) -> SnkpvnState:
         """One step; a new loop when this one is done."""
-        if self._ended(state):
+        if self._stop_reason(state):
             return state
         if state.lambda_ == 0:
             return replace(state, lambda_=SAFE * float(answer.max()))
@@ -124,7 +124,7 @@ class Snkpvn(Method[SnkpvnState]):
         loop, delta = Loop.around(q, state.lambda_), self.delta or size / GAMMA
         return replace(state, rounds=state.rounds + 1, loop=loop, reached=size, delta=delta)
 
-    def _ended(self, state: SnkpvnState) -> str:
+    def _stop_reason(self, state: SnkpvnState) -> str:
         """Why no further step is made."""
         if self.delta:
             return f"|x|_G is below delta = {self.delta:g}, which is where it ends" if state.reached < self.delta else ""
@@ -137,13 +137,13 @@ class Snkpvn(Method[SnkpvnState]):
         return 3 + steps if self.delta else 2 + max(1, ceil(log(1 / margin) / log(GAMMA))) * (1 + steps)
 
     def evidence(self, state: SnkpvnState) -> Evidence:
-        return state.ends.evidence(state.steps, stalled=self._ended(state))
+        return state.ends.evidence(state.steps, stalled=self._stop_reason(state))
 
 
 ITERATED = Snkpvn(0.0, Traits("ispvn", kernel=0.02, weighs_all=True))
 
 
-def projected(v: Floats) -> Floats:
+def project_to_simplex(v: Floats) -> Floats:
     """The nearest point of the simplex to v (n,), by sorting."""
     order = np.sort(v)[::-1]
     threshold = (np.cumsum(order) - 1) / np.arange(1, len(v) + 1)

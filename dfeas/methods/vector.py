@@ -62,7 +62,7 @@ class Combination:
         return float(self.alpha @ other.scores)
 
     @property
-    def resolved(self) -> bool:
+    def is_resolved(self) -> bool:
         """Whether its length is more than rounding. Raises BadInputError when the square is negative by far more."""
         square, size = self @ self, float(np.abs(self.alpha).sum())
         if square < -NEGATIVE * size**2:
@@ -108,7 +108,7 @@ def upper_end(Ax: Vector, weight: float = 1.0) -> float:
 
 def direction(y: Vector, low: float, above: float) -> tuple[float, Floats | Expansion] | None:
     """low / |y| and y / |y|, if that is above a bar; None also of a y that is rounding."""
-    if isinstance(y, Combination) and not y.resolved:
+    if isinstance(y, Combination) and not y.is_resolved:
         return None
     size = length(y)
     if size == 0 or not low / size > above:
@@ -124,7 +124,7 @@ def resolution(Ax: Vector) -> float:
     return Ax.floor if isinstance(Ax, Combination) else SETTLED * length(Ax)
 
 
-def recorded(entries: tuple[Any, ...], entry: tuple[Any, ...]) -> tuple[Any, ...]:
+def record_softmax(entries: tuple[Any, ...], entry: tuple[Any, ...]) -> tuple[Any, ...]:
     """With one more softmax that x is made of; of a combination the coefficients are x."""
     return () if isinstance(entry[0], Combination) else (*entries, entry)
 

@@ -73,10 +73,10 @@ class VonNeumann(Method[VonNeumannState]):
             scores = (state.columns - w) @ w
             far = int(scores.argmax())
             if scores[far] > max(gain, least):
-                return self._moved(self._away_step(state, far))
+                return self._update_bracket(self._away_step(state, far))
         if gain <= least:
             return replace(state, settled=True)
-        return self._moved(self._step(state, int(answer.arg[0]), nearest, gain))
+        return self._update_bracket(self._step(state, int(answer.arg[0]), nearest, gain))
 
     def _step(self, state: VonNeumannState, j: int, nearest: Any, gain: float) -> VonNeumannState:
         d = nearest - state.w
@@ -99,7 +99,7 @@ class VonNeumann(Method[VonNeumannState]):
         p = Tally(state.p.index[kept], amount[kept])
         return replace(state, w=state.w + share * d, p=p, columns=state.columns[kept])
 
-    def _moved(self, state: VonNeumannState) -> VonNeumannState:
+    def _update_bracket(self, state: VonNeumannState) -> VonNeumannState:
         """The bracket at the new p; with fewer columns of the same sum if memory is full."""
         if len(state.columns) > state.most:
             columns = state.columns

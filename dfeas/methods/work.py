@@ -35,7 +35,7 @@ NAMED = 1 << 38
 """Ten seconds of work that a working set may take more: it names the points of a conflict, and proves it exactly."""
 
 
-def iterated(facts: Facts) -> bool:
+def solves_by_products(facts: Facts) -> bool:
     """Whether the solver in memory works by products with vectors: on float32, on sparse columns, and where a factor is too
     large.
     """
@@ -44,14 +44,14 @@ def iterated(facts: Facts) -> bool:
 
 def products(facts: Facts) -> float:
     """Products of W with vectors, as a rule."""
-    return PRODUCTS * _spread(facts) if iterated(facts) else STEPS
+    return PRODUCTS * _spread(facts) if solves_by_products(facts) else STEPS
 
 
 def working_set_terms(facts: Facts) -> Terms:
     """Bytes of the data, of W, and for conjugate gradients of W times sqrt(n / m); or of W, and of its Gram matrices."""
     columns = held_columns(facts)
     held, data = columns * column_bytes(facts), facts.n * facts.column_bytes
-    if iterated(facts):
+    if solves_by_products(facts):
         return data, held, held * _spread(facts), 0.0, 0.0
     return data, held, 0.0, held, columns * facts.m * min(facts.m, columns)
 

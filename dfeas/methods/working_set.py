@@ -180,17 +180,17 @@ class WorkingSetState:
 class WorkingSet(Method[S], Protocol[S]):
     """A solver in memory separates W, and a pass with its y says what W misses."""
 
-    def sampled(self, state: S, answer: Any) -> Any:
+    def take_sample(self, state: S, answer: Any) -> Any:
         """W, from the answer to the first question."""
         return answer
 
-    def solved(self, state: S) -> S:
+    def solve_columns(self, state: S) -> S:
         """With the y of W that is asked next, and with its x where |Ax| is less than before."""
 
-    def scored(self, state: S, answer: Any) -> tuple[Bracket, int]:
+    def update_bracket(self, state: S, answer: Any) -> tuple[Bracket, int]:
         """The bracket after a pass with y, and the points on its wrong side."""
 
-    def grown(self, state: S, answer: Any, before: Bracket) -> S:
+    def grow(self, state: S, answer: Any, before: Bracket) -> S:
         """With what W missed, and solved; or stalled. ``before`` is the bracket before this pass."""
 
     def hopeful(self, state: S) -> bool:
@@ -199,10 +199,10 @@ class WorkingSet(Method[S], Protocol[S]):
     def tell(self, state: Any, answer: Any) -> Any:
         """W grows by what it misses, and is solved again."""
         if state.columns is None:
-            return self.solved(replace(state, columns=self.sampled(state, answer)))
-        bracket, violated = self.scored(state, answer)
+            return self.solve_columns(replace(state, columns=self.take_sample(state, answer)))
+        bracket, violated = self.update_bracket(state, answer)
         after = replace(state, full=state.full + 1, bracket=bracket, violated=violated)
-        return self.grown(after, answer, state.bracket)
+        return self.grow(after, answer, state.bracket)
 
     def evidence(self, state: Any) -> Evidence:
         best = None if state.best is None else lambda: state.best
@@ -255,14 +255,14 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             return max(0.5 * margin, 1 / float(np.linalg.norm(state.solution.w)))
         return max(0.0, (2.0 if separated else 0.5) * margin)
 
-    def sampled(self, state: PointWorkingSetState, answer: Columns) -> Columns:
+    def take_sample(self, state: PointWorkingSetState, answer: Columns) -> Columns:
         spread = np.linspace(0, len(answer) - 1, min(len(answer), state.cap)).astype(np.int64)
         return answer if len(answer) <= state.cap else answer.take(spread)
 
-    def scored(self, state: PointWorkingSetState, answer: Selection) -> tuple[Bracket, int]:
+    def update_bracket(self, state: PointWorkingSetState, answer: Selection) -> tuple[Bracket, int]:
         return state.bracket.with_separator(_direction(state), answer.low), answer.violated
 
-    def grown(self, state: PointWorkingSetState, answer: Selection, before: Bracket) -> PointWorkingSetState:
+    def grow(self, state: PointWorkingSetState, answer: Selection, before: Bracket) -> PointWorkingSetState:
         """With the columns that were taken, unless the last y has separated all."""
         columns, first = state.columns, state.bracket.lower > 0 >= before.lower
         assert columns is not None
@@ -281,13 +281,13 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
         state = replace(state, closeness=closeness)
         if full:
-            after = self._dropped(state, answer.columns.take(np.argsort(answer.score, kind="stable")))
+            after = self._drop_columns(state, answer.columns.take(np.argsort(answer.score, kind="stable")))
             moved = fresh or (after.bracket.lower, after.bracket.upper) != (before.lower, before.upper)
             return after if moved else replace(after, stalled="float64 tells the margin of the kept columns no better")
         others = columns.take(~known) if known.any() else columns
-        return self.solved(replace(state, columns=answer.joined(others)))
+        return self.solve_columns(replace(state, columns=answer.append_to(others)))
 
-    def solved(self, state: PointWorkingSetState) -> PointWorkingSetState:
+    def solve_columns(self, state: PointWorkingSetState) -> PointWorkingSetState:
         """Separate W from where the last separator stands, and more closely where that is wanted."""
         columns = state.columns
         assert columns is not None
@@ -295,7 +295,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
         steps = state.steps + solution.steps
         if solution.outcome == CONFLICT and state.solution is not None:
-            solution = self._concentrated(state.facts, state.cap, columns, solution, state.solution.y)
+            solution = self._concentrate(state.facts, state.cap, columns, solution, state.solution.y)
         if state.closeness is not None and solution.outcome == SEPARATED:
             closer = solve(matrix, solution, state.closeness)
             steps += closer.steps
@@ -311,7 +311,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             state = replace(state, stalled="the columns in memory have a margin below the rounding of float64, if any")
         return state
 
-    def _concentrated(self, facts: Facts, cap: int, columns: Columns, solution: Solution, y: Floats) -> Solution:
+    def _concentrate(self, facts: Facts, cap: int, columns: Columns, solution: Solution, y: Floats) -> Solution:
         """A conflict in fewer blocks, where there is one, as these are read once more to check it: among the blocks of the
         sample, which have many columns, and the few columns that were most wrong by the ``y`` that separated all others.
         """
@@ -328,14 +328,14 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             return solution
         return replace(solution, rows=rows[other.rows], weight=other.weight, upper=other.upper)
 
-    def _dropped(self, state: PointWorkingSetState, taken: Columns) -> PointWorkingSetState:
+    def _drop_columns(self, state: PointWorkingSetState, taken: Columns) -> PointWorkingSetState:
         """Make room for the taken columns, the lowest first; the next x is no worse than on the segment to the first."""
         assert state.columns is not None
         assert state.best is not None
         if state.facts.entries and state.facts.m > DENSE_MOST:
             return replace(state, stalled="memory holds no more columns, and these are too wide to choose which to drop")
         closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0)
-        old, weight = _located(state.columns, state.best)
+        old, weight = _locate(state.columns, state.best)
         held = state.columns
         kept, weight = basic(lambda chosen: held.take(old[chosen]).unit(), state.facts.m, weight)
         anchors = held.take(old[kept])
@@ -346,12 +346,12 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         room = state.cap - len(anchors) - len(fresh)
         score = column_matrix(others.points, others.scale).scores(_direction(state), -np.inf)
         lowest = np.argsort(score, kind="stable")[:room]
-        columns = Columns.joined([anchors, fresh, others.take(lowest)])
+        columns = Columns.concatenate([anchors, fresh, others.take(lowest)])
         best = _sparse(np.append(anchors.index, taken.index[:1]), x)
-        z = _combined(columns, best)
+        z = _combine(columns, best)
         bracket = state.bracket.with_upper(float(np.linalg.norm(z)))
-        after = self.solved(replace(state, columns=columns, best=best, z=z, bracket=bracket, closeness=closeness))
-        return replace(after, z=_combined(columns, after.best or best))
+        after = self.solve_columns(replace(state, columns=columns, best=best, z=z, bracket=bracket, closeness=closeness))
+        return replace(after, z=_combine(columns, after.best or best))
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each point while memory holds them all, otherwise a sample and 1 / margin^2 passes after W is full."""
@@ -385,20 +385,20 @@ def _direction(state: PointWorkingSetState) -> Floats:
     return state.solution.y if state.z is None or length == 0 else state.z / length
 
 
-def _located(columns: Columns, x: Sparse) -> tuple[Indices, Floats]:
+def _locate(columns: Columns, x: Sparse) -> tuple[Indices, Floats]:
     """Positions (s,) of the columns that x weighs, and their weights."""
     place = np.flatnonzero(np.isin(columns.index, x.index))
     return place, x.weight[np.searchsorted(x.index, columns.index[place])]
 
 
-def _combined(columns: Columns, x: Sparse) -> Floats:
-    place, weight = _located(columns, x)
-    return columns.take(place).combined(weight)
+def _combine(columns: Columns, x: Sparse) -> Floats:
+    place, weight = _locate(columns, x)
+    return columns.take(place).combine(weight)
 
 
 def _toward(x: Floats, anchors: Columns, column: Columns) -> Floats:
     """Weights (s + 1,) of the point nearest to zero on the segment from that of x (s,) to the column."""
-    z, end = anchors.combined(x), column.unit()[0]
+    z, end = anchors.combine(x), column.unit()[0]
     step = end - z
     square = float(step @ step)
     t = min(1.0, max(0.0, -float(z @ step) / square)) if square > 0 else 0.0

@@ -22,7 +22,7 @@ from dfeas.linalg.points import (
     Indices,
     Points,
     Tile,
-    combined,
+    combine_rows,
     dense,
     dots,
     in_type,
@@ -38,7 +38,7 @@ from dfeas.linalg.points import (
     times,
     times_rows,
     with_ones,
-    working,
+    working_type,
 )
 
 TILE_BYTES = 4 << 20
@@ -182,11 +182,11 @@ class Block:
     @property
     def single(self) -> bool:
         """Whether products in float32 are safe, and no entry is rounded in them."""
-        return working(self.points.dtype) == np.float32 and self.sides.moderate
+        return working_type(self.points.dtype) == np.float32 and self.sides.moderate
 
     def tiles(self) -> Iterator[slice]:
         """Runs of rows of equal length, of about ``TILE_BYTES`` when they are worked on; none for no points."""
-        size = self.points.size * working(self.points.dtype).itemsize
+        size = self.points.size * working_type(self.points.dtype).itemsize
         count = min(round(size / TILE_BYTES), max(self.size // TILE_ROWS, -(-size // WIDE_TILE_BYTES)))
         count = min(self.size, max(1, count))
         for i in range(count):
@@ -278,16 +278,16 @@ class Block:
         wide *= self.sides.scale(rows)[:, None]
         return wide
 
-    def combined(self, weights: Floats, rows: Indices) -> Floats:
+    def combine(self, weights: Floats, rows: Indices) -> Floats:
         """sum_j weights_j a_j (dimension,) over the given rows, in float64."""
         if is_dense(self.points):
             return np.asarray(weights @ self.columns(rows))
         factors = weights * self.sides.scale(rows)
-        total = combined(factors, self.points[rows])
+        total = combine_rows(factors, self.points[rows])
         return np.asarray(np.append(total, factors.sum()) if self.intercept else total, np.float64)
 
 
-__all__ = ["TILE_BYTES", "Array", "Block", "Floats", "Indices", "Points", "Sides", "in_precision", "norms", "working"]
+__all__ = ["TILE_BYTES", "Array", "Block", "Floats", "Indices", "Points", "Sides", "in_precision", "norms", "working_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ class Columns:
         return cls(block.start + rows, points, block.sides.scale(rows) if unit else block.label[rows].astype(np.float64))
 
     @classmethod
-    def joined(cls, parts: list[Columns]) -> Columns:
+    def concatenate(cls, parts: list[Columns]) -> Columns:
         """All of some columns, in the order given; at least one part. Empties the list: who holds no part elsewhere has memory
         for all of them once, and not twice.
         """
@@ -342,7 +342,7 @@ class Columns:
             return np.asarray(dense(self.points) * self.scale[:, None])
         return np.asarray(self.points * self.scale[:, None], np.float64)
 
-    def scaled(self, factors: Floats) -> Tile:
+    def multiply_by(self, factors: Floats) -> Tile:
         """Signed unit columns times factors (c,) in float64, one a row, sparse if they are stored so."""
         if not is_dense(self.points):
             return times_rows(self.points, self.scale * factors)
@@ -350,12 +350,12 @@ class Columns:
 
     def largest(self) -> Floats:
         """The greatest magnitude (c,) in each signed unit column."""
-        return largest(self.scaled(np.ones(len(self))))
+        return largest(self.multiply_by(np.ones(len(self))))
 
-    def combined(self, weights: Floats) -> Floats:
+    def combine(self, weights: Floats) -> Floats:
         """sum_j weights_j a_j (dimension,), in float64."""
         if not is_dense(self.points):
-            return combined(weights * self.scale, self.points)
+            return combine_rows(weights * self.scale, self.points)
         return np.asarray(weights @ self.unit())
 
     def __len__(self) -> int:

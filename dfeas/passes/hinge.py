@@ -81,7 +81,7 @@ class Hinge:
             slacks = Slacks.of(block, run, directions)
             loss += C * slacks.sums(np.maximum(slacks.slack, 0.0))
             support += slacks.support()
-            tests, missed = slacks.tested()
+            tests, missed = slacks.weigh_errors()
             tested += tests
             wrong += missed
             if not near:
@@ -119,7 +119,7 @@ class Hinge:
     def finish(self, partial: HingePartial) -> HingeAnswer:
         """All sums, and the points that are kept."""
         p, parts = partial, sorted(partial.kept, key=lambda part: int(part.columns.index[0]))
-        columns = Columns.joined([part.columns for part in parts]) if parts else Columns.none(len(self.Y))
+        columns = Columns.concatenate([part.columns for part in parts]) if parts else Columns.none(len(self.Y))
         return HingeAnswer(p.loss, p.support, p.tested, p.wrong, p.rest, p.total, columns)
 
     def _within(self, partial: HingePartial) -> HingePartial:
@@ -190,7 +190,7 @@ class SquaredHinge(Sums[SquaredHingeAnswer]):
             short = np.maximum(slacks.slack, 0.0)
             sums.loss[:] += C * slacks.sums(short * short)
             sums.support[:] += slacks.support()
-            tested, wrong = slacks.tested()
+            tested, wrong = slacks.weigh_errors()
             sums.tested[:] += tested
             sums.wrong[:] += wrong
             if self.matrix:

@@ -56,12 +56,12 @@ class Inspected(Scored):
 
     def scan(self, block: Block) -> Inspections:
         """Select first: a look at points that are not separated is wasted."""
-        return self._looked(block, self.pass_.scan(block))
+        return self._look_at(block, self.pass_.scan(block))
 
     def scan_scored(self, block: Block, fast: Array) -> Inspections:
-        return self._looked(block, self.pass_.scan_scored(block, fast))
+        return self._look_at(block, self.pass_.scan_scored(block, fast))
 
-    def _looked(self, block: Block, partial: SelectPartial) -> Inspections:
+    def _look_at(self, block: Block, partial: SelectPartial) -> Inspections:
         sides = block.sides
         if partial.low <= 0 or not block.size:
             return partial, None

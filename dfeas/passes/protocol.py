@@ -36,7 +36,7 @@ class Pass(Protocol[P, A]):
 AnyPass = Pass[Any, Any]
 
 
-def absorbed(pass_: Any, first: Any, second: Any) -> Any:
+def absorb_partial(pass_: Any, first: Any, second: Any) -> Any:
     """``merge`` of partials that nobody else has: a pass with long ones may have ``absorb``, which works in their memory."""
     return getattr(pass_, "absorb", pass_.merge)(first, second)
 
@@ -182,7 +182,7 @@ class Batchable(ABC):
         """Questions with equal keys can be asked as one."""
 
     @abstractmethod
-    def joined(self, questions: Sequence[Any]) -> Any:
+    def batch(self, questions: Sequence[Any]) -> Any:
         """Questions with this key, itself among them, as one; its answer is a tuple in their order."""
 
     @abstractmethod
@@ -247,7 +247,7 @@ class Together:
         return tuple(p.merge(a, b) for p, a, b in zip(self.passes, first, second, strict=True))
 
     def absorb(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(absorbed(p, a, b) for p, a, b in zip(self.passes, first, second, strict=True))
+        return tuple(absorb_partial(p, a, b) for p, a, b in zip(self.passes, first, second, strict=True))
 
     def finish(self, partial: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))
@@ -277,7 +277,7 @@ class OfClass:
         return self.pass_.merge(first, second)
 
     def absorb(self, first: Any, second: Any) -> Any:
-        return absorbed(self.pass_, first, second)
+        return absorb_partial(self.pass_, first, second)
 
     def finish(self, partial: Any) -> Any:
         return self.pass_.finish(partial)

@@ -32,13 +32,13 @@ class Selection:
     @property
     def columns(self) -> Columns:
         """All of them: a copy, where there are several pieces."""
-        return Columns.joined(list(self.pieces))
+        return Columns.concatenate(list(self.pieces))
 
-    def joined(self, others: Columns) -> Columns:
+    def append_to(self, others: Columns) -> Columns:
         """Other columns and these, which are taken out."""
         parts = [others, *self.pieces]
         self.pieces.clear()
-        return Columns.joined(parts)
+        return Columns.concatenate(parts)
 
     @property
     def index(self) -> Indices:
@@ -106,11 +106,11 @@ class Select(Scored):
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""
-        return merged(first, second, self.cap)
+        return merge_lowest(first, second, self.cap)
 
     def finish(self, partial: SelectPartial) -> Selection:
         """The selection of all points."""
-        return finished(partial, self.cap, len(self.y))
+        return finish_lowest(partial, self.cap, len(self.y))
 
 
 def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> Indices:
@@ -122,17 +122,17 @@ def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> I
     return np.asarray(rows[score - wrong <= bar])
 
 
-def merged(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
+def merge_lowest(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
     """Both, with the ``cap`` lowest columns."""
     best = min((s for s in (first, second) if s.arg >= 0), key=lambda s: (s.low, s.arg), default=first)
-    pieces = in_order(first.pieces + second.pieces, _index, _size, _joined, _taken)
+    pieces = in_order(first.pieces + second.pieces, _index, _size, _concatenate, _take)
     count = sum(len(score) for score, _ in pieces)
     if count > cap:
         pieces = _lowest(pieces, cap)
     return SelectPartial(first.violated + second.violated, best.low, best.arg, pieces)
 
 
-def finished(partial: SelectPartial, cap: int, dimension: int) -> Selection:
+def finish_lowest(partial: SelectPartial, cap: int, dimension: int) -> Selection:
     """The ``cap`` lowest columns in the order of the points."""
     pieces = partial.pieces
     if sum(len(score) for score, _ in pieces) > cap:
@@ -151,11 +151,11 @@ def _size(piece: Piece) -> int:
     return piece[1].nbytes
 
 
-def _joined(pieces: list[Piece]) -> Piece:
-    return np.concatenate([score for score, _ in pieces]), Columns.joined([columns for _, columns in pieces])
+def _concatenate(pieces: list[Piece]) -> Piece:
+    return np.concatenate([score for score, _ in pieces]), Columns.concatenate([columns for _, columns in pieces])
 
 
-def _taken(piece: Piece, rows: Indices) -> Piece:
+def _take(piece: Piece, rows: Indices) -> Piece:
     return piece[0][rows], piece[1].take(rows)
 
 
@@ -194,13 +194,13 @@ class Sample:
 
     def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
         """Both, in the order of the points."""
-        return in_order(first + second, lambda part: part.index, lambda part: part.nbytes, Columns.joined, Columns.take)
+        return in_order(first + second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
 
     def finish(self, partial: tuple[Columns, ...]) -> Columns:
         """All columns that were drawn, in the order of the points."""
         parts = list(partial)
         del partial  # who called it holds no part
-        return Columns.joined(parts) if parts else Columns.none(self.dimension)
+        return Columns.concatenate(parts) if parts else Columns.none(self.dimension)
 
 
 def sample(dimension: int, count: int, n: int, blocks: int, least: int, seed: int, unit: bool = True) -> Partial:

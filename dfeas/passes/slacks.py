@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combined, moments, times
+from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combine_rows, moments, times
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Plain
 
@@ -137,7 +137,7 @@ class Slacks:
         """(k,) points with l_j x_j'y <= 1 that count."""
         return self._of_problems((self.slack >= 0).astype(np.float64) @ (self.counts > 0).T).astype(np.int64)
 
-    def tested(self) -> tuple[Floats, Floats]:
+    def weigh_errors(self) -> tuple[Floats, Floats]:
         """(k,) weight of the points that a problem is tested on, its fold or all, and (k,) of those with l_j x_j'y <= 0."""
         tests = self.counts[0] - self.counts
         tests[0] = self.counts[0]
@@ -182,7 +182,7 @@ class Slacks:
         square = moments(some, weight)
         if not self.intercept:
             return square
-        edge = combined(weight, some)[:, None]
+        edge = combine_rows(weight, some)[:, None]
         return np.block([[square, edge], [edge.T, weight.sum()]])
 
     def along(self, vectors: Floats) -> Floats:

@@ -168,15 +168,15 @@ class Softmin:
 
     def merge(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
         """Combine the sums of two disjoint sets of points."""
-        return self._added(replace(first, moment=first.moment.copy()), replace(second, moment=second.moment.copy()))
+        return self._add(replace(first, moment=first.moment.copy()), replace(second, moment=second.moment.copy()))
 
     def absorb(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
         """The same, where nobody needs the two any more: long vectors take no fresh memory."""
-        both = self._added(first, second)
+        both = self._add(first, second)
         _spare.moment = second.moment
         return both
 
-    def _added(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
+    def _add(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
         """Their sums in the moments of the first; those of the second are used up."""
         wins = _wins(first, second)
         low = np.where(wins, first.low, second.low)

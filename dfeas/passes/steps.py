@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from dfeas.linalg.points import CONVERTED, Array, Floats, Indices, Tile, combined, product, tile
+from dfeas.linalg.points import CONVERTED, Array, Floats, Indices, Tile, combine_rows, product, tile
 from dfeas.passes.block import Block, in_precision, rounding
 from dfeas.passes.protocol import Plain
 from dfeas.passes.slacks import SampleCosts, products_along
@@ -140,7 +140,7 @@ class Stochastic(Plain[StochasticCarry]):
                 scale = self.n / seen if seen else 0.0
                 score = sign * products_along(batch, pull[:, None], block.intercept)[0]
                 short = cost[some] * (score * scale < 1)
-                pull[:m] += combined(short * sign, batch)
+                pull[:m] += combine_rows(short * sign, batch)
                 pull[m:] += short @ sign
                 total += float(short.sum())
                 seen += len(sign)

@@ -77,11 +77,11 @@ def _of_rows(points: csr_array, chunk_rows: int) -> NDArray[np.uint32]:
 def digest(chunks: Sequence[int] | Indices, checksums: NDArray[np.uint32]) -> int:
     """64 bits for some chunks and the checksums (c, 2 or more) of their points and labels: a sum, whatever their order."""
     points, labels = checksums[:, :2].astype(np.uint64).T
-    each = _mixed(_mixed(np.asarray(chunks, np.uint64) + np.uint64(1)) ^ (points << np.uint64(32) | labels))
+    each = _mix_bits(_mix_bits(np.asarray(chunks, np.uint64) + np.uint64(1)) ^ (points << np.uint64(32) | labels))
     return int(each.sum(dtype=np.uint64))
 
 
-def _mixed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix_bits(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014)."""
     value = (value ^ value >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ value >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
@@ -143,7 +143,7 @@ class Survey(Plain[Summary]):
             tuple(int(block.start + j) for j in extreme[:SHOWN]),
             float(norm.min(initial=np.inf)),
             float(norm.max(initial=0.0)),
-            _packed(block),
+            _pack_checksums(block),
         )
 
     def merge(self, first: Summary, second: Summary) -> Summary:
@@ -162,7 +162,7 @@ class Survey(Plain[Summary]):
         )
 
 
-def _packed(block: Block) -> bytes:
+def _pack_checksums(block: Block) -> bytes:
     """``_OF_CHUNK`` of its chunks."""
     points = checksums(block.points, block.chunk_rows)
     each = np.empty(len(points), _OF_CHUNK)
@@ -281,7 +281,7 @@ def _of_sparse(points: Tile) -> MomentsAnswer:
     """What is not stored is zero."""
     assert not isinstance(points, np.ndarray), "an array is dense"
     t, m = points.shape
-    columns = csr.transposed(points)
+    columns = csr.transpose(points)
     stored = np.bincount(points.indices, minlength=m)
     mean = np.asarray(columns @ np.full(t, 1 / t))
     apart = points.data - mean[points.indices]

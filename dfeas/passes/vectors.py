@@ -38,11 +38,11 @@ def _size(piece: Piece) -> int:
     return int(piece[0].nbytes + piece[1].nbytes)
 
 
-def _joined(pieces: list[Piece]) -> Piece:
+def _concatenate(pieces: list[Piece]) -> Piece:
     return np.concatenate([index for index, _ in pieces]), np.concatenate([weight for _, weight in pieces])
 
 
-def _taken(piece: Piece, rows: Indices) -> Piece:
+def _take(piece: Piece, rows: Indices) -> Piece:
     return piece[0][rows], piece[1][rows]
 
 
@@ -65,7 +65,7 @@ class SparseWeights:
 
     def with_others(self, others: SparseWeights) -> SparseWeights:
         """Both, in the order of the points."""
-        return SparseWeights(in_order(self.pieces + others.pieces, _index, _size, _joined, _taken) or self.pieces[:1])
+        return SparseWeights(in_order(self.pieces + others.pieces, _index, _size, _concatenate, _take) or self.pieces[:1])
 
 
 class Gathers(Plain[SparseWeights]):
@@ -181,7 +181,7 @@ class Combine(Sums[CombineAnswer]):
         Ap = np.zeros(self.dimension)
         for first in range(0, len(used), ROWS):
             some = used[first : first + ROWS]
-            Ap += block.combined(p[some], some)
+            Ap += block.combine(p[some], some)
         average = p if self.theta == 1 else (1 - self.theta) * vectors[1] + self.theta * p
         return CombineAnswer(Ap), (average,)
 

@@ -268,7 +268,7 @@ def _groups(tasks: Sequence[Task[E]]) -> list[tuple[list[Task[E]], Question]]:
             riders.setdefault(None, []).append((task, question))
     for batch in batches.values():
         questions = [question for _, question in batch]
-        groups.append(([task for task, _ in batch], questions[0] if len(batch) == 1 else questions[0].joined(questions)))
+        groups.append(([task for task, _ in batch], questions[0] if len(batch) == 1 else questions[0].batch(questions)))
     for blocks in sorted(riders, key=lambda blocks: blocks is None):
         passes = [pass_ for _, pass_ in riders[blocks]]
         pass_ = passes[0] if len(passes) == 1 else together(passes)

@@ -19,7 +19,7 @@ from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.registry import SOFT_MARGINS
-from dfeas.methods.soft_margin.problem import SoftMargin, counted
+from dfeas.methods.soft_margin.problem import SoftMargin, make_costs
 from dfeas.methods.soft_margin.rows import least_memory
 from dfeas.problem import Goal, Objective, Problem
 from dfeas.run.resources import Limits, Resources
@@ -178,6 +178,6 @@ def margin_method(
     name: str, options: SoftMarginOptions, classes: tuple[float, float], gap: float, start: Floats | None
 ) -> SoftMargin:
     """A method of this name, with weights of the classes -1 and +1, that begins at ``start`` (m,) if there is one."""
-    costs = counted(options.C, options.folds, classes, options.weight, options.seed)
+    costs = make_costs(options.C, options.folds, classes, options.weight, options.seed)
     begin = None if start is None else np.repeat(start[:, None], len(costs.C), axis=1)
     return SOFT_MARGINS[name].of(costs, gap, begin)

@@ -13,7 +13,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import dfeas
-from dfeas.engine.client import joined
+from dfeas.engine.client import open_client
 from dfeas.errors import UsageError
 from tests.run.test_resume import after, digest
 
@@ -78,7 +78,7 @@ def test_what_was_opened_is_closed_and_what_was_given_is_not(client: Any) -> Non
 
     before = client.run_on_scheduler(clients)
     for each in (client.scheduler.address, client.cluster, client):
-        with joined(each) as found:
+        with open_client(each) as found:
             assert found is not None
             assert client.run_on_scheduler(clients) == before + (found is not client)
         assert found.status == ("running" if found is client else "closed")
@@ -86,7 +86,7 @@ def test_what_was_opened_is_closed_and_what_was_given_is_not(client: Any) -> Non
     while client.run_on_scheduler(clients) > before:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    with joined(None) as found:
+    with open_client(None) as found:
         assert found is None
 
 

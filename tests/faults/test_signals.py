@@ -132,13 +132,13 @@ def test_a_signal_leaves_nothing_of_an_output(tmp_path: Path, number: signal.Sig
 
 TEXT = """
 import sys
-from dfeas.engine.signals import at_once_from_now, ended
+from dfeas.engine.signals import at_once_from_now, mark_ended
 at_once_from_now()
 try:
     exec("raise KeyboardInterrupt")
 except KeyboardInterrupt:
     print("said", end="")
-ended(75)
+mark_ended(75)
 sys.exit(75)
 """
 
@@ -172,7 +172,9 @@ def test_what_a_terminal_sends_twice_interrupts_once_and_what_was_ignored_stays_
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("when", ["ended(7); os.kill(os.getpid(), 15)", "ended(7); atexit.register(os.kill, os.getpid(), 2)"])
+@pytest.mark.parametrize(
+    "when", ["mark_ended(7); os.kill(os.getpid(), 15)", "mark_ended(7); atexit.register(os.kill, os.getpid(), 2)"]
+)
 def test_a_signal_after_the_end_changes_nothing(when: str) -> None:
     code = f"import atexit, os, sys; from dfeas.engine.signals import *; at_once_from_now(); {when}; sys.exit(7)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -99,7 +99,7 @@ def test_results_that_are_lost_before_they_are_gathered_are_computed_again(
     dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, _ = dataset("planted", 20, 12_000, margin=0.05, block_rows=500)
-    gathered = Watch.gathered
+    gathered = Watch.gather
     calm = dfeas.solve(path, method="mirror-prox-one-pass")
     times: list[int] = []
     with local_cluster(WORKERS) as client, monkeypatch.context() as patch:
@@ -112,7 +112,7 @@ def test_results_that_are_lost_before_they_are_gathered_are_computed_again(
                 wait_until(lambda: any(future.status == "lost" for future in futures))
             return gathered(self, futures, workers)
 
-        patch.setattr(Watch, "gathered", robbed)
+        patch.setattr(Watch, "gather", robbed)
         found = dfeas.solve(path, method="mirror-prox-one-pass", client=client)
     assert len(times) > 2
     assert digest(found.evidence) == digest(calm.evidence)
@@ -144,7 +144,7 @@ def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
     (tmp_path / "X.svm").write_text("".join(f"{1 if x > 0 else -1} 2:{x} 7:{y} 9:{z}\n" for x, y, z in rows))
     options = {"block_rows": 50, "sparse": True}
     calm = dfeas.ingest(tmp_path / "X.svm", tmp_path / "calm", **options)
-    gathered = Watch.gathered
+    gathered = Watch.gather
     times: list[int] = []
 
     def robbed(self: Watch, futures: Any, workers: Any) -> Any:
@@ -153,7 +153,7 @@ def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
             _kill_all(list(cluster.run(os.getpid).values()))
         return gathered(self, futures, workers)
 
-    monkeypatch.setattr(Watch, "gathered", robbed)
+    monkeypatch.setattr(Watch, "gather", robbed)
     began = monotonic()
     assert dfeas.ingest(tmp_path / "X.svm", tmp_path / "robbed", client=cluster, **options) == calm
     assert monotonic() - began < 60  # 5 to 19 s; before losses were met as in a pass it took 190 to 320

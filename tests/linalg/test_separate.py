@@ -543,11 +543,11 @@ def test_the_nearest_point_of_a_span_is_as_far_along_all_its_columns(seed: int, 
 def test_columns_have_the_same_products_in_the_space_that_they_span() -> None:
     random = np.random.default_rng(0)
     matrix = replace(matrix_of(random.standard_normal((300, 20)), np.float32), feature=random.uniform(0.5, 2, 300))
-    spanned = matrix.spanned()
+    spanned = matrix.project_to_span()
     assert spanned.shape == (20, 20)
     wide, narrow = matrix.gather(slice(None)), spanned.gather(slice(None))
     assert np.allclose(wide @ wide.T, narrow @ narrow.T, rtol=0, atol=1e-13)
-    assert spanned.spanned() is spanned
+    assert spanned.project_to_span() is spanned
 
 
 def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_nobody_else_holds_columns_when_they_are_put_together(
         engine = LocalEngine(points, threads)
         drawn = engine.run(sample(1000, 12_000, 12_000, points.blocks, 1, 0))
         selected = engine.run(Select(np.ones(1000), np.inf, 12_000, 12_000))
-        joined = selected.joined(Columns.none(1000))
+        joined = selected.append_to(Columns.none(1000))
         assert len(joined) == len(drawn) == 12_000
         engine.close()
     assert [len(parts) for parts in holders] == [12, 13] * 2

@@ -135,7 +135,7 @@ def test_the_solver_sees_the_same_columns() -> None:
     X = np.where(rng.random((400, 30)) < 0.2, rng.standard_normal((400, 30)), 0).astype(np.float32)
     X[:, 4], X[:, 5] = 0, X[:, 5] * 1e-3
     scale = rng.choice([-1.0, 1.0], 400) / np.maximum(np.linalg.norm(X, axis=1), 1e-3)
-    (sparse,), (dense,) = column_matrix(sp.csr_array(X), scale).evened(), column_matrix(X, scale).evened()
+    (sparse,), (dense,) = column_matrix(sp.csr_array(X), scale).equilibrate(), column_matrix(X, scale).equilibrate()
     assert type(sparse) is not type(dense)
     assert np.allclose(sparse.feature, dense.feature, rtol=1e-12)
     v, x, rows, active = rng.standard_normal(30), rng.random(400), np.arange(0, 400, 7), rng.random(400) < 0.5
@@ -146,7 +146,7 @@ def test_the_solver_sees_the_same_columns() -> None:
         for name, words in {"scores": (v,), "combine": (y,), "lengths": (few,), "gram": (few,), "gather": (few,)}.items():
             close(getattr(one, name)(*words), getattr(other, name)(*words), 1e-5 if one.single else 1e-10)
         assert np.allclose(one.normal(a)(v), other.normal(a)(v), rtol=1e-4)
-        assert np.allclose(one.taken(few).toarray(), other.taken(few))
+        assert np.allclose(one.take_columns(few).toarray(), other.take_columns(few))
     used = sparse.within(rows[:3])
     assert used.shape[1] == X[rows[:3]].any(axis=0).sum()
     assert np.allclose(used.lengths(np.arange(3)), dense.lengths(rows[:3]))

@@ -45,7 +45,7 @@ from dfeas.data.writers.dataset import DatasetWriter, Progress
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import csr
-from dfeas.linalg.points import is_dense, stacked
+from dfeas.linalg.points import is_dense, stack_points
 from dfeas.run.resources import never
 from dfeas.settings import parse_bytes, setting
 
@@ -294,7 +294,7 @@ def _decided(found: TableRegression, asked: Asked) -> Separated:
     if found.size <= asked.memory / SHARE:
         points, codes, numbers = zip(*found.parts(), strict=True)
         rows = range(found.n) if asked.weights is None else np.concatenate(numbers).tolist()
-        held = Regression(found.design, stacked(points), np.concatenate(codes), found.outcome, rows)
+        held = Regression(found.design, stack_points(points), np.concatenate(codes), found.outcome, rows)
         return examined(held, asked.options)
     return _streamed(found, asked)
 

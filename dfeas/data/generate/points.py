@@ -29,7 +29,7 @@ from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, 
 from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import UsageError
-from dfeas.linalg.csr import csr, stacked
+from dfeas.linalg.csr import csr, stack_rows
 from dfeas.linalg.points import LOW
 
 if TYPE_CHECKING:
@@ -384,5 +384,5 @@ class SparseInstance(GeneratedPoints):
             sides.append(side[kept])
             count += len(kept)
             if count == size:
-                return stacked(parts), np.concatenate(sides)
+                return stack_rows(parts), np.concatenate(sides)
         raise UsageError(f"margin {self.margin}: hardly a point of this data is as far from its plane; take a smaller one")

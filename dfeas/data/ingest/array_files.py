@@ -31,7 +31,7 @@ from dfeas.data.storage.places import Place, absolute, place, require_column, re
 from dfeas.data.storage.readers import Buffers, fill
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, read_header
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
-from dfeas.linalg.csr import tidied, with_data
+from dfeas.linalg.csr import canonicalise, with_data
 from dfeas.linalg.points import Points
 
 
@@ -316,6 +316,6 @@ def _stored(rows: Any, dtype: np.dtype[Any], sparse: bool, where: str) -> Points
     """A block as it is stored: an array, or a CSR matrix without zeros and with ascending indices, each once."""
     if isinstance(rows, np.ndarray):
         stored = np.ascontiguousarray(exact(rows, dtype, where))
-        return tidied(scipy.sparse.csr_array(stored)) if sparse else stored
+        return canonicalise(scipy.sparse.csr_array(stored)) if sparse else stored
     matrix = with_data(rows, exact(rows.data, dtype, where))
-    return tidied(matrix) if sparse else np.asarray(matrix.toarray())
+    return canonicalise(matrix) if sparse else np.asarray(matrix.toarray())

@@ -31,7 +31,7 @@ from dfeas.data.writers.ledger import Ledger
 from dfeas.data.writers.shards import chunks_of_shard
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError
-from dfeas.linalg.points import Points, is_dense, stacked
+from dfeas.linalg.points import Points, is_dense, stack_points
 
 THREADS = 2
 """That parse; the rest of ingest takes about as much as one of them leaves free."""
@@ -130,7 +130,7 @@ def cut(batches: Generator[Batch, None, None], rows: int) -> Iterator[tuple[Poin
 
 
 def _joined(pieces: list[Batch]) -> tuple[Points, list[Categories]]:
-    points = pieces[0].points if len(pieces) == 1 else stacked([piece.points for piece in pieces])
+    points = pieces[0].points if len(pieces) == 1 else stack_points([piece.points for piece in pieces])
     return points, [piece.labels for piece in pieces]
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dfeas.data.ingest.text import values_of
 from dfeas.data.storage.layout import MOST_ORDER, rows_of
 from dfeas.errors import BadInputError
-from dfeas.linalg.components import connected
+from dfeas.linalg.components import label_components
 
 try:
     import pyarrow
@@ -144,7 +144,7 @@ def apart(layout: Layout, entries: Entries) -> tuple[Layout, Entries]:
     first, whole = end - nodes, sizes[entries.block] < 0
     i, j = (first[entries.block] + np.where(whole, 0, each) for each in (entries.i, entries.j))
     off = i != j
-    least = connected(i[off], j[off], int(end[-1]))
+    least = label_components(i[off], j[off], int(end[-1]))
     alone = np.bincount(least, minlength=len(least))[least] == 1
     mark = np.where(alone, 2 * np.repeat(end, nodes) - 1, 2 * least)
     marks, inverse, counts = np.unique(mark, return_inverse=True, return_counts=True)

@@ -23,7 +23,7 @@ from dfeas.data.labels import LabelEncoder
 from dfeas.data.source import Source
 from dfeas.data.storage.places import Place, absolute, is_url, place
 from dfeas.errors import BadInputError, UsageError, format_bytes
-from dfeas.linalg.points import Points, nbytes, stacked
+from dfeas.linalg.points import Points, nbytes, stack_points
 
 TABLES = (*TEXT, "parquet")
 OWN = "y"
@@ -126,7 +126,7 @@ def _read(
         codes.append(some)
     if not blocks:
         raise BadInputError(f"{points.where}: no points")
-    return stacked(blocks), np.concatenate(codes)
+    return stack_points(blocks), np.concatenate(codes)
 
 
 def _options(path: Place, kind: str, source: Source) -> IngestOptions:

@@ -24,7 +24,7 @@ from dfeas.data.storage.sparse_readers import block_of
 from dfeas.data.writers.dataset import Pool
 from dfeas.data.writers.sparse import rows_ascend
 from dfeas.errors import BadInputError, format_bytes
-from dfeas.linalg.csr import tidied
+from dfeas.linalg.csr import canonicalise
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -189,7 +189,7 @@ class _Parsed:
     ends: NDArray[np.int64]  # (b + 1,) where rows begin and end
 
     def sparse(self, m: int) -> csr_array:
-        return tidied(block_of(self.values, self.places, self.ends, m))
+        return canonicalise(block_of(self.values, self.places, self.ends, m))
 
     def dense(self, m: int) -> Floats:
         points = np.zeros((len(self.ends) - 1, m))

@@ -28,7 +28,7 @@ from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError
 from dfeas.linalg import csr
 from dfeas.linalg.csr import spread
-from dfeas.linalg.points import Floats, Points, is_dense, norms, row_slice, stacked
+from dfeas.linalg.points import Floats, Points, is_dense, norms, row_slice, stack_points
 from dfeas.passes.block import Block
 from dfeas.passes.survey import Summary, Survey
 
@@ -293,7 +293,7 @@ def cones_in_memory(X: Any, product: Product, where: str = "X", first: int = 0) 
     if isinstance(X, np.ndarray) and n == len(X) and X.dtype == rows.dtype and X.flags.c_contiguous:
         points: Points = X
     else:
-        points = stacked([rows.block(placing, index)[0] for index in blocks])
+        points = stack_points([rows.block(placing, index)[0] for index in blocks])
     norm = np.empty(n)
     for index in blocks:
         here = slice(index * block_rows, min((index + 1) * block_rows, n))
@@ -359,5 +359,5 @@ def _tidied(X: csr_array, dtype: np.dtype[Any], where: str = "X") -> csr_array:
         X.check_format(full_check=True)
     except ValueError as error:
         raise BadInputError(f"{where}: not a CSR matrix: {error}") from None
-    tidy = csr.tidied(X)
+    tidy = csr.canonicalise(X)
     return csr.with_data(tidy, exact(tidy.data, dtype, where))

@@ -25,7 +25,7 @@ from dfeas.geometry.cones.curvature import part_of
 from dfeas.geometry.cones.parts import DensePart, Part
 from dfeas.geometry.cones.scaling import Scaling, inside, scaling
 from dfeas.linalg import csr
-from dfeas.linalg.points import Floats, Indices, Tile, stacked, take_rows
+from dfeas.linalg.points import Floats, Indices, Tile, stack_points, take_rows
 from dfeas.linalg.pulse import beat
 
 BELOW = 2.0
@@ -54,11 +54,11 @@ class Kept:
     label: NDArray[np.int32]  # (r,) codes
     rows: Tile  # (r, m), sparse where they are stored so
 
-    def joined(self, other: Kept) -> Kept:
+    def merge(self, other: Kept) -> Kept:
         """Both, in the order of the rows."""
         index = np.concatenate([self.index, other.index])
         order = np.argsort(index, kind="stable")
-        rows = take_rows(stacked([self.rows, other.rows]), order)
+        rows = take_rows(stack_points([self.rows, other.rows]), order)
         return Kept(index[order], np.concatenate([self.label, other.label])[order], rows)
 
     def cones(self) -> Indices:
@@ -98,12 +98,12 @@ def widest(kept: Kept, share: float, settled: float = SETTLED) -> Widest:
     parts = [_part(kept, group) for group in groups_of(kept.label)]
     rank = sum(part.group.rank * len(part.group.starts) for part in parts)
     x = [part.first() / rank for part in parts]
-    y = _pulled(parts, x)[:-1]
+    y = _pull_back(parts, x)[:-1]
     z = np.append(y, -BELOW * max(float(np.linalg.norm(y)), np.finfo(np.float64).tiny))
     best: Best | None = None
     for number in range(STEPS):
         beat(f"{len(kept.index)} rows, step {number + 1}")
-        image = _pulled(parts, x)  # (Ax, -<e, x>)
+        image = _pull_back(parts, x)  # (Ax, -<e, x>)
         best = _better(best, parts, z, x, image)
         if (best.low > 0 and best.low >= share * best.upper) or best.upper <= settled:
             break
@@ -140,7 +140,7 @@ def _step(parts: list[Part], z: Floats, x: Elements, image: Floats, rank: int) -
         return None
     left = (1 - _reach(parts, s, x, dz, dx)) ** 3
     for place, part in enumerate(parts):
-        wanted[place] -= scalings[place].crossed(part.element(dz), dx[place])
+        wanted[place] -= scalings[place].cross_term(part.element(dz), dx[place])
         wanted[place] += max(left, CENTRED) * mu * inverse[place]
     dz, dx = system.direction(lack, wanted)
     size = _reach(parts, s, x, dz, dx) if np.isfinite(dz).all() else 0.0
@@ -170,7 +170,7 @@ class Newton:
 
     def direction(self, lack: Floats, wanted: Elements) -> tuple[Floats, Elements]:
         """dz and dx = wanted - F''D dz, for which Q dz - D'dx is ``lack``."""
-        right = self.scale * (lack + _pulled(self.parts, wanted))
+        right = self.scale * (lack + _pull_back(self.parts, wanted))
         if self.factorised:
             solved = scipy.linalg.lapack.dpotrs(self.matrix, right, lower=1)[0]
         else:
@@ -179,13 +179,13 @@ class Newton:
             except np.linalg.LinAlgError:
                 solved = np.full_like(right, np.nan)
         dz = np.asarray(self.scale * solved)
-        images = [each.turned(part.element(dz)) for part, each in zip(self.parts, self.scalings, strict=True)]
+        images = [each.apply_hessian(part.element(dz)) for part, each in zip(self.parts, self.scalings, strict=True)]
         return dz, [a - b for a, b in zip(wanted, images, strict=True)]
 
 
-def _pulled(parts: list[Part], x: Elements) -> Floats:
+def _pull_back(parts: list[Part], x: Elements) -> Floats:
     """D'x (m + 1,), over all parts."""
-    return np.asarray(sum(part.pulled(each) for part, each in zip(parts, x, strict=True)))
+    return np.asarray(sum(part.pull_back(each) for part, each in zip(parts, x, strict=True)))
 
 
 def _reach(parts: list[Part], s: Elements, x: Elements, dz: Floats, dx: Elements) -> float:

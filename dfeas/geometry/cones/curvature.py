@@ -64,7 +64,7 @@ def part_of(group: Group, rows: csr_array) -> Part:
         return sparse
     if group.kind == "s":
         dense = len(group.starts) * (2 * k**3 * (m + 1) + (m + 1) ** 2 * k**2) * FLOP
-        if dense > (sparse.work if d * (m + 1) > SMALL else sparse.paired):
+        if dense > (sparse.work if d * (m + 1) > SMALL else sparse.pair_work):
             return sparse
     return DensePart.of(group, rows.toarray().reshape(-1, d, m))
 
@@ -86,7 +86,7 @@ class SparsePart(Part):
         return [Columns.of(csr.rows_of(self.D, slice(first, first + d)), k) for first in range(0, self.D.shape[0], d)]
 
     @cached_property
-    def paired(self) -> float:
+    def pair_work(self) -> float:
         """Nanoseconds of the pairs of entries of all semidefinite cones, about; inf where they take too much room."""
         pairs = pairs_of(np.diff(self.D.indptr[:: self.group.dimension]).astype(np.int64))
         return pairs * PAIRED if self.group.kind == "s" and pairs * PAIR_BYTES <= MOST_PAIRED else np.inf
@@ -94,19 +94,19 @@ class SparsePart(Part):
     @cached_property
     def work(self) -> float:
         """Nanoseconds of the Hessian, about, where semidefinite cones are not looked at as arrays."""
-        return min(self.paired, sum(each.work + SCATTERED * len(each.feature) ** 2 + ALONE for each in self.columns))
+        return min(self.pair_work, sum(each.work + SCATTERED * len(each.feature) ** 2 + ALONE for each in self.columns))
 
     @cached_property
     def _pairs(self) -> Pairs | None:
         """Those of all cones, where that is less work."""
-        if self.paired == np.inf:
+        if self.pair_work == np.inf:
             return None
         if self._large:
-            return Pairs.of(self.D, self.group.size) if self.paired == self.work else None
+            return Pairs.of(self.D, self.group.size) if self.pair_work == self.work else None
         d, width, count = self.group.dimension, self.D.shape[1], len(self.group.starts)
         features = np.unique(csr.row_numbers(self.D) // d * width + self.D.indices) // width
         small = float((np.bincount(features, minlength=count) ** 2).sum()) * (self.group.size**2 * FLOP + SCATTERED)
-        return Pairs.of(self.D, self.group.size) if self.paired < small else None
+        return Pairs.of(self.D, self.group.size) if self.pair_work < small else None
 
     @cached_property
     def _large(self) -> bool:
@@ -117,7 +117,7 @@ class SparsePart(Part):
     def element(self, z: Floats) -> Floats:
         return np.asarray(self.D @ z).reshape(-1, self.group.dimension)
 
-    def pulled(self, x: Floats) -> Floats:
+    def pull_back(self, x: Floats) -> Floats:
         return np.asarray(self._across @ x.reshape(-1))
 
     def curvature(self, scaling: Scaling) -> Floats:
@@ -186,7 +186,7 @@ class Columns:
         feature = feature[stored[feature] > 0]
         F = by_column[:, feature]
         F.sort_indices()
-        few, work = _divided(F, k)
+        few, work = _divide_columns(F, k)
         return cls(k, feature, F, few, work)
 
     def curvature(self, Z: Floats) -> Floats:
@@ -255,7 +255,7 @@ class Columns:
         return total
 
     @cached_property
-    def _used(self) -> tuple[Indices, Indices, Floats, csr_array]:
+    def _used_places(self) -> tuple[Indices, Indices, Floats, csr_array]:
         """Places (n,) of the entries that some column has, times two off the diagonal, and the columns (u, n) there."""
         rows, columns, factor = self._places
         by_row = self.F.tocsr()
@@ -281,7 +281,7 @@ class Columns:
 
     def _image(self, j: int, Z: Floats) -> Floats:
         """tr F_i Z F_j Z (u,) for all i."""
-        a, b, weights, across = self._used
+        a, b, weights, across = self._used_places
         here, rows = self._images[j - self.few]
         whole, some = len(here) == self.k, len(a) * DOT < self.k**2 * FLOP
         half = np.asarray(rows @ Z)
@@ -303,7 +303,7 @@ def _product(Za: Floats, Zb: Floats, a: Indices, b: Indices, target: Floats, oth
     np.multiply(target, other, out=target)
 
 
-def _divided(F: csc_array, k: int) -> tuple[int, float]:
+def _divide_columns(F: csc_array, k: int) -> tuple[int, float]:
     """How many columns are looked at in pairs, and the nanoseconds that all then take, about."""
     stored = np.diff(F.indptr).astype(float)
     reached = np.minimum(2 * stored, k)

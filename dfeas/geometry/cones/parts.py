@@ -29,7 +29,7 @@ class Part(ABC):
         """Dz = A*y - t e (c, d), of z = (y, t)."""
 
     @abstractmethod
-    def pulled(self, x: Floats) -> Floats:
+    def pull_back(self, x: Floats) -> Floats:
         """The rows times x (c, d), D'x (m + 1,)."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class DensePart(Part):
     def element(self, z: Floats) -> Floats:
         return np.asarray(self.D @ z)
 
-    def pulled(self, x: Floats) -> Floats:
+    def pull_back(self, x: Floats) -> Floats:
         return np.asarray(self.D.reshape(-1, self.D.shape[2]).T @ x.reshape(-1))
 
     def curvature(self, scaling: Scaling) -> Floats:

@@ -5,8 +5,8 @@ programming, 1997; Andersen, Roos and Terlaky, On implementing a primal-dual int
 optimization, 2003, for second-order cones; Todd, Toh and Tutuncu, On the Nesterov-Todd direction in semidefinite programming,
 1998). Barriers are -log det: of a second-order cone (t, u) the determinant is t^2 - |u|^2.
 
-A step of s by ds and of x by dx changes their product by a term of second order, too. ``crossed`` is the element that a step to
-come has to make up for (Mehrotra, On the implementation of a primal-dual interior point method, 1992).
+A step of s by ds and of x by dx changes their product by a term of second order, too. ``cross_term`` is the element that a step
+to come has to make up for (Mehrotra, On the implementation of a primal-dual interior point method, 1992).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Scaling(ABC):
         """Minus the gradient of the barrier in s (c, d)."""
 
     @abstractmethod
-    def turned(self, u: Floats) -> Floats:
+    def apply_hessian(self, u: Floats) -> Floats:
         """The Hessian of the barrier in w, times elements u (c, d)."""
 
     @abstractmethod
-    def crossed(self, ds: Floats, dx: Floats) -> Floats:
+    def cross_term(self, ds: Floats, dx: Floats) -> Floats:
         """What steps (c, d) of s and x add to their product, as a change (c, d) of x."""
 
     @abstractmethod
@@ -65,10 +65,10 @@ class Linear(Scaling):
     def inverse(self) -> Floats:
         return 1 / self.s
 
-    def turned(self, u: Floats) -> Floats:
+    def apply_hessian(self, u: Floats) -> Floats:
         return u * self.diagonal[:, None]
 
-    def crossed(self, ds: Floats, dx: Floats) -> Floats:
+    def cross_term(self, ds: Floats, dx: Floats) -> Floats:
         return ds * dx / self.s
 
     def grams(self, D: Floats, some: Some) -> Floats:
@@ -88,7 +88,7 @@ class SecondOrder(Scaling):
     def _unit(self) -> tuple[Floats, Floats]:
         """w (c, d) of determinant 1, and the determinant (c, 1) that it has."""
         roots = [np.sqrt(_determinant(each)) for each in (self.s, self.x)]
-        w = self.s / roots[0] + _mirrored(self.x) / roots[1]
+        w = self.s / roots[0] + _reflect(self.x) / roots[1]
         return w / np.sqrt(_determinant(w)), 2 * roots[0] / roots[1]
 
     @cached_property
@@ -103,28 +103,28 @@ class SecondOrder(Scaling):
     def direction(self) -> Floats:
         """... and vv' of a direction v (c, d)."""
         w, size = self._unit
-        return np.asarray(_mirrored(w) * (2 / np.sqrt(size)))
+        return np.asarray(_reflect(w) * (2 / np.sqrt(size)))
 
     def inverse(self) -> Floats:
-        return np.asarray(_mirrored(self.s) * (2 / _determinant(self.s)))
+        return np.asarray(_reflect(self.s) * (2 / _determinant(self.s)))
 
-    def turned(self, u: Floats) -> Floats:
+    def apply_hessian(self, u: Floats) -> Floats:
         return np.asarray(u * self.diagonal + self.direction * (self.direction * u).sum(axis=1, keepdims=True))
 
-    def crossed(self, ds: Floats, dx: Floats) -> Floats:
+    def cross_term(self, ds: Floats, dx: Floats) -> Floats:
         # with T, whose square is the Hessian: Ts = l = x/T; the product of T ds and dx/T is that of l and what is added
         w, size = self._unit
         root = w.copy()
         root[:, 0] += 1
         root /= np.sqrt(2 * root[:, :1])  # its square is w
         scale = np.sqrt(2 / size)
-        level, first = _represented(_mirrored(root), self.s) * scale, _represented(_mirrored(root), ds) * scale
-        second = _represented(root, dx) / scale
+        level, first = _apply_quadratic(_reflect(root), self.s) * scale, _apply_quadratic(_reflect(root), ds) * scale
+        second = _apply_quadratic(root, dx) / scale
         inner = (first * second).sum(axis=1, keepdims=True)
         outer = first[:, :1] * second[:, 1:] + second[:, :1] * first[:, 1:]
         head = (level[:, :1] * inner - (level[:, 1:] * outer).sum(axis=1, keepdims=True)) / _determinant(level)
         added = np.concatenate([head, (outer - head * level[:, 1:]) / level[:, :1]], axis=1)
-        return _represented(_mirrored(root), added) * scale
+        return _apply_quadratic(_reflect(root), added) * scale
 
     def grams(self, D: Floats, some: Some) -> Floats:
         return np.asarray(np.swapaxes(D, 1, 2) @ self._rows(D, some))
@@ -162,10 +162,10 @@ class Semidefinite(Scaling):
         below = self._factors[3]
         return elements(np.swapaxes(below, 1, 2) @ below)
 
-    def turned(self, u: Floats) -> Floats:
+    def apply_hessian(self, u: Floats) -> Floats:
         return elements(np.asarray(self.squares @ matrices(u, self.size) @ self.squares))
 
-    def crossed(self, ds: Floats, dx: Floats) -> Floats:
+    def cross_term(self, ds: Floats, dx: Floats) -> Floats:
         level, G, turn, _ = self._factors
         first = turn @ matrices(ds, self.size) @ np.swapaxes(turn, 1, 2)
         product = first @ (np.swapaxes(G, 1, 2) @ matrices(dx, self.size) @ G)
@@ -210,7 +210,7 @@ def inside(group: Group, s: Floats) -> bool:
     return True
 
 
-def _mirrored(s: Floats) -> Floats:
+def _reflect(s: Floats) -> Floats:
     """(t, -u) of elements (t, u) (c, d)."""
     mirrored = -s
     mirrored[:, 0] = s[:, 0]
@@ -223,6 +223,6 @@ def _determinant(s: Floats) -> Floats:
     return np.asarray((s[:, 0] - radius) * (s[:, 0] + radius))[:, None]
 
 
-def _represented(v: Floats, u: Floats) -> Floats:
+def _apply_quadratic(v: Floats, u: Floats) -> Floats:
     """v (v u) of v of determinant 1, in the algebra of the cone: 2 vv'u - (u_0, -u_1)."""
-    return np.asarray(2 * v * (v * u).sum(axis=1, keepdims=True) - _mirrored(u))
+    return np.asarray(2 * v * (v * u).sum(axis=1, keepdims=True) - _reflect(u))

@@ -38,7 +38,7 @@ import numpy as np
 from dfeas.data.cones import Group, Spectrum, groups_of, pieces
 from dfeas.geometry.cones.batch import Batch
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dots, in_type, take_rows, times
-from dfeas.linalg.points import combined as combinations
+from dfeas.linalg.points import combine_rows as combinations
 from dfeas.linalg.pulse import beat
 from dfeas.methods.protocol import Mixture
 from dfeas.passes.block import Block, in_precision
@@ -69,7 +69,7 @@ def exact_scores(block: Block, rows: Indices, y: Floats, factor: Floats) -> Floa
     return np.asarray(dots(block.points, flat, y) * factor[flat]).reshape(rows.shape)
 
 
-def combined(block: Block, rows: Indices, weights: Floats, factor: Floats) -> Floats:
+def combine_scaled(block: Block, rows: Indices, weights: Floats, factor: Floats) -> Floats:
     """sum of weights (r,) times scaled rows (r,), a vector (m,), in float64."""
     return combinations(weights * factor[rows], in_type(take_rows(block.points, rows), np.float64))
 
@@ -180,7 +180,7 @@ class SpectralSoftmin(Softmin):
             extreme.append(point if mu == 0 else np.empty(0))
             if mu == 0:
                 partial.total[i] = 1.0
-                partial.moment[i] = combined(block, np.arange(start, start + len(point)), point, factor)
+                partial.moment[i] = combine_scaled(block, np.arange(start, start + len(point)), point, factor)
             else:
                 self._rescale(partial, i, low - lowest[i].best)
         return SpectralPartial(partial.low, partial.arg, partial.total, partial.moment, tuple(extreme))
@@ -280,7 +280,7 @@ class SpectralRecover(Recover):
         return ConeWeights(((block.start + rows, x[rows]),), whole)
 
 
-def projected(s: Floats) -> tuple[Floats, float]:
+def project_to_base(s: Floats) -> tuple[Floats, float]:
     """(1, u) of the base (d,) for s = A*y / mu, and ``lse``."""
     length = float(np.linalg.norm(s[1:]))
     u = -s[1:] / max(1.0, length)
@@ -298,10 +298,10 @@ class EuclideanSoftmin(SpectralSoftmin):
         rows = np.arange(block.size)
         for i in self._soft:
             (s,) = fast_scores(block, self.Y[:, i : i + 1], factor, False)
-            x, lse = projected(np.asarray(s, np.float64) / self.mu[i])
+            x, lse = project_to_base(np.asarray(s, np.float64) / self.mu[i])
             # a softmin partial is relative to its minimum: total = exp(lse + low / mu)
             plain.total[i] = np.exp(lse + plain.low[i] / self.mu[i])
-            plain.moment[i] = combined(block, rows, x, factor) * plain.total[i]
+            plain.moment[i] = combine_scaled(block, rows, x, factor) * plain.total[i]
         points = tuple(point if mu == 0 else np.empty(0) for point, mu in zip(plain.extreme, self.mu, strict=True))
         return SpectralPartial(plain.low, plain.arg, plain.total, plain.moment, points)
 
@@ -317,7 +317,7 @@ class EuclideanRecover(SpectralRecover):
 
     def scan(self, block: Block) -> ConeWeights:
         scores = fast_scores(block, self.Y / self.mu, factors(block), False)
-        x = self.share @ np.array([projected(np.asarray(s, np.float64))[0] for s in scores])
+        x = self.share @ np.array([project_to_base(np.asarray(s, np.float64))[0] for s in scores])
         return ConeWeights(((block.start + np.arange(block.size), x),), float(x[0]))
 
 

@@ -180,7 +180,7 @@ class Cones(Geometry):
     named: ClassVar[str] = "cone at stored row"
     names_points: ClassVar[bool] = False
 
-    def known(self, method: str, more: tuple[str, ...] = ()) -> str:
+    def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
         if method not in (*more, *CONE_METHODS):
             text = f"method {method} does not work on cones{near(method, CONE_METHODS)}; expected {', '.join(CONE_METHODS)}"
             raise UsageError(text)
@@ -197,7 +197,7 @@ class Cones(Geometry):
     def choose(
         self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
     ) -> tuple[str, str]:
-        self.known(method, ("auto",))
+        self.check_method(method, ("auto",))
         if method == "auto":
             need = missing_for_cones("working-set", dataset, memory)
             if not need:

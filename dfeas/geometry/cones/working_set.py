@@ -73,7 +73,7 @@ class Rows:
         return max(1, int((self.memory - self.solver_bytes) / (self.row_bytes * COPIES)))
 
     @property
-    def answered(self) -> int:
+    def answer_rows(self) -> int:
         """Of an answer, at most; a larger cone comes alone."""
         return max(1, min(GATHERED * self.m, self.most // ANSWERED))
 
@@ -95,7 +95,7 @@ class Rows:
     @property
     def usual_bytes(self) -> int:
         """Bytes that these take, with answers."""
-        return int(self.row_bytes * (COPIES * self.usual + ANSWERED * self.answered)) + self.solver_bytes
+        return int(self.row_bytes * (COPIES * self.usual + ANSWERED * self.answer_rows)) + self.solver_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class SelectCones:
             sizes.append(np.full(int(kept.sum()), group.dimension))
         if not starts:
             none = np.zeros(0, np.int64)
-            return Selected(0, np.empty(0), _kept(block, none, factor))
+            return Selected(0, np.empty(0), _keep_rows(block, none, factor))
         start, value, size = np.concatenate(starts), np.concatenate(values), np.concatenate(sizes)
         quota = min(self.quota, self.cap)
         order = np.lexsort((start, value)) if self.y.any() else _spread(start, size, quota)
@@ -145,17 +145,17 @@ class SelectCones:
         rows = np.concatenate(
             [np.arange(a, a + d) for a, d in zip(start[chosen], size[chosen], strict=True)] or [np.empty(0, np.int64)]
         )
-        return Selected(int((value <= 0).sum()), value[chosen], _kept(block, rows, factor))
+        return Selected(int((value <= 0).sum()), value[chosen], _keep_rows(block, rows, factor))
 
     def merge(self, first: Selected, second: Selected) -> Selected:
         if len(first.least) and len(second.least) and first.cones.index[0] > second.cones.index[0]:
             first, second = second, first
-        cones, value = first.cones.joined(second.cones), np.concatenate([first.least, second.least])
+        cones, value = first.cones.merge(second.cones), np.concatenate([first.least, second.least])
         violated = first.violated + second.violated
         if len(cones.index) <= self.cap:
             return Selected(violated, value, cones)
         size = np.bincount(cones.cones())
-        order = np.lexsort((np.flatnonzero(cones.label > 0), value)) if self.y.any() else np.argsort(_shuffled(len(value)))
+        order = np.lexsort((np.flatnonzero(cones.label > 0), value)) if self.y.any() else np.argsort(_spread_values(len(value)))
         kept = np.zeros(len(value), bool)
         kept[order[_within(size[order], self.cap)]] = True
         return Selected(violated, value[kept], cones.take(kept))
@@ -164,7 +164,7 @@ class SelectCones:
         return partial
 
 
-def _kept(block: Block, rows: Indices, factor: Floats) -> Kept:
+def _keep_rows(block: Block, rows: Indices, factor: Floats) -> Kept:
     """Some rows (r,) of whole cones of a block, scaled."""
     some = take_rows(block.points, rows)
     scaled = dense(some) * factor[rows, None] if is_dense(some) else times_rows(some, factor[rows])
@@ -185,7 +185,7 @@ def _spread(start: Indices, size: Indices, quota: int) -> Indices:
     return np.concatenate([place[first::step] for first in range(step)])
 
 
-def _shuffled(count: int) -> Floats:
+def _spread_values(count: int) -> Floats:
     """Numbers that spread over 0 .. 1, the same each time."""
     return np.asarray((np.arange(count) * 0.6180339887498949) % 1.0)
 
@@ -211,7 +211,7 @@ class ConeWorkingSetState(WorkingSetState):
         return SHARE if self.facts.tolerance is None else 1 - self.facts.tolerance / 2
 
     @property
-    def settled(self) -> float:
+    def settled_upper(self) -> float:
         """|Ax| on W that needs no smaller one."""
         return min(SETTLED, (1 - SLACK) * self.facts.eps)
 
@@ -233,17 +233,17 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
             cap = min(max(1, state.cap // 2), SAMPLED * m)
             select = SelectCones(state.y, np.inf, cap, max(1, -(-cap // count)))
             return Partial(select, tuple(sorted({blocks * i // count for i in range(count)})))
-        cap = max(1, min(state.cap - len(kept.index), Rows(m, state.facts.memory, 1, state.facts.entries).answered))
+        cap = max(1, min(state.cap - len(kept.index), Rows(m, state.facts.memory, 1, state.facts.entries).answer_rows))
         return together([Softmin(state.y[:, None], np.zeros(1)), SelectCones(state.y, state.low * state.share, cap, cap)])
 
-    def sampled(self, state: ConeWorkingSetState, answer: Selected) -> Kept:
+    def take_sample(self, state: ConeWorkingSetState, answer: Selected) -> Kept:
         return answer.cones
 
-    def scored(self, state: ConeWorkingSetState, answer: Any) -> tuple[Bracket, int]:
+    def update_bracket(self, state: ConeWorkingSetState, answer: Any) -> tuple[Bracket, int]:
         softmin, selected = answer
         return state.bracket.with_separator(state.y, float(softmin.low[0])), selected.violated
 
-    def grown(self, state: ConeWorkingSetState, answer: Any, before: Bracket) -> ConeWorkingSetState:
+    def grow(self, state: ConeWorkingSetState, answer: Any, before: Bracket) -> ConeWorkingSetState:
         """With the cones that were taken, as many as memory holds."""
         kept = state.columns
         assert kept is not None
@@ -252,23 +252,23 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
             return replace(state, stalled="no cone that memory lacks is lower", separated=False)
         if len(kept.index) + len(more.index) > state.cap:
             return replace(state, stalled="memory holds no more cones; raise --memory, or use mirror-prox", separated=False)
-        return self.solved(replace(state, columns=kept.joined(more)))
+        return self.solve_columns(replace(state, columns=kept.merge(more)))
 
-    def solved(self, state: ConeWorkingSetState) -> ConeWorkingSetState:
+    def solve_columns(self, state: ConeWorkingSetState) -> ConeWorkingSetState:
         kept = state.columns
         assert kept is not None
-        solution = widest(kept, state.share, state.settled)
+        solution = widest(kept, state.share, state.settled_upper)
         if solution.upper < state.bracket.upper:
             best = Sparse(kept.index, solution.x)
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
         stalled = "" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}"
-        if stalled and solution.upper > state.settled:
+        if stalled and solution.upper > state.settled_upper:
             stalled += ", which float64 brings no lower; ask for a larger --eps"
         return replace(
             state,
             y=solution.y,
             low=solution.low,
-            separated=solution.low > 0 and solution.upper > state.settled,
+            separated=solution.low > 0 and solution.upper > state.settled_upper,
             stalled=stalled,
             steps=state.steps + 1,
         )

@@ -68,7 +68,7 @@ class Distance:
             off = self._off(2 * np.sqrt(squares(self.scale * middle[None])), len(middle))
         return middle if off.item() > SHOWN / 4 else None
 
-    def prepared(self, points: Points, single: bool, middle: Floats | None) -> tuple[Prepared, Prepared]:
+    def prepare(self, points: Points, single: bool, middle: Floats | None) -> tuple[Prepared, Prepared]:
         """Points (b, m) for the left and for the right of ``exponents``, in float32 or float64, seen from the middle."""
         if self.name == "laplacian":
             sizes = None if is_dense(points) else self.scale * csr.magnitudes(csr.astype(points, np.float64))
@@ -137,7 +137,7 @@ class Distance:
         size = max(1, APART // max(1, longest(left.points) + longest(right.points)))
         for first in range(0, len(i), size):
             a, b = i[first : first + size], j[first : first + size]
-            exponent[a, b] = -self._between(take_rows(left.points, a), take_rows(right.points, b))
+            exponent[a, b] = -self._pair_exponents(take_rows(left.points, a), take_rows(right.points, b))
 
     def _limits(self, ours: Floats, theirs: Floats | float, terms: int) -> Floats:
         """Exponents (r,) from which on rounding errors in sums of terms of such sizes do not show; 0 where they never do."""
@@ -153,7 +153,7 @@ class Distance:
         """Rounding errors (r,) in sums of terms: those of a product add up like a random walk."""
         return np.asarray((8 + np.sqrt(terms)) * U * sizes ** (1 if self.name == "laplacian" else 2))
 
-    def _between(self, points: Points, others: Points) -> Floats:
+    def _pair_exponents(self, points: Points, others: Points) -> Floats:
         """Exponents (r,) of pairs of points (r, m), from their differences."""
         with np.errstate(over="ignore"):
             if is_dense(points) and is_dense(others):

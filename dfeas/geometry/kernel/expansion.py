@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.data.views import stored_rows
-from dfeas.geometry.kernel.kernel import Kernel, floating, scores
+from dfeas.geometry.kernel.kernel import Kernel, as_floating, scores
 from dfeas.geometry.protocol import Trained
 from dfeas.linalg.points import Floats, Points, dense, in_type, is_dense
 from dfeas.methods.vector import Expansion
@@ -41,7 +41,7 @@ class Expansions:
             else:
                 signs = against(labels, data.codes[data.classes.index(trained.classes[column])])
             amounts[rows, column] = each.amount * signs[rows]
-        return cls(kernel, floating(points), amounts)
+        return cls(kernel, as_floating(points), amounts)
 
     @property
     def width(self) -> int:
@@ -49,7 +49,7 @@ class Expansions:
 
     def scores(self, points: Points) -> Floats:
         """Scores (b, k) of points (b, m), which may be sparse or not, whatever those of the expansion are."""
-        others = floating(points)
+        others = as_floating(points)
         if is_dense(others) != is_dense(self.points):
             others = scipy.sparse.csr_array(others) if is_dense(others) else dense(others)
         return scores(self.kernel, in_type(self.points, np.float64), self.amounts, others, False)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.geometry.kernel.distances import Array, Floats, Prepared, squares
-from dfeas.geometry.kernel.kernel import Kernel, floating
+from dfeas.geometry.kernel.kernel import Kernel, as_floating
 from dfeas.linalg.points import Indices, Points, row_slice, with_ones
 from dfeas.passes.block import Block, against
 from dfeas.passes.protocol import Keeps, OnPairs, Spills
@@ -46,7 +46,7 @@ class Run:
     @classmethod
     def of(cls, kernel: Kernel, block: Block, tile_rows: int = TILE_ROWS) -> Run:
         """Views of a block, but for the intercept."""
-        points = floating(block.points)
+        points = as_floating(block.points)
         if block.intercept:
             points = with_ones(points)
         return cls(kernel, block.start, points, block.label.astype(np.float64), tile_rows)
@@ -80,11 +80,11 @@ class Run:
 
     @cached_property
     def narrow(self) -> list[tuple[Prepared, Prepared]]:
-        return [self.kernel.prepared(row_slice(self.points, cut), True) for cut in self.cuts]
+        return [self.kernel.prepare(row_slice(self.points, cut), True) for cut in self.cuts]
 
     @cached_property
     def wide(self) -> list[tuple[Prepared, Prepared]]:
-        return [self.kernel.prepared(row_slice(self.points, cut), False, self.middle) for cut in self.cuts]
+        return [self.kernel.prepare(row_slice(self.points, cut), False, self.middle) for cut in self.cuts]
 
     def tiles(self, single: bool) -> list[tuple[Prepared, Prepared]]:
         """For the left and for the right of ``Kernel.tile``, cut by cut."""
@@ -226,7 +226,7 @@ class GramProduct(OnPairs):
         """Products of one kernel share its tiles."""
         return self.kernel, self.tile_rows
 
-    def joined(self, questions: Sequence[GramProduct]) -> GramProduct:
+    def batch(self, questions: Sequence[GramProduct]) -> GramProduct:
         """All their columns in one product: a tile is computed once for all of them."""
         widths = tuple(question.V.shape[1] for question in questions)
         signed = [part for question in questions for part in np.broadcast_to(question.signed, question.V.shape[1]).tolist()]
@@ -303,7 +303,7 @@ class GramProduct(OnPairs):
         answer = np.zeros((run.points.shape[0], self.V.shape[1]))
         for some in cuts(len(theirs.support), self.tile_rows):
             chosen = theirs.support[some]
-            _, columns = self.kernel.prepared(other.points[chosen], single, run.middle)
+            _, columns = self.kernel.prepare(other.points[chosen], single, run.middle)
             values = theirs.values[chosen]
             for here, (one, _) in zip(run.cuts, run.tiles(single), strict=True):
                 answer[here] += self.kernel.tile(one, columns) @ values

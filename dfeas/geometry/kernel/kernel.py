@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.geometry.kernel.distances import Array, Distance, Floats, Prepared, inner, squares
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, any_entry, in_type, is_dense, largest, row_slice, take_rows, working
+from dfeas.linalg.points import Points, any_entry, in_type, is_dense, largest, row_slice, take_rows, working_type
 
 Function = Callable[[Any, Any], Any]
 """Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite. Blocks are arrays, or
@@ -82,10 +82,10 @@ class Kernel:
         """Where points on either side of tiles in float64 are best seen from; None where it makes no difference."""
         return self._distance.middle(points) if self.of_distance else None
 
-    def prepared(self, points: Points, single: bool, middle: Floats | None = None) -> tuple[Prepared, Prepared]:
+    def prepare(self, points: Points, single: bool, middle: Floats | None = None) -> tuple[Prepared, Prepared]:
         """Points (b, m) for the left and for the right of ``tile``, in float32 or float64; both sides have one middle."""
         if self.of_distance:
-            return self._distance.prepared(points, single, None if single else middle)
+            return self._distance.prepare(points, single, None if single else middle)
         features = points
         if self.name in PRODUCTS:
             dtype: Any = np.float32 if single else np.float64
@@ -120,7 +120,7 @@ class Kernel:
             exponents = self._distance.exponents(left, right)
             return np.asarray(np.exp(exponents, out=exponents))
         if self.name == "callable":
-            return self.called(left.points, right.points)
+            return self.evaluate(left.points, right.points)
         product = inner(left.features, right.features)
         return _power(product, self.degree) if self.name == "polynomial" else product
 
@@ -148,7 +148,7 @@ class Kernel:
             raise BadInputError("the kernel function returned numbers that are not finite")
         return values
 
-    def called(self, left: Points, right: Points) -> Floats:
+    def evaluate(self, left: Points, right: Points) -> Floats:
         """What a function says of points (b, m) and (c, m), normalised (b, c). Raises BadInputError for what it must not."""
         ours, theirs = self._diagonal(left)[:, None], self._diagonal(right)
         ends = [np.sqrt(np.where(square == 0, 1.0, square)) for square in (ours, theirs)]
@@ -239,9 +239,9 @@ def kernel_of(
     return kernel, gamma is None and "gamma" in takes
 
 
-def floating(points: Points) -> Points:
+def as_floating(points: Points) -> Points:
     """Points as kernels see them: integers would overflow in a function of Python."""
-    return in_type(points, working(points.dtype).type)
+    return in_type(points, working_type(points.dtype).type)
 
 
 def usual_gamma(kernel: Kernel, sample: Points) -> float:
@@ -289,7 +289,7 @@ def _keys(points: Points) -> Iterator[bytes]:
     """The same for equal points, which may differ in the sign of their zeros."""
     if is_dense(points):
         return (row.tobytes() for row in points + points.dtype.type(0))
-    tidy = csr.tidied(points)
+    tidy = csr.canonicalise(points)
     edges = pairwise(tidy.indptr.tolist())
     return (tidy.indices[a:b].astype(np.int64).tobytes() + tidy.data[a:b].tobytes() for a, b in edges)
 
@@ -299,11 +299,11 @@ def scores(kernel: Kernel, points: Points, amounts: Floats, others: Points, sing
     (s, k).
     """
     middle = kernel.middle(points)
-    _, right = kernel.prepared(points, single, middle)
+    _, right = kernel.prepare(points, single, middle)
     weights: Array = amounts.astype(np.float32) if single else amounts
     score = np.empty((others.shape[0], *amounts.shape[1:]))
     size = max(1, TILE_BYTES // (weights.dtype.itemsize * max(1, len(amounts))))
     for first in range(0, len(score), size):
-        left, _ = kernel.prepared(row_slice(others, slice(first, first + size)), single, middle)
+        left, _ = kernel.prepare(row_slice(others, slice(first, first + size)), single, middle)
         score[first : first + size] = kernel.tile(left, right) @ weights
     return score

@@ -15,7 +15,7 @@ bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|
 delta goes down in steps, each from where the last one ended: far from the optimum a Gram matrix without a ridge is all
 rounding. It ends where rounding makes the pivots go round in circles: products of rows have half the digits of the rows.
 
-It begins where coordinate ascent ends (``ascended``), and often need not.
+It begins where coordinate ascent ends (``ascend``), and often need not.
 
 Reference: Judice and Pires 1994; Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 2011, section 4: all
 entries that are infeasible change sides at once, and one at a time when that makes no progress three times.
@@ -54,7 +54,7 @@ class Ascended:
     near: bool  # the least score of alpha is within the tolerance of the widest margin
 
 
-def ascended(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> Ascended:
+def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> Ascended:
     """From nothing, or from alpha (s,) of fewer points, until the bracket of the margin is within the tolerance, or some steps
     have been taken.
     """
@@ -115,7 +115,7 @@ class Nearest:
     steps: int
 
     @property
-    def separated(self) -> bool:
+    def separates(self) -> bool:
         """Whether all scores are positive."""
         return self.low > 0
 
@@ -125,7 +125,7 @@ def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) 
 
     ``start`` (s,) is alpha of what was known of some of them.
     """
-    begun = ascended(gram, RIDGES[0], tolerance, start)
+    begun = ascend(gram, RIDGES[0], tolerance, start)
     active, steps = begun.alpha > 0, 1
     if not active.any():
         active[:] = True
@@ -134,7 +134,7 @@ def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) 
         return best
     with one_thread(of_scipy=True):
         for delta in RIDGES:
-            alpha, active, taken = _pivoted(gram, delta, active)
+            alpha, active, taken = _pivot(gram, delta, active)
             steps += taken
             best = _better(best, gram, alpha / alpha.sum(), steps)
             if taken == STEPS or best.low >= (1 - tolerance) * best.upper:
@@ -204,14 +204,14 @@ def least_score(gram: Floats, x: Floats) -> float:
     return float((gram @ x).min()) / length if 0 < length < np.inf else 0.0
 
 
-def _pivoted(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_], int]:
+def _pivot(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_], int]:
     """alpha (s,) >= 0, which entries are positive, and systems solved."""
     fewest, tries = len(gram) + 1, TRIES
     alpha = np.zeros(len(gram))
     for step in range(1, STEPS + 1):
         rows = np.flatnonzero(active)
         alpha[:] = 0
-        alpha[rows] = _solved(gram, rows, delta)
+        alpha[rows] = _solve_system(gram, rows, delta)
         slope = alpha[rows] @ gram[rows] - 1 if 2 * len(rows) < len(gram) else gram @ alpha - 1
         wrong = np.where(active, alpha < -ROUNDING * np.abs(alpha).max(), slope < -ROUNDING)
         count = int(wrong.sum())
@@ -232,7 +232,7 @@ def _pivoted(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Flo
     return alpha, alpha > 0, step
 
 
-def _solved(gram: Floats, rows: NDArray[np.int64], delta: float) -> Floats:
+def _solve_system(gram: Floats, rows: NDArray[np.int64], delta: float) -> Floats:
     """(M + delta I)^-1 1, M the given rows and columns of G, as rounding left it: it may need more than delta to be positive
     definite.
     """
@@ -259,7 +259,7 @@ class Matrix:
     _points: Points | None = None
     _values: Floats | None = None
 
-    def signed(self, points: Points, labels: Floats) -> Floats:
+    def signed_gram(self, points: Points, labels: Floats) -> Floats:
         """G (s, s) of points (s, m) in float64, K(x, x) = 1. Raises BadInputError for a function that is no kernel."""
         if self._values is None or self._points is None or not _equal(self._points, points):
             self._values = None  # before there is another one
@@ -286,7 +286,7 @@ def gram(kernel: Kernel, points: Points) -> Floats:
     values = np.empty((count, count))
     parts = cuts(count)
     middle = kernel.middle(points)
-    prepared = [kernel.prepared(row_slice(points, part), False, middle) for part in parts]
+    prepared = [kernel.prepare(row_slice(points, part), False, middle) for part in parts]
     for i, here in enumerate(parts):
         for j, there in enumerate(parts[i:], i):
             tile = kernel.tile(prepared[i][0], prepared[j][1])

@@ -25,13 +25,13 @@ from dfeas.errors import UsageError, enough, format_bytes, near
 from dfeas.geometry.kernel.distances import Array
 from dfeas.geometry.kernel.expansion import Expansions
 from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, Run
-from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, floating, kernel_of, usual_gamma
+from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, as_floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
 from dfeas.geometry.points import rule_of
 from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
 from dfeas.linalg.blas import one_thread, processors
-from dfeas.linalg.points import Floats, working
+from dfeas.linalg.points import Floats, working_type
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
 from dfeas.methods.registry import ALL
 from dfeas.methods.vector import FLOORS, Combination, Scored
@@ -155,7 +155,7 @@ class KernelSpace(Geometry):
     def zero_is_origin(self) -> bool:
         return self.kernel.zero_at_zero
 
-    def known(self, method: str, more: tuple[str, ...] = ()) -> str:
+    def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
         if method not in (*more, *KERNEL_METHODS):
             names = (*more, *KERNEL_METHODS)
             raise UsageError(f"method {method} does not work with a kernel{near(method, names)}; expected {', '.join(names)}")
@@ -167,9 +167,9 @@ class KernelSpace(Geometry):
         """Of methods that keep n-vectors those whose vectors fit."""
         if method == "auto":
             return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
-        self.known(method, ("auto",))
+        self.check_method(method, ("auto",))
         facts = facts_of(dataset, memory)
-        need = missing(self.method(method), facts, threads)
+        need = missing_bytes(self.method(method), facts, threads)
         if need:
             raise UsageError(
                 f"{method} needs --memory {enough(need)} for n-vectors of {facts.n} points, and "
@@ -185,7 +185,7 @@ class KernelSpace(Geometry):
             return self, f"; {self.kernel}, as asked for"
         question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(BLOCKS, dataset.blocks), 0, unit=False)
         columns: Columns = engine.run(question)
-        kernel = replace(self.kernel, gamma=usual_gamma(self.kernel, floating(columns.points[:SAMPLE])))
+        kernel = replace(self.kernel, gamma=usual_gamma(self.kernel, as_floating(columns.points[:SAMPLE])))
         what = "features' variance times their number" if kernel.name == "polynomial" else "median of the distances"
         squared = " squared" if kernel.name == "rbf" else ""
         how = f"; {kernel}, gamma one over the {what}{squared} of {min(len(columns), SAMPLE)} points"
@@ -195,10 +195,10 @@ class KernelSpace(Geometry):
         """Working sets keep the points of each class, and the Gram matrix of one at a time."""
         whole = facts_of(dataset, memory)
         for count in dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)):
-            if self.known(method, ("auto",)) == "auto" or self.method(method).traits.columns:
+            if self.check_method(method, ("auto",)) == "auto" or self.method(method).traits.columns:
                 fits = 2 * capacity(whole, count) >= capacity(whole)
             else:
-                fits = not missing(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
+                fits = not missing_bytes(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
             if fits:
                 return count
         return 1
@@ -281,7 +281,7 @@ class KernelSpace(Geometry):
 
 def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
     """Of the upper half of the Gram matrix, if products in float32 are safe wherever they may be."""
-    single = working(dataset.dtype) == np.float32 and kernel.of_products and kernel.name != "exponential"
+    single = working_type(dataset.dtype) == np.float32 and kernel.of_products and kernel.name != "exponential"
     return (4 if single else 8) * dataset.n * (dataset.n + TILE_ROWS) // 2
 
 
@@ -312,7 +312,7 @@ def values(method: AnyMethod, facts: Facts) -> float:
 def _remark(method: AnyMethod, facts: Facts, threads: int) -> str:
     if method.traits.columns:
         return f"an expansion of at most {capacity(facts)} points" if capacity(facts) < facts.n else ""
-    need = missing(method, facts, threads)
+    need = missing_bytes(method, facts, threads)
     return f"does not fit: {enough(need)} of memory are needed" if need else ""
 
 
@@ -327,23 +327,23 @@ def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
     products alone.
     """
     block = next(iter(dataset.read_blocks(range(1), Cost())))
-    points = floating(block.points[:TILE_ROWS]).copy()
+    points = as_floating(block.points[:TILE_ROWS]).copy()
     count = points.shape[0]
     run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
     with one_thread():
         ((left, right),) = run.tiles(run.safe)
         kept = kernel.tile(left, right)
         column = np.ones((count, 1), kept.dtype)
-        computing = least_seconds(lambda: _multiplied(kernel.tile(left, right), column))
-        multiplying = least_seconds(lambda: _multiplied(kept, column))
+        computing = least_seconds(lambda: _multiply_both(kernel.tile(left, right), column))
+        multiplying = least_seconds(lambda: _multiply_both(kept, column))
     return computing / count**2, multiplying / count**2
 
 
-def _multiplied(tile: Array, column: Array) -> tuple[Array, Array]:
+def _multiply_both(tile: Array, column: Array) -> tuple[Array, Array]:
     return tile @ column, tile.T @ column
 
 
-def missing(method: AnyMethod, facts: Facts, threads: int) -> int:
+def missing_bytes(method: AnyMethod, facts: Facts, threads: int) -> int:
     """Bytes that a method with n-vectors needs, where it does not fit; 0 where it does. More memory may mean more threads."""
     if method.traits.columns or vector_bytes(method, facts, threads) <= 4 * facts.memory:
         return 0

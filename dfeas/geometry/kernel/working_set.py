@@ -26,16 +26,16 @@ from math import isqrt
 import numpy as np
 
 from dfeas.geometry.kernel.distances import Floats, squares
-from dfeas.geometry.kernel.kernel import Kernel, floating, opposite, scores
+from dfeas.geometry.kernel.kernel import Kernel, as_floating, opposite, scores
 from dfeas.geometry.kernel.nearest import Matrix, by_rows, length_of, nearest
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.points import Indices, Points, longest, stacked, working
+from dfeas.linalg.points import Indices, Points, longest, stack_points, working_type
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.vector import Expansion
 from dfeas.methods.working_set import WorkingSet, WorkingSetState
 from dfeas.passes.block import Block, Columns
 from dfeas.passes.protocol import Batchable, Partial
-from dfeas.passes.select import Selection, SelectPartial, finished, merged, sample
+from dfeas.passes.select import Selection, SelectPartial, finish_lowest, merge_lowest, sample
 
 FIRST = 1000
 """Points of the sample, at least."""
@@ -73,13 +73,13 @@ class KernelSelect(Batchable):
         """Selections with one kernel share its values."""
         return "select", self.kernel
 
-    def joined(self, questions: Sequence[KernelSelect]) -> KernelSelects:
+    def batch(self, questions: Sequence[KernelSelect]) -> KernelSelects:
         """All of them; points that several expansions have are taken once."""
         index, first = np.unique(np.concatenate([each.index for each in questions]), return_index=True)
         amounts = np.zeros((len(index), len(questions)))
         for column, each in enumerate(questions):
             amounts[np.searchsorted(index, each.index), column] = each.amount
-        return KernelSelects(tuple(questions), stacked([each.points for each in questions])[first], amounts)
+        return KernelSelects(tuple(questions), stack_points([each.points for each in questions])[first], amounts)
 
     def of_class(self, code: int) -> KernelSelect:
         """With the signs of one class against the rest."""
@@ -90,9 +90,9 @@ class KernelSelect(Batchable):
         if not block.size:
             return SelectPartial(0, np.inf, -1, ())
         slack = self.slack(block)
-        return self.chosen(block, scores(self.kernel, self.points, self.amount, floating(block.points), slack > 0), slack)
+        return self.select(block, scores(self.kernel, self.points, self.amount, as_floating(block.points), slack > 0), slack)
 
-    def chosen(self, block: Block, fast: Floats, slack: float) -> SelectPartial:
+    def select(self, block: Block, fast: Floats, slack: float) -> SelectPartial:
         """The same from scores (b,) of the points without signs that are right up to ``slack``; none is left at 0."""
         block = block if self.code is None else block.against(self.code)
         score = fast * block.label
@@ -113,7 +113,7 @@ class KernelSelect(Batchable):
         """How far float32 may move a score of the block; 0 where it must not be used: the checker knows the rounding of
         float64.
         """
-        if working(block.points.dtype) != np.float32 or not self.kernel.of_products or self.points.dtype != np.float32:
+        if working_type(block.points.dtype) != np.float32 or not self.kernel.of_products or self.points.dtype != np.float32:
             return 0.0
         slack = float(np.abs(self.amount).sum()) * self._rounding(block)
         return slack if slack <= MOST_SLACK else 0.0
@@ -130,16 +130,16 @@ class KernelSelect(Batchable):
 
     def _exactly(self, block: Block, rows: Indices) -> Floats:
         """Scores (r,) a_j'y of some rows, in float64."""
-        score = scores(self.kernel, self.points, self.amount, floating(block.points[rows]), False)
+        score = scores(self.kernel, self.points, self.amount, as_floating(block.points[rows]), False)
         return np.asarray(score * block.label[rows], np.float64)
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""
-        return merged(first, second, self.cap)
+        return merge_lowest(first, second, self.cap)
 
     def finish(self, partial: SelectPartial) -> Selection:
         """The selection of all points."""
-        return finished(partial, self.cap, self.points.shape[1])
+        return finish_lowest(partial, self.cap, self.points.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,9 @@ class KernelSelects:
             return tuple(each.scan(block) for each in self.questions)
         slacks = [each.slack(block) for each in self.questions]
         single = min(slacks) > 0
-        score = scores(self.questions[0].kernel, self.points, self.amounts, floating(block.points), single)
+        score = scores(self.questions[0].kernel, self.points, self.amounts, as_floating(block.points), single)
         return tuple(
-            each.chosen(block, score[:, column], slacks[column] if single else 0.0)
+            each.select(block, score[:, column], slacks[column] if single else 0.0)
             for column, each in enumerate(self.questions)
         )
 
@@ -208,9 +208,9 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
         threshold = max(0.0, share * state.margin)
         quota = -(-4 * cap // facts.blocks)
         amount = state.amount[used] * chosen.scale
-        return KernelSelect(self.kernel, chosen.index, floating(chosen.points), amount, threshold, cap, quota)
+        return KernelSelect(self.kernel, chosen.index, as_floating(chosen.points), amount, threshold, cap, quota)
 
-    def scored(self, state: KernelWorkingSetState, answer: Selection) -> tuple[Bracket, int]:
+    def update_bracket(self, state: KernelWorkingSetState, answer: Selection) -> tuple[Bracket, int]:
         bracket, low = state.bracket, _sure(answer.low, state.amount)
         if low > bracket.lower:
             assert state.columns is not None
@@ -219,7 +219,7 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             bracket = replace(bracket, lower=low, y=Expansion(state.columns.index[order], state.amount[order]))
         return bracket, answer.violated
 
-    def grown(self, state: KernelWorkingSetState, answer: Selection, before: Bracket) -> KernelWorkingSetState:
+    def grow(self, state: KernelWorkingSetState, answer: Selection, before: Bracket) -> KernelWorkingSetState:
         """With the points that were taken, unless y has separated all."""
         columns = state.columns
         assert columns is not None
@@ -232,20 +232,20 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             return replace(
                 state, stalled=f"a separator needs more than the {state.cap} points that memory holds; raise --memory"
             )
-        return self.solved(_with(state, columns, fresh))
+        return self.solve_columns(_with(state, columns, fresh))
 
-    def solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
+    def solve_columns(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
         """The widest separator of W; or the conflict of a zero point or of two equal ones. The same bits on any machine."""
         with one_thread(of_scipy=True):
-            return self._solved(state)
+            return self._solve_columns(state)
 
-    def _solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
+    def _solve_columns(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
         columns, tolerance = state.columns, state.facts.tolerance
         assert columns is not None
-        gram = self.matrix.signed(floating(columns.points), columns.scale)
+        gram = self.matrix.signed_gram(as_floating(columns.points), columns.scale)
         if not (np.diagonal(gram) > 0).all():
             return _conflict(state, columns.index[[int(np.diagonal(gram).argmin())]])
-        pair = opposite(floating(columns.points), columns.scale)
+        pair = opposite(as_floating(columns.points), columns.scale)
         if pair is not None:
             return _conflict(state, np.sort(columns.index[list(pair)]))
         start = state.amount / state.margin if state.margin > 0 else None
@@ -257,7 +257,7 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             rows = rows[np.argsort(columns.index[rows])]
             best = Sparse(columns.index[rows], solution.weight[rows])
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
-        if not solution.separated and solution.upper > NEARLY:
+        if not solution.separates and solution.upper > NEARLY:
             state = replace(state, stalled="the points in memory have a margin below the rounding of float64, if any")
         length = length_of(gram, solution.x)
         amount = solution.x / length if length > 0 else np.zeros(len(columns))
@@ -299,7 +299,7 @@ def _with(state: KernelWorkingSetState, columns: Columns, fresh: Columns) -> Ker
         order = np.argsort(amount == 0, kind="stable")  # what y uses first
         kept = np.sort(order[: max(0, room)])
         columns, amount = columns.take(kept), amount[kept]
-    return replace(state, columns=Columns.joined([columns, fresh]), amount=np.append(amount, np.zeros(len(fresh))))
+    return replace(state, columns=Columns.concatenate([columns, fresh]), amount=np.append(amount, np.zeros(len(fresh))))
 
 
 def _conflict(state: KernelWorkingSetState, index: Indices) -> KernelWorkingSetState:

@@ -75,9 +75,9 @@ class Band:
     def minimise(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         """From w, until value - lower <= gap, or rounding ends it. Without multipliers, half of the box."""
         with one_thread(of_scipy=True):
-            return self._minimised(w, multiplier, gap)
+            return self._minimise(w, multiplier, gap)
 
-    def _minimised(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
+    def _minimise(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         most = SOFT / max(self.rows.longest() ** 2, TINY)
         if (self.cost > most).any():
             hard = self._hard(most, w, multiplier, gap)
@@ -178,7 +178,7 @@ class _Run:
         if min(k, m) > (DIRECT_SPARSE if self.band.rows.sparse else DIRECT):
             return self._conjugate_gradients(free, residual)
         if k < m:
-            rows = self.band.rows.part(free).scaled(np.sqrt(self.band.cost[free]))
+            rows = self.band.rows.part(free).scale_by(np.sqrt(self.band.cost[free]))
             system = rows.products()
             system[np.diag_indices(k)] += 1 / self.tau
             return np.asarray(residual - rows.combine(positive_solve(system, rows.scores(residual))))

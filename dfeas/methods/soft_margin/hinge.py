@@ -62,7 +62,7 @@ class HingeState:
     duals: tuple[Dual, ...]  # (k) whose values are the lower ends
 
 
-def wanted(facts: Facts) -> int:
+def wanted_points(facts: Facts) -> int:
     """About 2 (n^2 m)^(1/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
     return max(FEW, round(2 * math.cbrt(facts.n**2 * facts.m)))
 
@@ -86,11 +86,11 @@ class HingeMargin(SampledMargin):
 
     @classmethod
     def kept_points(cls, facts: Facts, k: int) -> int:
-        return min(facts.n, capacity(facts, k), wanted(facts))
+        return min(facts.n, capacity(facts, k), wanted_points(facts))
 
     @classmethod
     def enough(cls, facts: Facts, k: int) -> bool:
-        return cls.kept_points(facts, k) >= min(facts.n, wanted(facts))
+        return cls.kept_points(facts, k) >= min(facts.n, wanted_points(facts))
 
     @classmethod
     def reads(cls, facts: Facts, k: int) -> float:
@@ -102,9 +102,9 @@ class HingeMargin(SampledMargin):
 
     def init(self, facts: Facts) -> HingeState:
         k = len(self.counted.C)
-        cap = min(facts.n, self.cap or wanted(facts), capacity(facts, k))
-        best, none = Best.nothing(facts.m, k), np.empty(0, np.int64)
-        return HingeState(facts, cap, self.start, best, np.ones(k), none, np.empty((0, k)), 0, 0, (Dual.nothing(False),) * k)
+        cap = min(facts.n, self.cap or wanted_points(facts), capacity(facts, k))
+        best, none = Best.initial(facts.m, k), np.empty(0, np.int64)
+        return HingeState(facts, cap, self.start, best, np.ones(k), none, np.empty((0, k)), 0, 0, (Dual.zero(False),) * k)
 
     def ask(self, state: HingeState) -> Partial | Hinge:
         """A sample; or f, and the points near the margin."""
@@ -125,7 +125,7 @@ class HingeMargin(SampledMargin):
         places = looks(target, before, state.reach)
         best, objective = before.after(places.problem, places.Y, answer)
         following, lower, reach, steps = best.Y.copy(), best.lower.copy(), state.reach.copy(), state.steps
-        multiplier, duals = self._known(state, answer.columns.index)[0], list(state.duals)
+        multiplier, duals = self._known_multipliers(state, answer.columns.index)[0], list(state.duals)
         for i, model in self._models(state, answer, best).items():
             multiplier[:, i], steps = model.multiplier, steps + model.steps
             dual = model.lower + float(answer.total[i])
@@ -143,7 +143,7 @@ class HingeMargin(SampledMargin):
                     shorter = TRIALS[1] if reach[i] == 1 else TRIALS[-1]
                     reach[i] *= shorter
                     following[:, i] += shorter * (target[:, i] - best.Y[:, i])
-        best = best.raised(lower)
+        best = best.raise_lower(lower)
         return replace(
             state,
             asked=following,
@@ -162,7 +162,7 @@ class HingeMargin(SampledMargin):
         columns, models = answer.columns, dict[int, BandSolution]()
         rows = Rows.of(columns)
         costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
-        known, same = self._known(state, columns.index)
+        known, same = self._known_multipliers(state, columns.index)
         targets = SHARE * self.gap * best.objective
         for C in np.unique(self.counted.C):
             alike = np.flatnonzero((best.gap > self.gap) & (self.counted.C == C))
@@ -185,7 +185,7 @@ class HingeMargin(SampledMargin):
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(cost > 0, multiplier / cost, 0.5) * wanted
 
-    def _known(self, state: HingeState, index: Indices) -> tuple[Floats, NDArray[np.bool_]]:
+    def _known_multipliers(self, state: HingeState, index: Indices) -> tuple[Floats, NDArray[np.bool_]]:
         """Multipliers (r, k) of the points that the model before had, and which (r,) these are."""
         known, same = np.zeros((len(index), state.multiplier.shape[1])), np.zeros(len(index), bool)
         if len(state.index):

@@ -42,7 +42,7 @@ class Dual:
     multiplier: Floats  # (r,)
 
     @classmethod
-    def nothing(cls, squared: bool) -> Dual:
+    def zero(cls, squared: bool) -> Dual:
         """All are 0, and so is their value."""
         return cls(squared, None, np.empty(0, np.int64), np.empty(0))
 
@@ -81,7 +81,7 @@ def problems(C: Sequence[float], folds: int) -> list[tuple[float, int]]:
     return list(product(C, range(-1, folds if folds > 1 else 0)))
 
 
-def counted(
+def make_costs(
     C: Sequence[float], folds: int = 0, classes: tuple[float, float] = (1.0, 1.0), weight: Floats | None = None, seed: int = 0
 ) -> SampleCosts:
     """Costs of all problems; ``classes`` are the weights of the classes -1 and +1."""
@@ -101,7 +101,7 @@ class Best:
     error: Floats  # (k,) weighted share of the tested points on the wrong side: of the fold that is left out, or of all
 
     @classmethod
-    def nothing(cls, m: int, k: int) -> Best:
+    def initial(cls, m: int, k: int) -> Best:
         """Before the first pass: the loss is not negative."""
         return cls(np.zeros((m, k)), np.full(k, np.inf), np.zeros(k), np.zeros(k, np.int64), np.full(k, np.nan))
 
@@ -124,7 +124,7 @@ class Best:
                 best.support[i], best.error[i] = answer.support[column], error[column]
         return best, objective
 
-    def raised(self, lower: Floats) -> Best:
+    def raise_lower(self, lower: Floats) -> Best:
         """With better lower ends; one above the objective is rounding, and is brought down to it."""
         return replace(self, lower=np.minimum(np.maximum(self.lower, lower), self.objective))
 

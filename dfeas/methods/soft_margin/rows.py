@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from dfeas.linalg.blas import side_by_side
-from dfeas.linalg.points import Floats, Indices, Tile, combined, is_dense, moments, norms, products, tile, times_rows
+from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
 from dfeas.methods.protocol import Facts
 from dfeas.passes.block import Columns
 
@@ -35,7 +35,7 @@ class Rows:
     @classmethod
     def of(cls, columns: Columns) -> Rows:
         """Of points whose factors are their labels."""
-        return cls(columns.scaled(np.ones(len(columns))))
+        return cls(columns.multiply_by(np.ones(len(columns))))
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -74,14 +74,14 @@ class Rows:
 
         def multiply(i: int) -> Floats:
             cut, part = pieces[i]
-            return combined(x[cut].T, part)
+            return combine_rows(x[cut].T, part)
 
         return np.asarray(np.sum(side_by_side(multiply, len(pieces)), axis=0))
 
     def part(self, rows: Indices) -> Rows:
         return Rows(self.values[rows])
 
-    def scaled(self, factors: Floats) -> Rows:
+    def scale_by(self, factors: Floats) -> Rows:
         """Each times a factor (r,)."""
         return Rows(self.values * factors[:, None] if isinstance(self.values, np.ndarray) else times_rows(self.values, factors))
 
@@ -111,12 +111,12 @@ LEAST = 1000
 
 def capacity(facts: Facts, k: int) -> int:
     """Points that memory holds beside k problems; at least 1."""
-    return max(1, round((facts.memory - _fixed(facts, k)) / _point_bytes(facts, k)))
+    return max(1, round((facts.memory - _fixed_bytes(facts, k)) / _point_bytes(facts, k)))
 
 
 def least_memory(facts: Facts, k: int) -> int:
     """Bytes of ``facts.memory`` without which k problems cannot work."""
-    return round(_fixed(facts, k) + min(facts.n, facts.m + 2, LEAST) * _point_bytes(facts, k))
+    return round(_fixed_bytes(facts, k) + min(facts.n, facts.m + 2, LEAST) * _point_bytes(facts, k))
 
 
 def fits(facts: Facts, k: int) -> bool:
@@ -126,10 +126,10 @@ def fits(facts: Facts, k: int) -> bool:
 
 def kept_bytes(facts: Facts, k: int, points: int) -> float:
     """Bytes of vectors and systems, and of some points."""
-    return _fixed(facts, k) + points * _point_bytes(facts, k)
+    return _fixed_bytes(facts, k) + points * _point_bytes(facts, k)
 
 
-def _fixed(facts: Facts, k: int) -> int:
+def _fixed_bytes(facts: Facts, k: int) -> int:
     return 8 * (5 * min(facts.m, DIRECT_SPARSE if facts.entries else DIRECT) ** 2 + VECTORS * k * facts.m)
 
 

@@ -61,7 +61,7 @@ class StochasticMargin(SoftMargin):
 
     def init(self, facts: Facts) -> StochasticState:
         nothing = StochasticCarry(np.zeros(facts.m), 0.0, 0, np.zeros(facts.m))
-        return StochasticState(facts, nothing, False, Best.nothing(facts.m, 1))
+        return StochasticState(facts, nothing, False, Best.initial(facts.m, 1))
 
     def ask(self, state: StochasticState) -> Ordered | Hinge:
         if not state.fresh:
@@ -79,7 +79,7 @@ class StochasticMargin(SoftMargin):
         Y, carry = self._both(state), state.carry
         best, _ = state.best.after(np.zeros(2, np.int64), Y, answer)
         lower = carry.total * state.facts.n / carry.seen - Y[:, 0] @ Y[:, 0] / 2
-        return replace(state, fresh=False, best=best.raised(np.array([lower])))
+        return replace(state, fresh=False, best=best.raise_lower(np.array([lower])))
 
     def evidence(self, state: StochasticState) -> Progress:
         return Progress(state.best, state.carry.seen, 0)

@@ -122,7 +122,7 @@ class SquaredHingeMargin(SampledMargin):
 
     def init(self, facts: Facts) -> SquaredHingeState:
         k = len(self.counted.C)
-        return SquaredHingeState(facts, self.start, Best.nothing(facts.m, k), np.ones(k), None, 0, 0, (Dual.nothing(True),) * k)
+        return SquaredHingeState(facts, self.start, Best.initial(facts.m, k), np.ones(k), None, 0, 0, (Dual.zero(True),) * k)
 
     def _matrix(self, facts: Facts) -> bool:
         """Whether memory holds the curvature of all problems, in a few partials."""
@@ -156,7 +156,7 @@ class SquaredHingeMargin(SampledMargin):
         lower = 2 * answer.total - answer.loss[:k] - 2 * (answer.pull**2).sum(axis=1)
         higher = lower > best.lower
         duals = tuple(Dual.of_scores(target[:, i]) if higher[i] else state.duals[i] for i in range(k))
-        best = best.raised(lower)
+        best = best.raise_lower(lower)
         following, short = best.Y.copy(), np.ones(k)
         along: Conjugate | None = None
         there = (target == best.Y).all(axis=0)

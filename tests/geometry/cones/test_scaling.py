@@ -40,13 +40,13 @@ def test_the_hessian_between_takes_one_element_to_the_other(kind: str, size: int
     for _ in range(20):
         s, x = drawn(rng, kind, size), drawn(rng, kind, size)
         found = scaling(group(kind, size), s, x)
-        np.testing.assert_allclose(found.turned(s), x, rtol=1e-8, atol=1e-9 * np.abs(x).max())
+        np.testing.assert_allclose(found.apply_hessian(s), x, rtol=1e-8, atol=1e-9 * np.abs(x).max())
         ds, dx = rng.standard_normal((2, *s.shape))
         # it is symmetric, and the product of second order is that of the steps
-        assert (found.turned(ds) * dx).sum() == pytest.approx((found.turned(dx) * ds).sum(), rel=1e-8)
-        np.testing.assert_allclose((s * found.crossed(ds, dx)).sum(axis=1), (ds * dx).sum(axis=1), rtol=1e-6, atol=1e-8)
+        assert (found.apply_hessian(ds) * dx).sum() == pytest.approx((found.apply_hessian(dx) * ds).sum(), rel=1e-8)
+        np.testing.assert_allclose((s * found.cross_term(ds, dx)).sum(axis=1), (ds * dx).sum(axis=1), rtol=1e-6, atol=1e-8)
         rows = rng.standard_normal((COUNT, s.shape[1], 3))
-        image = np.stack([found.turned(rows[:, :, j]) for j in range(3)], axis=2)
+        image = np.stack([found.apply_hessian(rows[:, :, j]) for j in range(3)], axis=2)
         plain = np.swapaxes(rows, 1, 2) @ image
         np.testing.assert_allclose(found.grams(rows, np.arange(COUNT)), plain, rtol=1e-7, atol=1e-9 * np.abs(plain).max())
         np.testing.assert_allclose(found.gram(rows[1:3], slice(1, 3)), plain[1:3].sum(axis=0), rtol=1e-7, atol=1e-7)
@@ -62,7 +62,7 @@ def test_on_the_path_it_is_that_of_the_barrier(kind: str, size: int) -> None:
     assert -(inverse * step).sum() == pytest.approx(change, rel=1e-5)
     found = scaling(group(kind, size), s, inverse)  # w is s
     beside = [scaling(group(kind, size), s + sign * step, s).inverse() for sign in (1, -1)]
-    np.testing.assert_allclose(found.turned(step), (beside[1] - beside[0]) / 2, rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(found.apply_hessian(step), (beside[1] - beside[0]) / 2, rtol=1e-4, atol=1e-9)
 
 
 @pytest.mark.parametrize(("kind", "size"), KINDS)

@@ -152,7 +152,7 @@ def test_the_hessian_is_that_of_arrays(
     monkeypatch.setattr(curvature, "PAIRED", 0.0 if few is None else 1e12)
     monkeypatch.setattr(curvature, "MOST_PAIRED", 1 << 30)
     if few is not None:
-        monkeypatch.setattr(curvature, "_divided", lambda F, k: (min(few, F.shape[1]), 0.0))
+        monkeypatch.setattr(curvature, "_divide_columns", lambda F, k: (min(few, F.shape[1]), 0.0))
         monkeypatch.setattr(curvature, "SCATTERED", 1e9)  # small cones have all features then
     X = sp.csr_array(rng.standard_normal((count * d, m)) * (rng.random((count * d, m)) < 0.02))
     group, e = Group(kind, size, np.arange(0, count * d, d)), np.tile(unit(kind, size), count)
@@ -162,12 +162,12 @@ def test_the_hessian_is_that_of_arrays(
     z = np.append(rng.standard_normal(m) * 0.01, -9.0)
     s = part.element(z)
     np.testing.assert_allclose(s, plain.element(z), atol=1e-13)
-    np.testing.assert_allclose(part.pulled(s), plain.pulled(s), atol=1e-10)
+    np.testing.assert_allclose(part.pull_back(s), plain.pull_back(s), atol=1e-10)
     between = scaling(group, s, plain.element(np.append(rng.standard_normal(m) * 0.01, -7.0)))
     assert ((part._pairs is not None) == (few is None)) or kind != "s"
     ours, theirs = part.curvature(between), plain.curvature(between)
     np.testing.assert_allclose(ours, theirs, atol=1e-11 * np.abs(theirs).max())
-    image = np.stack([part.pulled(between.turned(plain.D[:, :, j])) for j in range(0, m + 1, 40)])
+    image = np.stack([part.pull_back(between.apply_hessian(plain.D[:, :, j])) for j in range(0, m + 1, 40)])
     np.testing.assert_allclose(ours[::40], image, atol=1e-10 * np.abs(theirs).max())
     assert part.low(z[:-1]) == pytest.approx(plain.low(z[:-1]))
 

@@ -55,7 +55,7 @@ def test_products_of_classes_share_their_tiles(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Kernel, "tile", counting)
     engine.run(asked[0])
     alone, counted[:] = sum(counted), []
-    answers = engine.run(asked[0].joined(asked))
+    answers = engine.run(asked[0].batch(asked))
     engine.close()
     assert sum(counted) == alone
     for code, (question, answer) in enumerate(zip(asked, answers, strict=True)):
@@ -72,7 +72,7 @@ def test_selections_of_classes_are_those_of_each_alone(dtype: type) -> None:
     for code in range(3):
         index = np.sort(rng.choice(100, 20 + code, replace=False))  # many are in two of them
         asked.append(KernelSelect(kernel, index, X[index], rng.standard_normal(len(index)), 0.1, 40, 20).of_class(code))
-    for question, mine in zip(asked, engine.run(asked[0].joined(asked)), strict=True):
+    for question, mine in zip(asked, engine.run(asked[0].batch(asked)), strict=True):
         alone = engine.run(question)
         assert (mine.violated, mine.arg) == (alone.violated, alone.arg)
         assert mine.low == pytest.approx(alone.low, abs=1e-12)

@@ -30,7 +30,7 @@ def test_a_tile_is_the_normalised_kernel(name: str, single: bool) -> None:
     X, Z = rng.standard_normal((9, 5)), rng.standard_normal((7, 5))
     kernel, open_gamma = kernel_of(name, **options)
     assert not open_gamma
-    tile = kernel.tile(kernel.prepared(X, single)[0], kernel.prepared(Z, single)[1])
+    tile = kernel.tile(kernel.prepare(X, single)[0], kernel.prepare(Z, single)[1])
     assert np.allclose(tile, normalised(function, X, Z), rtol=1e-5 if single else 1e-13, atol=1e-6 if single else 1e-14)
     assert kernel.nonzero(X).all()
 
@@ -39,14 +39,14 @@ def test_a_tile_is_the_normalised_kernel(name: str, single: bool) -> None:
 def test_powers(degree: int) -> None:
     X = np.random.default_rng(1).standard_normal((6, 3))
     kernel, _ = kernel_of("polynomial", 0.5, degree, 0.0)
-    tile = kernel.tile(*kernel.prepared(X, False))
+    tile = kernel.tile(*kernel.prepare(X, False))
     assert np.allclose(tile, normalised(lambda x, z: (x @ z) ** degree, X, X))
 
 
 def test_a_function_is_normalised_too() -> None:
     X = np.random.default_rng(2).standard_normal((100, 3))
     kernel, _ = kernel_of(lambda a, b: 5 * (a @ b.T + 1))
-    assert np.allclose(kernel.tile(*kernel.prepared(X, False)), normalised(lambda x, z: x @ z + 1, X, X))
+    assert np.allclose(kernel.tile(*kernel.prepare(X, False)), normalised(lambda x, z: x @ z + 1, X, X))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_function_is_normalised_too() -> None:
 def test_a_function_that_is_no_kernel_is_said(function: Callable[..., np.ndarray], words: str) -> None:
     kernel, _ = kernel_of(function)
     with pytest.raises(BadInputError, match=words):
-        kernel.tile(*kernel.prepared(np.ones((2, 2)), False))
+        kernel.tile(*kernel.prepare(np.ones((2, 2)), False))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_zero_points_have_no_direction() -> None:
     kernel, _ = kernel_of("linear")
     X = np.array([[0.0, 0], [3, 4]])
     assert kernel.nonzero(X).tolist() == [False, True]
-    assert kernel.tile(*kernel.prepared(X, False)).tolist() == [[0, 0], [0, 1]]
+    assert kernel.tile(*kernel.prepare(X, False)).tolist() == [[0, 0], [0, 1]]
 
 
 def test_the_usual_gamma_is_one_over_the_median() -> None:

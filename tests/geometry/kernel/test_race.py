@@ -65,7 +65,7 @@ def test_each_question_gets_its_columns_and_its_signs() -> None:
         GramProduct(kernel, rng.standard_normal((90, 1))),
     ]
     engine = LocalEngine(in_blocks(X, labels, 20), 1)
-    answers = engine.run(asked[1].joined(asked))
+    answers = engine.run(asked[1].batch(asked))
     engine.close()
     assert np.allclose(answers[0], G @ asked[0].V, atol=1e-12)
     assert np.allclose(answers[1], labels[:, None] * (G @ (labels[:, None] * asked[1].V)), atol=1e-12)

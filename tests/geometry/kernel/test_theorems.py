@@ -18,7 +18,7 @@ from dfeas.methods.ispvn import Ispvn
 from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.methods.snkpvn import Snkpvn, projected
+from dfeas.methods.snkpvn import Snkpvn, project_to_simplex
 from tests.bits import digest
 from tests.geometry.kernel.running import FAMILIES, ON_ALL, Problem, problem, states
 from tests.methods.running import in_memory
@@ -172,7 +172,7 @@ def test_projections_are_the_nearest_points_of_the_simplex() -> None:
     rng = np.random.default_rng(0)
     for scale in (1e-3, 1.0, 1e3):
         v = rng.standard_normal(50) * scale
-        assert np.allclose(projected(v), on_simplex(v), atol=1e-12)
+        assert np.allclose(project_to_simplex(v), on_simplex(v), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["snkpvn", "ispvn"])

@@ -18,7 +18,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.hinge import HingeMargin
-from dfeas.methods.soft_margin.problem import counted
+from dfeas.methods.soft_margin.problem import make_costs
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import SampleCosts
 from dfeas.run.soft_margin.result import groups
@@ -42,7 +42,7 @@ def test_after_every_read_each_problem_has_those_that_are_worth_its_lower_end(sq
     X, y = overlapping(1200, 6)
     X[3] = 0
     weight = np.random.default_rng(1).integers(0, 3, 1200).astype(float)
-    costs = counted([0.1, 1.0], 2, (1.0, 0.5), weight)
+    costs = make_costs([0.1, 1.0], 2, (1.0, 0.5), weight)
     array = zarr.create_array(store={}, shape=X.shape, chunks=(300, 6), dtype=X.dtype)
     array[:] = X
     dataset = open_source(Source(DataSpec(array, y, intercept=False)))

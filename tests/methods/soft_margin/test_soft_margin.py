@@ -21,7 +21,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import Band, minimise_alike
 from dfeas.methods.soft_margin.hinge import HingeMargin
-from dfeas.methods.soft_margin.problem import SoftMargin, counted
+from dfeas.methods.soft_margin.problem import SoftMargin, make_costs
 from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
@@ -91,7 +91,7 @@ def test_bands_that_are_almost_alike_and_hardly_so_have_both_ends(small: tuple[A
 @pytest.mark.parametrize("cap", [40, 200, 2000])
 def test_both_ends_hold_at_every_read_however_few_points_are_kept(small: tuple[Any, ...], cap: int) -> None:
     X, y, minimum = small
-    found = run(HingeMargin(counted([1.0]), 1e-4, cap=cap), X, y, 40, 1e-4, blocks=5)
+    found = run(HingeMargin(make_costs([1.0]), 1e-4, cap=cap), X, y, 40, 1e-4, blocks=5)
     assert found[-1].best.gap[0] <= 1e-4
     assert len(found) <= {40: 40, 200: 14, 2000: 3}[cap]
     for one in found:
@@ -102,7 +102,7 @@ def test_both_ends_hold_at_every_read_however_few_points_are_kept(small: tuple[A
 
 def test_the_stochastic_steps_have_both_ends_too(small: tuple[Any, ...]) -> None:
     X, y, minimum = small
-    found = run(StochasticMargin(counted([1.0])), X, y, 30)
+    found = run(StochasticMargin(make_costs([1.0])), X, y, 30)
     for one in found:
         assert one.best.lower[0] <= minimum * (1 + 1e-9)
         assert one.best.objective[0] >= minimum * (1 - 1e-9)
@@ -112,7 +112,7 @@ def test_the_stochastic_steps_have_both_ends_too(small: tuple[Any, ...]) -> None
 @pytest.mark.parametrize("direct", [4000, 3])
 def test_the_squared_hinge_agrees_with_liblinear(direct: int) -> None:
     X, y = overlapping(1500, 12)
-    found = run(SquaredHingeMargin(counted([0.5]), 1e-13, direct=direct), X, y, 60, 1e-13, blocks=3)
+    found = run(SquaredHingeMargin(make_costs([0.5]), 1e-13, direct=direct), X, y, 60, 1e-13, blocks=3)
     best = found[-1].best
     peer = LinearSVC(C=0.5, dual=False, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y)
     assert best.objective[0] == pytest.approx(objective(peer.coef_[0], X, y, 0.5, 2), rel=1e-10)
