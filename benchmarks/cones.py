@@ -339,7 +339,7 @@ def pieces_of(options: argparse.Namespace, many: int) -> tuple[ConeInstance, dic
 def rows_of_all(instance: ConeInstance) -> np.ndarray:
     """X (N, m), without padding, in float64."""
     X = np.concatenate([instance.block(i)[0] for i in range(instance.blocks)])
-    return X[instance.placing.source >= 0]
+    return X[instance.layout.source >= 0]
 
 
 def peers(options: argparse.Namespace) -> None:

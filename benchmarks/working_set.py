@@ -84,7 +84,7 @@ def own(data: Path, room: Path, scale: float, only: list[str]) -> None:
         values = json.loads(done.stdout)
         named = ""
         if full.kind == "one-flip":
-            named = f"{values['conflicts'][0]['point']} (flipped: {instance.flipped})"
+            named = f"{values['conflicts'][0]['point']} (flipped: {instance.wrong_point})"
         bound = 5 * read + 20 if most is None else most
         print(
             f"| {name} | {values['verdict']} | {values['reads']:.3f} | {passes} | {seconds:.2f} | "

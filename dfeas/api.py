@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
-from dfeas.analysis.separation import Separation, separated
+from dfeas.analysis.separation import Separation, conclude_separation
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.storage.layout import MARKER, Header
@@ -722,7 +722,7 @@ def resume(
         if job.then == HARD_MARGIN:
             return widest(answer, resumed.problem, resumed.resources, path)
         if job.then == SEPARATED:
-            return separated(answer, resumed.problem, resumed.limits, resumed.resources, output)
+            return conclude_separation(answer, resumed.problem, resumed.limits, resumed.resources, output)
     whole: Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses = _with_path(answer, path)
     return whole
 

@@ -217,7 +217,7 @@ def widest(result: Result, problem: Problem, resources: Resources, out: str | Pa
     if result.stopped == "interrupted":
         return margin
     if result.verdict == FEASIBLE and result.y is not None:
-        margin = _described(result, problem, resources)
+        margin = _derive_margin(result, problem, resources)
     if out is not None:
         margin.save(Path(out))
     discard_checkpoints(out, result.stopped)
@@ -275,7 +275,7 @@ class MarginClaim:
 
     def require(self, values: Mapping[str, Any], separator: Certificate, reach: Reach | None) -> tuple[str, ...]:
         """Raise CheckFailedError unless it follows from the result and the points; returns keys that cannot be decided."""
-        said, known = self.values, self._known(values, separator, reach)
+        said, known = self.values, self._derive_values(values, separator, reach)
         facts = {"fingerprint": values["fingerprint"], "margin_tolerance": values["margin_tolerance"]}
         for name, true in facts.items():
             if said[name] != true:
@@ -294,7 +294,9 @@ class MarginClaim:
         keys = {*_SHAPE} - {*facts, *known, "support", "weights"}
         return tuple(f"{name} of {MARGIN}" for name in said if name in keys or name not in _SHAPE)
 
-    def _known(self, values: Mapping[str, Any], separator: Certificate, reach: Reach | None) -> dict[str, tuple[Any, Any]]:
+    def _derive_values(
+        self, values: Mapping[str, Any], separator: Certificate, reach: Reach | None
+    ) -> dict[str, tuple[Any, Any]]:
         """What keys are, and how far off they may be."""
         if reach is None:
             return {name: (None, 0.0) for name, each in _SHAPE.items() if name not in ("fingerprint", "margin_tolerance")}
@@ -340,7 +342,7 @@ def _canonical(
     return (w, bias, 1 / size) if np.isfinite([size, bias]).all() and size > 0 else (None, None, None)
 
 
-def _described(result: Result, problem: Problem, resources: Resources) -> HardMargin:
+def _derive_margin(result: Result, problem: Problem, resources: Resources) -> HardMargin:
     """The margin of a separator, with the figures that follow from it."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dfeas.analysis.separation import Separation, said, searched
+from dfeas.analysis.separation import Separation, describe_face, search_integers
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
@@ -172,7 +172,7 @@ def in_hull(
         result = decide(problem, (method,), goal, limits, resources, output)
         inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
         if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
-            return _exactly(problem, result, limits, resources, output)
+            return _decide_exactly(problem, result, limits, resources, output)
     if result.support is None or result.weights is None or result.verdict == UNDECIDED:
         return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
     differences = signed_rows(open_source(Source(problem.spec)), result.support)
@@ -182,11 +182,11 @@ def in_hull(
     return _combination(inside, result.proof, result.support, weights, differences, result)
 
 
-def _exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:
+def _decide_exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:
     """What integers say where float64 could not tell; limits hold for everything together."""
     until = limits.until(output.stop, time.monotonic() - result.seconds)
-    face, dataset = searched(problem, result, until, limits, resources)
-    separation = said(face, result)
+    face, dataset = search_integers(problem, result, until, limits, resources)
+    separation = describe_face(face, result)
     if isinstance(face, str):
         return Hull(None, "none", None, None, None, None, result, separation)
     if output.out is not None:

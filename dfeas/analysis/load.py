@@ -56,14 +56,14 @@ def load(run: str | Path) -> Loaded:
     """
     folder = Path(run)
     try:
-        return _loaded(folder)
+        return _load_run(folder)
     except (TypeError, KeyError, ValueError) as error:
         if isinstance(error, BadInputError):
             raise
         raise CorruptDataError(f"{folder}: not a readable run: {error}") from None
 
 
-def _loaded(folder: Path) -> Loaded:
+def _load_run(folder: Path) -> Loaded:
     if (folder / RACE).is_file():
         values = read_json(folder / RACE, {"reads": int | float, "results": {str: dict}}, "race", files.RACE)
         return Race({name: _result(folder / name) for name in values["results"]}, values["reads"])

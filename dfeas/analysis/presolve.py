@@ -21,7 +21,7 @@ from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.exact.levels import Levels
-from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide, decide_table, require_proved
+from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide_levels, decide_table, require_proved
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
@@ -44,7 +44,9 @@ FLAT = 20_000_000
 """Entries of vectors orthogonal to all points that are written, at most."""
 
 
-def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output) -> tuple[Face, Result] | None:
+def eliminate_levels(
+    problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output
+) -> tuple[Face, Result] | None:
     """The kind with its evidence, and a result that says no more than the checker proves; None where this is not for the data,
     or a limit was reached. With ``out`` its folder is written.
     """
@@ -65,17 +67,19 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
         levels = Levels.of(rows(checked, np.arange(checked.n)))
         if levels is None or len(levels.columns) > MOST_BESIDE or len(levels.empty) * levels.d > FLAT:
             return None
-        decided = decide(levels, until)
+        decided = decide_levels(levels, until)
         if decided is None:
             return None
         del levels
         require_proved(session.checking, decided.face)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
         why = f"{session.dataset.dimension} features, most of them levels of one effect, which are eliminated"
-        return decided.face, _written(stack, session, asked, decided, surveyed, folder, problem, output, (NAME, why))
+        return decided.face, _write_result(stack, session, asked, decided, surveyed, folder, problem, output, (NAME, why))
 
 
-def small(problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output) -> tuple[Face, Result] | None:
+def decide_small(
+    problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output
+) -> tuple[Face, Result] | None:
     """The same of a small table in memory; nothing is written."""
     if resources.client is not None:
         return None
@@ -91,7 +95,7 @@ def small(problem: Problem, goal: Goal, limits: Limits, resources: Resources, ou
             return None
         decided = Elimination(face, (face.support, face.weights))
         how = TABLE, "a table that is small enough to be decided at once"
-        return face, _written(stack, session, asked, decided, surveyed, None, problem, output, how)
+        return face, _write_result(stack, session, asked, decided, surveyed, None, problem, output, how)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -100,7 +104,7 @@ def _fits(dataset: Dataset, memory: int) -> bool:
     return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
 
 
-def _written(
+def _write_result(
     stack: ExitStack,
     session: Session,
     asked: Request,

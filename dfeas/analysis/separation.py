@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.presolve import presolved, small
+from dfeas.analysis.presolve import decide_small, eliminate_levels
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Part, Row
@@ -182,9 +182,9 @@ def separate(problem: Problem, method: str, limits: Limits, resources: Resources
     """The answer to ``dfeas.separation``."""
     require_points(problem.X, "separation")
     began, goal = time.monotonic(), Goal(eps=EPS)
-    early = presolved(problem, goal, limits, resources, output)
+    early = eliminate_levels(problem, goal, limits, resources, output)
     if early is not None:
-        kind = said(*early)
+        kind = describe_face(*early)
         if output.out is not None:
             kind.save(Path(output.out))
         return kind
@@ -192,13 +192,13 @@ def separate(problem: Problem, method: str, limits: Limits, resources: Resources
     if limits.time_limit is not None:
         left = replace(limits, time_limit=max(LEAST, limits.time_limit - (time.monotonic() - began)))
     result = decide(problem, (method,), goal, left, resources, output, then=SEPARATED)
-    return separated(result, problem, limits, resources, output, began)
+    return conclude_separation(result, problem, limits, resources, output, began)
 
 
 def separate_table(problem: Problem, limits: Limits, resources: Resources, output: Output) -> Separation:
     """The same of a table in memory; the result of a small one says no more than what is proved, as nothing was solved."""
-    early = small(problem, Goal(eps=EPS), limits, resources, output)
-    return separate(problem, "auto", limits, resources, output) if early is None else said(*early)
+    early = decide_small(problem, Goal(eps=EPS), limits, resources, output)
+    return separate(problem, "auto", limits, resources, output) if early is None else describe_face(*early)
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class TableKind:
         return cls(answer.kind, answer.on, answer.result.y if answer.y is None else answer.y)
 
 
-def separated(
+def conclude_separation(
     result: Result, problem: Problem, limits: Limits, resources: Resources, output: Output, began: float | None = None
 ) -> Separation:
     """What follows from the solve, also from one that went on; written to its folder."""
@@ -224,9 +224,9 @@ def separated(
         text = "a hyperplane separates all points: the likelihood has no maximum"
         kind = Separation(COMPLETE, result.proof, 0, None, text, None, None, None, [], result)
     elif result.stopped in RESUMABLE:
-        kind = _undecided(result.message, result)
+        kind = _leave_undecided(result.message, result)
     else:
-        kind = said(searched(problem, result, until, limits, resources)[0], result)
+        kind = describe_face(search_integers(problem, result, until, limits, resources)[0], result)
     if output.out is not None and kind.kind is not None:
         kind.save(Path(output.out))
     cut_off = kind.kind is None and output.stop()
@@ -234,7 +234,7 @@ def separated(
     return kind
 
 
-def searched(
+def search_integers(
     problem: Problem, result: Result, until: Callable[[], bool], limits: Limits, resources: Resources
 ) -> tuple[Face | str, Dataset]:
     """What integers say where the solve left it open, or why nothing; and the data."""
@@ -245,14 +245,14 @@ def searched(
         return search(session.checking, start, until, left), session.dataset
 
 
-def _undecided(why: str, result: Result) -> Separation:
+def _leave_undecided(why: str, result: Result) -> Separation:
     return Separation(None, Proof.NONE, 0, None, f"not decided: {why}", None, result.support, None, [], result)
 
 
-def said(face: Face | str, result: Result) -> Separation:
+def describe_face(face: Face | str, result: Result) -> Separation:
     """What is proved, in words; or why nothing is."""
     if isinstance(face, str):
-        return _undecided(face, result)
+        return _leave_undecided(face, result)
     if face.kind == COMPLETE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
     elif face.kind == QUASI:

@@ -85,7 +85,7 @@ def verify_run(
     certificate, claim = load(run_folder / CERTIFICATE), MarginClaim.load(run_folder)
     dataset = open_source(for_checker(Source(DataSpec.from_json(data), cones=True).within(parse_bytes(memory))))
     with local_engine(dataset, parse_bytes(memory)) as engine:
-        proved = _proved(engine, dataset, certificate, claim, kernel, quick)
+        proved = _prove_run(engine, dataset, certificate, claim, kernel, quick)
         reached = reach(engine, dataset, certificate) if claim is not None and proved.verdict == FEASIBLE else None
         count = positives(engine, dataset)
     require_claims(run_folder / RESULT, values, proved, certificate, dataset, count)
@@ -106,7 +106,7 @@ OPENED = (RESULT, CERTIFICATE, SEPARATION, MARGIN)
 """Files of a run that are opened."""
 
 
-def _proved(
+def _prove_run(
     engine: LocalEngine,
     dataset: Dataset,
     certificate: Certificate,

@@ -34,7 +34,7 @@ from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, engine_there, mark_of, with_transform
 from dfeas.settings import variable
 from dfeas.verify.certificate import Answer, Certificate, Checked
-from dfeas.verify.core import check_each, concluded, reads, sight
+from dfeas.verify.core import check_each, conclude_separator, reads, sight
 from dfeas.verify.points import Sight
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Checking:
 
     def conclude(self, certificate: Certificate, shown: Any) -> Answer:
         """What such a look at all blocks proves."""
-        return concluded(self.dataset, certificate, shown)
+        return conclude_separator(self.dataset, certificate, shown)
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ class Wide:
             return factor @ self.points, np.abs(factor) @ np.abs(self.points)
         return self.points.T @ factor, abs(self.points).T @ np.abs(factor)
 
-    def scaled(self, factor: Floats) -> Any:
+    def scale_rows(self, factor: Floats) -> Any:
         """Points times factors (r,), as an array or a sparse matrix."""
         if self.dense:
             return self.points * factor[:, None]
@@ -199,7 +199,7 @@ class Fast:
         columns = np.ascontiguousarray(score.T)
         return [cls(y, intercept, column, inverse, measured) for y, column in zip(scaled, columns, strict=True)]
 
-    def unproved(self, label: NDArray[Any], known: float) -> Rows:
+    def find_unproved(self, label: NDArray[Any], known: float) -> Rows:
         """Points with these signs (b,) that are not proved here to be on the positive side, with a margin above the least.
 
         ``known`` is a margin that is proved of other points.
@@ -274,11 +274,11 @@ def floor_of(S: Floats) -> Floats:
     rate = gamma(k + 1) / (1 - 2 * gamma(k + 1))
     lost = (rate + 2 * U) * trace * UP + 4 * k * (2 * (k + 1) + trace) * TINY + 2 * U * np.abs(bar)
     floor = np.asarray((bar - lost) - U * (np.abs(bar) + lost))
-    floor[~_factorised(shifted)] = -np.inf
+    floor[~_try_cholesky(shifted)] = -np.inf
     return floor
 
 
-def _factorised(S: Floats) -> NDArray[np.bool_]:
+def _try_cholesky(S: Floats) -> NDArray[np.bool_]:
     """For which matrices (c, k, k) Cholesky's factorisation runs to completion."""
     try:
         return np.asarray(np.isfinite(np.linalg.cholesky(S)).all(axis=(1, 2)))
@@ -286,4 +286,4 @@ def _factorised(S: Floats) -> NDArray[np.bool_]:
         if len(S) == 1:
             return np.zeros(1, bool)
         half = len(S) // 2
-        return np.concatenate([_factorised(S[:half]), _factorised(S[half:])])
+        return np.concatenate([_try_cholesky(S[:half]), _try_cholesky(S[half:])])

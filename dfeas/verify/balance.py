@@ -64,12 +64,12 @@ def balance(points: Floats, weights: Floats) -> Balance | None:
     points, weights = points[used], weights[used]
     if not points.any():
         return None
-    columns, w, exact = _scaled(points, weights)
+    columns, w, exact = _scale_columns(points, weights)
     proved = _by_inverse(columns, w) if exact else None
     return proved or _by_elimination(points, weights, columns, w)
 
 
-def _scaled(points: Floats, weights: Floats) -> tuple[Floats, Floats, bool]:
+def _scale_columns(points: Floats, weights: Floats) -> tuple[Floats, Floats, bool]:
     """Columns (r, s) without rows of zeros, rows and columns of about length one, and weights, all scaled by powers of two; and
     whether that is exact.
     """
@@ -87,7 +87,7 @@ def _by_inverse(columns: Floats, w: Floats) -> Balance | None:
     d, s = columns.shape
     if s <= d:
         return None
-    chosen = _chosen(columns, w)
+    chosen = _choose_columns(columns, w)
     matrix = columns[:, chosen]
     try:
         inverse = np.linalg.inv(matrix)
@@ -123,7 +123,7 @@ def _residual(columns: Floats, x: Dyadic) -> Floats:
     return np.concatenate([piece.floats() for piece in pieces])
 
 
-def _chosen(columns: Floats, w: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _choose_columns(columns: Floats, w: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """As many columns as there are rows, well-conditioned and of large weight."""
     d, s = columns.shape
     if s == d + 1:  # without any one of them the others are independent, or all of this is in vain
@@ -153,7 +153,7 @@ def _by_elimination(points: Floats, weights: Floats, columns: Floats, w: Floats)
     last = np.zeros(0, np.int64)
     for share in SHARES:
         kept = np.flatnonzero(w > share * w.max())
-        x = None if np.array_equal(kept, last) else _completed(whole, given, columns * w, kept)
+        x = None if np.array_equal(kept, last) else _complete_weights(whole, given, columns * w, kept)
         if x is not None:
             shares = np.array([v / max(x) for v in x])
             return Balance(int((x > 0).sum()), float(np.abs(shares - weights / weights.max()).max()))
@@ -161,7 +161,7 @@ def _by_elimination(points: Floats, weights: Floats, columns: Floats, w: Floats)
     return None
 
 
-def _completed(whole: Integers, given: Integers, columns: Floats, kept: Indices) -> Integers | None:
+def _complete_weights(whole: Integers, given: Integers, columns: Floats, kept: Indices) -> Integers | None:
     """x (s,) >= 0, not zero, with a zero sum of points (s, d) in integers: the weights given to some of those that are kept,
     and what follows from these for the others. None when that is negative. ``columns`` (r, s) are about even.
     """

@@ -281,7 +281,7 @@ class Maps(Protocol):
 
 
 @dataclass
-class Tally:
+class BlockTally:
     """What some consecutive blocks showed of a certificate."""
 
     margin: float = math.inf  # least proved margin
@@ -332,7 +332,7 @@ class Tallies:
         return both
 
 
-class Part(Protocol):
+class Addend(Protocol):
     """What some consecutive blocks showed."""
 
     checksums: bytes  # of points and labels of each chunk
@@ -341,12 +341,12 @@ class Part(Protocol):
         """What the blocks that follow showed."""
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=Addend)
 Node = tuple[int, int, P]
 """(level, i, what the blocks i 2^level .. (i + 1) 2^level - 1 showed)."""
 
 
-def joined(nodes: list[Node[P]], node: Node[P]) -> None:
+def append_node(nodes: list[Node[P]], node: Node[P]) -> None:
     """Append a node, and add up pairs: the sums are the same, to the bit, whoever looked at which blocks."""
     while nodes and node[1] % 2 == 1 and nodes[-1][:2] == (node[0], node[1] - 1):
         level, index, part = nodes.pop()
@@ -359,7 +359,7 @@ def nodes_of(parts: Iterable[tuple[int, P]]) -> list[Node[P]]:
     """Of what blocks showed, each with its number."""
     nodes: list[Node[P]] = []
     for index, part in parts:
-        joined(nodes, (0, index, part))
+        append_node(nodes, (0, index, part))
     return nodes
 
 
@@ -367,7 +367,7 @@ Parts = Iterator[tuple[int, P]]
 """What each of some blocks showed, with its place among these."""
 
 
-class Looks(Protocol):
+class Looker(Protocol):
     """Looks at blocks for certificates. Picklable."""
 
     def look(self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None) -> Parts[Any]:
@@ -378,7 +378,7 @@ def look_at(
     data: Data,
     first: int,
     stop: int,
-    looker: Looks,
+    looker: Looker,
     certificates: Sequence[Certificate],
     chosen: Sequence[int] | None,
     stopped: Stop | None = None,
@@ -392,7 +392,7 @@ def whole(ranges: Iterable[list[Node[P]]]) -> P:
     """What all blocks showed, from the nodes of ranges of them."""
     nodes: list[Node[P]] = []
     for node in (node for each in ranges for node in each):
-        joined(nodes, node)
+        append_node(nodes, node)
     part = nodes[0][2]
     for _, _, rest in nodes[1:]:
         part.add(rest)

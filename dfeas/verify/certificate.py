@@ -114,7 +114,7 @@ class Certificate(Displayed):
         """Weights of the whole certificate."""
         return self.whole or len(self.support)
 
-    def between(self, first: int, stop: int) -> Certificate:
+    def take_points(self, first: int, stop: int) -> Certificate:
         """What it says of the points first .. stop-1: of a separator all of it, of weights theirs."""
         if self.kind != "gordan":
             return self

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.verify.arithmetic import UP, floor_of, gamma
-from dfeas.verify.blocks import Tally
-from dfeas.verify.cone_rows import ConeRows, Dense, least_proved
+from dfeas.verify.blocks import BlockTally
+from dfeas.verify.cone_rows import ConeRows, DenseRows, least_proved
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ DEEP = 1e-4
 
 
 @dataclass
-class InteriorTally(Tally):
+class InteriorTally(BlockTally):
     """What some consecutive blocks showed of the cones that x is well inside of."""
 
     gram: Floats | None = None  # B'B (m, m), where there is a cone with weights
@@ -44,7 +44,7 @@ class InteriorTally(Tally):
         self.room = min(self.room, other.room)
 
 
-def looked_at(cones: ConeRows, x: Floats, level: float) -> InteriorTally:
+def look_inside(cones: ConeRows, x: Floats, level: float) -> InteriorTally:
     """What some cones show that have x (c, d); those with a least eigenvalue above a level are changed."""
     norm = cones.norms(np.arange(len(x)))[1]
     weights = x / np.where(norm > 0, norm, 1.0)[:, None]  # these are what is summed up
@@ -59,7 +59,7 @@ def looked_at(cones: ConeRows, x: Floats, level: float) -> InteriorTally:
 
 def _gram(cones: ConeRows, factor: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Products of the features of all rows, each times 0 or a power of two, and which features there are."""
-    if isinstance(cones, Dense):
+    if isinstance(cones, DenseRows):
         flat = cones.rows.reshape(len(factor), -1)
         scaled = flat * factor[:, None]
         return scaled.T @ scaled, flat.any(axis=0)

@@ -110,7 +110,7 @@ class ConeRows(ABC):
 
 
 @dataclass(frozen=True)
-class Dense(ConeRows):
+class DenseRows(ConeRows):
     """Rows (c, d, m) that are stored dense."""
 
     @property
@@ -135,7 +135,7 @@ class Dense(ConeRows):
 
 
 @dataclass(frozen=True)
-class Stored(ConeRows):
+class SparseRows(ConeRows):
     """Rows (c d, m) of a CSR matrix, each feature of a row once."""
 
     @property
@@ -168,7 +168,7 @@ class Stored(ConeRows):
         places = some[:, None] * d + np.arange(d)
         if self.kind == "s":
             return singular_values_proved(self.rows[places.reshape(-1)], d)
-        above = Stored("l", 1, some, self.rows[places[:, 0]]).frobenius()
+        above = SparseRows("l", 1, some, self.rows[places[:, 0]]).frobenius()
         below = above * (1 - 3 * gamma(len(self.rows.data) + 8))
         if self.kind == "q":
             low, high = singular_values_proved(self.rows[places[:, 1:].reshape(-1)], d - 1)
@@ -196,7 +196,7 @@ def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:
     return below, above
 
 
-def narrow(rows: Any, d: int) -> tuple[Rows, Any]:
+def drop_features(rows: Any, d: int) -> tuple[Rows, Any]:
     """Room (c,) for the features of each cone, and what makes arrays (s, d, width) of some cones without the others."""
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     cone, m = row // d, rows.shape[1]
@@ -218,9 +218,9 @@ def narrow(rows: Any, d: int) -> tuple[Rows, Any]:
 def singular_values_proved(rows: Any, d: int) -> tuple[Floats, Floats]:
     """Bounds (c,) from below and above of the largest singular values of matrices (d, m) below each other, of a CSR matrix."""
     below, above = np.zeros(rows.shape[0] // d), np.zeros(rows.shape[0] // d)
-    for owner, part in apart(rows, d):
+    for owner, part in split_rows(rows, d):
         size = part.shape[0] // len(owner)
-        widths, dense = narrow(part, size)
+        widths, dense = drop_features(part, size)
         for width in np.unique(widths).tolist():
             alike = np.flatnonzero(widths == width)
             if size * width <= SMALL:
@@ -233,7 +233,7 @@ def singular_values_proved(rows: Any, d: int) -> tuple[Floats, Floats]:
     return below, above
 
 
-def apart(rows: Any, d: int) -> Iterator[tuple[Rows, Any]]:
+def split_rows(rows: Any, d: int) -> Iterator[tuple[Rows, Any]]:
     """Rows of matrices (d, m) in parts, those of as many rows at a time, with the matrix (p,) that each part is of.
 
     No feature of a matrix is in two of its parts, so XX' has no entry but in one, and its largest eigenvalue is that of a part.
@@ -272,18 +272,18 @@ def sigma_of_large(rows: Any) -> tuple[float, float]:
     above = float(longest(X.data))
     gram = (X.T @ X).tocsr()
     terms = int(np.bincount(X.indices).max())
-    below = _shown(X, _leading(gram))
-    above = min(above, _by_positive_vector(X, gram, terms))
+    below = _bound_from_below(X, _find_leading_vector(gram))
+    above = min(above, _bound_from_above(X, gram, terms))
     if above > below * (1 + NEAR) and gram.shape[0] <= GRAM:
         array = gram.toarray()
         wrong = 2 * gamma(terms) * above**2 * shape[0] * UP if terms > 1 else 2 * U * above**2
         ceiling = -float(floor_of(-array[None])[0]) + wrong
         above = min(above, float(np.sqrt(max(ceiling, 0.0))) * UP) if np.isfinite(ceiling) else above
-        below = max(below, _shown(X, np.linalg.eigh(array)[1][:, -1]))
+        below = max(below, _bound_from_below(X, np.linalg.eigh(array)[1][:, -1]))
     return float(np.ldexp(below, power)), float(np.ldexp(above, power))
 
 
-def _leading(G: Any) -> Floats:
+def _find_leading_vector(G: Any) -> Floats:
     """A vector (u,) that a matrix makes about as much longer as any."""
     v = 1 + 0.5 * np.cos(np.arange(G.shape[0]))
     for _ in range(STEPS):
@@ -295,17 +295,17 @@ def _leading(G: Any) -> Floats:
     return np.asarray(v)
 
 
-def _shown(X: Any, v: Floats) -> float:
+def _bound_from_below(X: Any, v: Floats) -> float:
     """A lower bound of the largest singular value, by the length of Xv."""
     terms = int(np.diff(X.indptr).max())
     wrong = float(longest(off(terms, abs(X) @ np.abs(v))))
     return max(0.0, (float(shortest(X @ v)) - wrong) / float(longest(v))) * (1 - 4 * U)
 
 
-def _by_positive_vector(X: Any, G: Any, terms: int) -> float:
+def _bound_from_above(X: Any, G: Any, terms: int) -> float:
     """An upper bound of the largest singular value, from G = X'X as it was computed by sums of so many terms."""
     size = abs(G)
-    w = _leading(size)
+    w = _find_leading_vector(size)
     if not (w > 0).all():
         return float("inf")
     longest_row = int(np.diff(G.indptr).max())

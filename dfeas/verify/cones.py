@@ -20,10 +20,10 @@ from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import NORMS, UP, U, gamma, longest
-from dfeas.verify.blocks import WRONG, Block, Data, Parts, Tallies, Tally, blocks, look_at, require_support
+from dfeas.verify.blocks import WRONG, Block, BlockTally, Data, Parts, Tallies, blocks, look_at, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
-from dfeas.verify.cone_interior import DEEP, WIDEST, InteriorTally, is_balanced, looked_at
-from dfeas.verify.cone_rows import ConeRows, Dense, Stored, least_proved, unit
+from dfeas.verify.cone_interior import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
+from dfeas.verify.cone_rows import ConeRows, DenseRows, SparseRows, least_proved, unit
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class Critical:
 
 
 @dataclass
-class ConeTally(Tally):
+class ConeTally(BlockTally):
     """What some consecutive blocks showed of a certificate."""
 
     padding: int = 0  # rows that are of no cone
@@ -106,7 +106,7 @@ class Cones:
         if not np.isfinite(weights).all() or np.abs(weights).max() > 1e6:
             raise CheckFailedError("the weights are not finite, or above 1e6")
 
-    def chosen(self, certificates: Sequence[Certificate], data: Data) -> None:
+    def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> None:
         """All blocks: a cone may have rows in any of them."""
 
     def more(self, certificates: Sequence[Certificate]) -> int:
@@ -118,7 +118,7 @@ class Cones:
     ) -> Parts[Tallies]:
         known = [np.inf] * len(certificates)  # the least margins so far
 
-        def looked(block: Block) -> Tallies:
+        def look_at_block(block: Block) -> Tallies:
             cones = _cones(block, data)
             shown = Tallies(block.checksums, [])
             for place, certificate in enumerate(certificates):
@@ -133,18 +133,18 @@ class Cones:
                 tally.count_padding(block)
             return shown
 
-        return ((place, looked(block)) for place, block in blocks(data, indices, stopped))
+        return ((place, look_at_block(block)) for place, block in blocks(data, indices, stopped))
 
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
     ) -> list[Answer]:
         answers: list[Answer] = []
         for tally, each in zip(part.tallies, certificates, strict=True):
-            answers.append(attempt(_separator if each.kind == "separator" else _weights, tally, data))
-            if each.kind == "gordan" and _may_be_balanced(tally, data):
+            answers.append(attempt(_conclude_separator if each.kind == "separator" else _conclude_weights, tally, data))
+            if each.kind == "gordan" and _is_worth_balancing(tally, data):
                 closer = read(look_at, Inside(DEEP * tally.inside), [each], None).tallies[0]
                 if is_balanced(closer, _residual(tally, data)[0]):
-                    answers[-1] = _balanced(tally, data)
+                    answers[-1] = _conclude_balanced(tally, data)
         return answers
 
 
@@ -152,7 +152,7 @@ def _cones(block: Block, data: Data) -> Groups:
     """Kind, size and first rows of the cones of a block. Raises CorruptDataError when codes do not cover a chunk."""
     label, chunk = block.label, data.chunk_rows
 
-    def damaged(row: int, why: str) -> CorruptDataError:
+    def describe_damage(row: int, why: str) -> CorruptDataError:
         which = f"chunk {(block.start + row) // chunk} of label"
         return CorruptDataError(f"{data.where}: {which} is damaged: {why}; restore or ingest again")
 
@@ -163,17 +163,17 @@ def _cones(block: Block, data: Data) -> Groups:
         try:
             kind, size = kind_of(int(value))
         except ValueError as error:
-            raise damaged(int(starts[0]), str(error)) from None
+            raise describe_damage(int(starts[0]), str(error)) from None
         rows = rows_of(kind, size)
         beyond = starts + rows > np.minimum((starts // chunk + 1) * chunk, len(label))
         if beyond.any():
-            raise damaged(int(starts[beyond.argmax()]), "a cone reaches out of it")
+            raise describe_damage(int(starts[beyond.argmax()]), "a cone reaches out of it")
         covered[(starts[:, None] + np.arange(rows)).reshape(-1)] = 0
         covered[starts] = value
         groups.append((kind, size, starts))
     wrong = covered != label
     if wrong.any():
-        raise damaged(int(wrong.argmax()), "the codes of its rows do not make cones")
+        raise describe_damage(int(wrong.argmax()), "the codes of its rows do not make cones")
     return groups
 
 
@@ -187,7 +187,7 @@ def _pieces(block: Block, cones: Groups) -> Iterator[ConeRows]:
             some = starts[first : first + at_once]
             places = some[:, None] + np.arange(d)
             rows = block.points[places if dense else places.reshape(-1)].astype(np.float64)
-            found = (Dense if dense else Stored)(kind, size, block.start + some, rows)
+            found = (DenseRows if dense else SparseRows)(kind, size, block.start + some, rows)
             most = found.most()
             if not (np.isfinite(most).all() and ((most == 0) | ((most > NORMS[0]) & (most < NORMS[1]))).all()):
                 raise CheckFailedError(
@@ -223,11 +223,11 @@ def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate:
     """Add the weighted rows of a block that are in the support."""
     m = block.points.shape[1]
     tally.total, tally.spread = np.zeros(m), np.zeros(m)
-    for some, x in _weighed(cones, block, certificate):
-        _weigh(tally, some, x)
+    for some, x in _take_weighted(cones, block, certificate):
+        _add_weighted(tally, some, x)
 
 
-def _weighed(cones: Groups, block: Block, certificate: Certificate) -> Iterator[tuple[ConeRows, Floats]]:
+def _take_weighted(cones: Groups, block: Block, certificate: Certificate) -> Iterator[tuple[ConeRows, Floats]]:
     """Cones of a block that have weights, some at a time, with x (c, d)."""
     count, start = block.points.shape[0], block.start
     low, high = np.searchsorted(certificate.support, [start, start + count])
@@ -245,7 +245,7 @@ def _weighed(cones: Groups, block: Block, certificate: Certificate) -> Iterator[
         raise CheckFailedError(f"row {start + int(np.flatnonzero(left)[0])} of the support is of no cone")
 
 
-def _weigh(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
+def _add_weighted(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     """Add x (c, d) on the rows of some cones."""
     kind, size, row = cones.kind, cones.size, cones.row
     total, spread = tally.sums()
@@ -278,20 +278,20 @@ def _row(cone: Critical, data: Data) -> int:
     return cone.row - cone.padding if data.numbers is None else int(data.numbers[cone.row])
 
 
-def _named(cone: Critical, data: Data) -> str:
+def _name_cone(cone: Critical, data: Data) -> str:
     """A cone by the row that it begins with."""
     row = _row(cone, data)
     return f"{cone.kind} at row {row}" if cone.kind == "l" else f"{cone.kind} {cone.size} at row {row}"
 
 
-def _separator(tally: ConeTally, data: Data) -> Check:
+def _conclude_separator(tally: ConeTally, data: Data) -> Check:
     if tally.wrong:
         raise CheckFailedError(
             f"not a separator: a least eigenvalue is not above its rounding error in the cone at stored row {tally.wrong[0]}"
         )
     margin = max(0.0, tally.margin)
     text = f"A*y is inside all {tally.cones} cones; its least eigenvalue is at least {margin:.6g} of a cone's norm"
-    text += f" (critical: {_named(tally.critical[0], data)})" if tally.critical else ""
+    text += f" (critical: {_name_cone(tally.critical[0], data)})" if tally.critical else ""
     return Check("feasible", "rigorous", margin, 1.0, data.n, 0, text)
 
 
@@ -303,14 +303,14 @@ def _residual(tally: ConeTally, data: Data) -> tuple[float, Floats]:
     return (float(longest(np.abs(total) + rounding)) + tally.shifts * (1 + gamma(terms)) * UP) * UP, rounding
 
 
-def _may_be_balanced(tally: ConeTally, data: Data) -> bool:
+def _is_worth_balancing(tally: ConeTally, data: Data) -> bool:
     """Whether x is further inside some cone than its image is long: no singular value is above the root of their number."""
     inside = tally.inside if tally.zero is None else 0.0
     return data.m <= WIDEST and inside > 0 and _residual(tally, data)[0] < inside * tally.cones**0.5
 
 
-def _balanced(tally: ConeTally, data: Data) -> Check:
-    names = ", ".join(f"{_named(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
+    names = ", ".join(f"{_name_cone(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"an x in the cones has Ax = 0, so no y has A*y inside of all {tally.cones} cones (critical, by weight: {names})"
     return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
 
@@ -326,19 +326,19 @@ class Inside:
     ) -> Parts[Tallies]:
         """How far inside of their cones the weights of each block are."""
 
-        def looked(block: Block) -> Tallies:
+        def look_at_block(block: Block) -> Tallies:
             cones, shown = _cones(block, data), Tallies(block.checksums, [])
             for certificate in certificates:
                 tally = InteriorTally()
-                for some, x in _weighed(cones, block, certificate):
-                    tally.add(looked_at(some, x, self.level))
+                for some, x in _take_weighted(cones, block, certificate):
+                    tally.add(look_inside(some, x, self.level))
                 shown.tallies.append(tally)
             return shown
 
-        return ((place, looked(block)) for place, block in blocks(data, indices, stopped))
+        return ((place, look_at_block(block)) for place, block in blocks(data, indices, stopped))
 
 
-def _weights(tally: ConeTally, data: Data) -> Check:
+def _conclude_weights(tally: ConeTally, data: Data) -> Check:
     if tally.zero is not None:
         text = f"the cone at row {_row(tally.zero, data)} has zeros only, so no y has A*y inside of it"
         return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
@@ -347,7 +347,7 @@ def _weights(tally: ConeTally, data: Data) -> Check:
     size, rounding = _residual(tally, data)
     weight = tally.weight * (1 - gamma(tally.terms + data.m + 10))
     upper = size / weight * (1 + 4 * U)
-    names = ", ".join(f"{_named(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+    names = ", ".join(f"{_name_cone(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {tally.cones} cones"
     text += f" (critical, by weight: {names})"
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), data.n, 0, text, float(longest(rounding)) / weight)

@@ -18,7 +18,7 @@ from dfeas.data.storage.vectors import is_mapped
 from dfeas.errors import CheckFailedError
 from dfeas.verify.blocks import (
     Data,
-    Looks,
+    Looker,
     Maps,
     Node,
     Tallies,
@@ -36,13 +36,13 @@ from dfeas.verify.kernel_bounds import Function, Kernel
 from dfeas.verify.points import Points, Sight
 
 
-class Checker(Looks, Protocol):
+class Checker(Looker, Protocol):
     """How certificates of one kind are proved."""
 
     def require(self, certificate: Certificate, data: Data) -> None:
         """Raise CheckFailedError when a certificate cannot be one of the data, whatever its blocks hold."""
 
-    def chosen(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
+    def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
         """The blocks, ascending, that a first look at certificates needs; None for all."""
 
     def more(self, certificates: Sequence[Certificate]) -> int:
@@ -98,7 +98,7 @@ def check_each(
     shares: list[float] = []
     for checker, places in _groups(data, certificates, function):
         some = [certificates[place] for place in places]
-        answers |= zip(places, _proved(engine, data, checker, some, quick, shares.append), strict=True)
+        answers |= zip(places, _prove_group(engine, data, checker, some, quick, shares.append), strict=True)
     return Checked([answers[place] for place in range(len(certificates))], sum(shares))
 
 
@@ -107,7 +107,7 @@ def reads(data: Data, certificates: Sequence[Certificate], function: Function | 
     total = 0.0
     for checker, places in _groups(data, certificates, function):
         some = [certificates[place] for place in places]
-        total += share(data, checker.chosen(some, data) if quick else None) + checker.more(some)
+        total += share(data, checker.choose_blocks(some, data) if quick else None) + checker.more(some)
     return total
 
 
@@ -115,16 +115,16 @@ Told = Callable[[float], None]
 """Takes the share of the data that a read reads."""
 
 
-def _proved(
+def _prove_group(
     engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate], quick: bool, told: Told
 ) -> list[Answer]:
     refusals = [attempt(_require, checker, certificate, data) for certificate in certificates]
     sound = [certificate for certificate, refusal in zip(certificates, refusals, strict=True) if refusal is None]
     try:
-        more = iter(_together(engine, data, checker, sound, quick, told) if sound else ())
+        more = iter(_prove_together(engine, data, checker, sound, quick, told) if sound else ())
     except CheckFailedError as error:
         # one of them cannot be looked at: which one shows when each is looked at alone
-        alone = [error] if len(sound) == 1 else [_proved(engine, data, checker, [each], quick, told)[0] for each in sound]
+        alone = [error] if len(sound) == 1 else [_prove_group(engine, data, checker, [each], quick, told)[0] for each in sound]
         more = iter(alone)
     return [next(more) if refusal is None else refusal for refusal in refusals]
 
@@ -134,23 +134,23 @@ def _require(checker: Checker, certificate: Certificate, data: Data) -> None:
     checker.require(certificate, data)
 
 
-def _together(
+def _prove_together(
     engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate], quick: bool, told: Told
 ) -> list[Answer]:
     def read(look: Callable[..., Any], *args: Any, chosen: Sequence[int] | None = None) -> Any:
         told(share(data, chosen))
-        return compared(engine.map(look, *args, count=None if chosen is None else len(chosen)), chosen)
+        return compare_checksums(engine.map(look, *args, count=None if chosen is None else len(chosen)), chosen)
 
-    def compared(ranges: Iterable[list[Node[Any]]], chosen: Sequence[int] | None) -> Any:
+    def compare_checksums(ranges: Iterable[list[Node[Any]]], chosen: Sequence[int] | None) -> Any:
         part: Any = whole(ranges)
         for certificate in certificates:
             compare(data, part.checksums, certificate.fingerprint, certificate.view, chosen)
         return part
 
-    chosen = checker.chosen(certificates, data) if quick else None
+    chosen = checker.choose_blocks(certificates, data) if quick else None
     if isinstance(checker, Points) and any(is_mapped(each.support) for each in certificates):
         told(1.0)
-        first = compared(_by_portions(engine, data, checker, certificates), None)
+        first = compare_checksums(_by_portions(engine, data, checker, certificates), None)
     else:
         first = read(look_at, checker, certificates, chosen, chosen=chosen)
     answers = checker.conclude(first, certificates, data, read)
@@ -171,7 +171,7 @@ def _by_portions(engine: Maps, data: Data, checker: Points, certificates: Sequen
     size = 1 << max(0, (PORTION // data.block_rows).bit_length() - 1)
     for first in range(0, blocks, size):
         chosen = tuple(range(first, min(first + size, blocks)))
-        some = [each.between(first * data.block_rows, (chosen[-1] + 1) * data.block_rows) for each in certificates]
+        some = [each.take_points(first * data.block_rows, (chosen[-1] + 1) * data.block_rows) for each in certificates]
         for nodes in engine.map(look_at, checker, some, chosen, count=len(chosen)):
             yield [(level, index + (first >> level), part) for level, index, part in nodes]
 
@@ -196,7 +196,7 @@ def sight(data: Data, certificate: Certificate) -> Sight | None:
     return None if refused else Sight.of(data, [certificate])
 
 
-def concluded(data: Data, certificate: Certificate, shown: Tallies) -> Answer:
+def conclude_separator(data: Data, certificate: Certificate, shown: Tallies) -> Answer:
     """What all blocks have shown of a separator. Raises CorruptDataError when they are not what it was made for."""
     compare(data, shown.checksums, certificate.fingerprint, certificate.view)
     (answer,) = Points().conclude(shown, [certificate], data, _no_read)

@@ -93,13 +93,13 @@ LARGEST = 2.0**900
 
 
 @dataclass
-class Sums:
+class ExactSums:
     """Sums (m,) of the features of points, exactly: those of digits[i] 2**(STEP i), of either sign."""
 
     digits: dict[int, NDArray[np.int64]]  # (m,) each
 
     @classmethod
-    def of(cls, points: Floats) -> Sums:
+    def of(cls, points: Floats) -> ExactSums:
         """Of points (r, m), r <= 2**24. Raises CheckFailedError when an entry is not below ``LARGEST``.
 
         Adding and taking away 3 2**(51 + STEP i) rounds what is smaller to multiples of 2**(STEP i), and what is left of it is
@@ -119,7 +119,7 @@ class Sums:
             place -= 1
         return cls(digits)
 
-    def add(self, other: Sums) -> None:
+    def add(self, other: ExactSums) -> None:
         for place, more in other.digits.items():
             self.digits[place] = self.digits[place] + more if place in self.digits else more
 
@@ -157,7 +157,7 @@ def _float(digits: int, exponent: int) -> float:
     return -value if digits < 0 else value
 
 
-def expanded(integers: Integers) -> Floats:
+def split_integers(integers: Integers) -> Floats:
     """Vectors (k, d) of floats whose sum is a vector of integers (d,), divided by a power of two, exactly; the first is its
     rounding, with entries of at most 1. Raises OverflowError for integers that are too far apart for float64.
     """
@@ -184,7 +184,7 @@ PIECE = 100_000
 
 def signs(points: Floats, y: Floats) -> tuple[NDArray[np.int8], Floats]:
     """Signs (k,) of the scores x_j'y of points (k, m), and lower bounds (k,) of their magnitudes."""
-    score, bound = compensated(points, y)
+    score, bound = multiply_compensated(points, y)
     with np.errstate(invalid="ignore"):
         least = (np.abs(score) - bound) / UP
         sure = least > 0
@@ -201,7 +201,7 @@ def signs(points: Floats, y: Floats) -> tuple[NDArray[np.int8], Floats]:
     return sign, least
 
 
-def compensated(points: Floats, y: Floats) -> tuple[Floats, Floats]:
+def multiply_compensated(points: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Scores (k,) of points (k, m), and bounds (k,) of their errors; infinite where nothing is known."""
     m = len(y)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -257,14 +257,14 @@ Matrix = Any
 
 def integer_signs(points: Matrix, y: Integers) -> tuple[NDArray[np.int8], Floats]:
     """Signs (r,) of x_j'y, and in float64 their sizes (r,) as shares of |x_j|'|y|: near one far from the hyperplane."""
-    points, y = _used(points, y)
-    near, _ = scaled(y[:, None])
+    points, y = _drop_unused(points, y)
+    near, _ = scale_integers(y[:, None])
     with np.errstate(over="ignore", invalid="ignore"):
-        score, bound = bounded(points, near)
+        score, bound = bound_products(points, near)
         sure = (np.abs(score) > bound)[:, 0]
     sign = np.where(sure, np.sign(score[:, 0]), 0).astype(np.int8)
     left = np.flatnonzero(~sure)
-    left = left[~_vanish(points[left], y[:, None], (np.abs(score) + bound)[left])]
+    left = left[~_are_orthogonal(points[left], y[:, None], (np.abs(score) + bound)[left])]
     for row in left.tolist():
         entries, place = _row(points, row)
         exact = int(Dyadic.of(entries).digits @ y[place])
@@ -274,22 +274,22 @@ def integer_signs(points: Matrix, y: Integers) -> tuple[NDArray[np.int8], Floats
     return sign, np.where(sign != 0, np.nan_to_num(share), 0.0)
 
 
-def vanishing(points: Matrix, basis: Integers) -> NDArray[np.bool_]:
+def find_orthogonal(points: Matrix, basis: Integers) -> NDArray[np.bool_]:
     """Which points (r,) are orthogonal to all columns of a basis (d, k)."""
     zero = np.ones(points.shape[0], np.bool_)
     if not basis.shape[1]:
         return zero
-    points, basis = _used(points, basis)
-    near, _ = scaled(basis)
+    points, basis = _drop_unused(points, basis)
+    near, _ = scale_integers(basis)
     with np.errstate(over="ignore", invalid="ignore"):
-        score, bound = bounded(points, near)
+        score, bound = bound_products(points, near)
         zero = np.asarray(~(np.abs(score) > bound).any(axis=1), np.bool_)
     left = np.flatnonzero(zero)
-    zero[left] = _vanish(points[left], basis, (np.abs(score) + bound)[left])
+    zero[left] = _are_orthogonal(points[left], basis, (np.abs(score) + bound)[left])
     return zero
 
 
-def _used(points: Matrix, vectors: Integers) -> tuple[Matrix, Integers]:
+def _drop_unused(points: Matrix, vectors: Integers) -> tuple[Matrix, Integers]:
     """Without the features that no vector (d, ..) has."""
     used = np.flatnonzero(vectors.reshape(len(vectors), -1).any(axis=1))
     if not isinstance(points, np.ndarray) or len(used) == len(vectors):
@@ -297,7 +297,7 @@ def _used(points: Matrix, vectors: Integers) -> tuple[Matrix, Integers]:
     return points[:, used], vectors[used]
 
 
-def bounded(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
+def bound_products(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
     """Products (r, k) in float64, and bounds of their errors; the vectors are rounded, too."""
     d = points.shape[1] if isinstance(points, np.ndarray) else int(np.diff(points.indptr).max(initial=0))
     rate = (d + 16) * U * UP_LOOSE
@@ -307,7 +307,7 @@ def bounded(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
     return np.asarray(points @ near), np.where(np.isfinite(bound), bound, np.inf)
 
 
-def scaled(basis: Integers) -> tuple[Floats, list[int]]:
+def scale_integers(basis: Integers) -> tuple[Floats, list[int]]:
     """Vectors (d, k) of integers as floats of at most 1, and the exponents of two that they are divided by."""
     shift = _bits(basis)
     columns = [Dyadic(column, -bits).floats() for column, bits in zip(basis.T, shift, strict=True)]
@@ -319,7 +319,7 @@ def _bits(basis: Integers) -> list[int]:
     return [max(v.bit_length() for v in column) for column in basis.T.tolist()]
 
 
-def _vanish(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
+def _are_orthogonal(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
     """Which points (r,) are orthogonal to all columns of a basis (d, k), where |products| are at most ``most`` (r, k), of the
     columns as ``scaled`` makes them.
     """

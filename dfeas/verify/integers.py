@@ -169,7 +169,7 @@ SPARE = 64
 
 
 @dataclass(frozen=True)
-class Entries:
+class IntegerEntries:
     """A matrix (r, d) whose entries are digits, in the order of a CSR matrix."""
 
     digits: Integers  # (nnz,)
@@ -178,7 +178,7 @@ class Entries:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, points: Any, least: Indices) -> Entries:
+    def of(cls, points: Any, least: Indices) -> IntegerEntries:
         """Of a CSR matrix of finite float64, times 2**-``least`` (d,) in each feature: see ``exponents``."""
         whole, power = mantissas(points.data)
         column = points.indices.astype(np.int64)
@@ -259,8 +259,8 @@ def rank(points: Any) -> int:
     pivots = units(points)
     others = np.setdiff1d(np.unique(points.indices), pivots)
     rest = points[:, others]
-    entries = Entries.of(rest, exponents(rest))
-    first, factor = _pivoted(points, pivots)
+    entries = IntegerEntries.of(rest, exponents(rest))
+    first, factor = _find_pivots(points, pivots)
     if not len(others):
         return len(pivots)
     every = np.arange(points.shape[0])
@@ -279,12 +279,12 @@ def rank(points: Any) -> int:
     return len(pivots) + len(basis)
 
 
-def _dense(entries: Entries, rows: Indices) -> Integers:
+def _dense(entries: IntegerEntries, rows: Indices) -> Integers:
     order, back = np.unique(rows, return_inverse=True)
     return entries.dense(order)[back]
 
 
-def _pivoted(points: Any, pivots: Indices) -> tuple[Indices, Integers]:
+def _find_pivots(points: Any, pivots: Indices) -> tuple[Indices, Integers]:
     """For each row the row of its pivot, and what times it has to be taken from it: 0 where it has none."""
     turn = np.full(points.shape[1], -1)
     turn[pivots] = np.arange(len(pivots))

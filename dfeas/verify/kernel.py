@@ -40,7 +40,7 @@ from dfeas.verify.blocks import (
     signs_of,
 )
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
-from dfeas.verify.kernel_bounds import Bounded, Kernel, Same, bounded, by_products
+from dfeas.verify.kernel_bounds import BoundedValues, Kernel, Same, bound_quickly, bound_values
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -54,7 +54,7 @@ on what else is checked in the same reads, and so by such a share do margins.
 
 
 @dataclass(frozen=True)
-class Expansions:
+class KernelSums:
     """Points that certificates weigh, and sums of them."""
 
     kernel: Kernel
@@ -63,25 +63,25 @@ class Expansions:
     amounts: Floats  # (s, k) weights times labels
     codes: tuple[int | None, ...]  # (k,) of the class that is +1; None: labels are signs
 
-    def some(self, columns: list[int]) -> Expansions:
+    def some(self, columns: list[int]) -> KernelSums:
         """Some of the sums, and their points."""
         rows = np.flatnonzero(self.amounts[:, columns].any(axis=1))
         codes = tuple(self.codes[column] for column in columns)
-        return Expansions(self.kernel, self.index[rows], self.points[rows], self.amounts[rows][:, columns], codes)
+        return KernelSums(self.kernel, self.index[rows], self.points[rows], self.amounts[rows][:, columns], codes)
 
     def look(
         self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
-    ) -> Parts[Scored]:
+    ) -> Parts[ScoreTally]:
         """Scores all points: the kernel is evaluated once for all sums."""
         columns = self.amounts.shape[1]
         size = max(1, TILE_BYTES // (8 * len(self.amounts)))
 
-        def scored(block: Block) -> Scored:
-            part = Scored(block.checksums, np.full(columns, math.inf), [[] for _ in range(columns)])
+        def score_block(block: Block) -> ScoreTally:
+            part = ScoreTally(block.checksums, np.full(columns, math.inf), [[] for _ in range(columns)])
             signs = np.column_stack([signs_of(block.label, code) for code in self.codes])
             for begin in range(0, block.points.shape[0], size):
                 rows, start = slice(begin, begin + size), block.start + begin
-                shown, support = proved(self, block.points[rows].astype(np.float64, copy=False), signs[rows], start)
+                shown, support = prove_scores(self, block.points[rows].astype(np.float64, copy=False), signs[rows], start)
                 part.support.append(support)
                 np.minimum(part.least, shown.min(axis=0), out=part.least)
                 for row, column in np.argwhere(~(shown > 0)):
@@ -89,10 +89,10 @@ class Expansions:
                         part.wrong[column].append(start + int(row))
             return part
 
-        return ((place, scored(block)) for place, block in blocks(data, indices, stopped))
+        return ((place, score_block(block)) for place, block in blocks(data, indices, stopped))
 
 
-def lengths(expansions: Expansions, scores: Floats, errors: Floats, share: float) -> Floats:
+def lengths(expansions: KernelSums, scores: Floats, errors: Floats, share: float) -> Floats:
     """Upper bounds (k,) of |y|, from the scores (s, k) of the points of the expansions, without signs, and the bounds of their
     errors; sharper for sums where these take a share of the square.
     """
@@ -106,11 +106,11 @@ def lengths(expansions: Expansions, scores: Floats, errors: Floats, share: float
     return np.asarray(upper)
 
 
-def of_itself(expansions: Expansions) -> tuple[Floats, Floats]:
+def of_itself(expansions: KernelSums) -> tuple[Floats, Floats]:
     """Scores (s, k) of the points of expansions under these, without signs, and bounds of their errors."""
     parts = []
     for some, same in _parts_of(len(expansions.amounts)):
-        values = by_products(expansions.kernel, expansions.points[some], expansions.points, same)
+        values = bound_quickly(expansions.kernel, expansions.points[some], expansions.points, same)
         parts.append((values.value @ expansions.amounts, values.errors(expansions.amounts)))
     return np.concatenate([score for score, _ in parts]), np.concatenate([error for _, error in parts])
 
@@ -123,34 +123,36 @@ def _parts_of(count: int) -> Iterator[tuple[slice, Same]]:
         yield slice(first, first + size), (here - first, here)
 
 
-def _length(expansion: Expansions) -> float:
+def _length(expansion: KernelSums) -> float:
     """A sharp upper bound of |y|, the first sum."""
     amount, total, error = expansion.amounts[:, 0], 0.0, 0.0
     count = len(amount)
     for some, same in _parts_of(count):
-        value, off = bounded(expansion.kernel, expansion.points[some], expansion.points, same)
+        value, off = bound_values(expansion.kernel, expansion.points[some], expansion.points, same)
         total += float(amount[some] @ (value @ amount))
         error += float(np.abs(amount[some]) @ ((off + 2 * gamma(2 * count + 4) * (np.abs(value) + off)) @ np.abs(amount)))
     return math.sqrt(max(0.0, total) * UP + error * UP**2) * UP
 
 
-def proved(expansions: Expansions, points: Any, signs: NDArray[np.int8], start: int) -> tuple[Floats, tuple[Floats, Floats]]:
+def prove_scores(
+    expansions: KernelSums, points: Any, signs: NDArray[np.int8], start: int
+) -> tuple[Floats, tuple[Floats, Floats]]:
     """Proved scores (b, k) of points from ``start`` on: by products, and sharper where these take a share of them. And what
     products say of the points of the support among them.
     """
     kernel, amounts = expansions.kernel, expansions.amounts
     here = np.flatnonzero((expansions.index >= start) & (expansions.index < start + points.shape[0]))
     rows = expansions.index[here] - start
-    quick = by_products(kernel, points, expansions.points, (rows, here))
+    quick = bound_quickly(kernel, points, expansions.points, (rows, here))
     plain, error = quick.value @ amounts, quick.errors(amounts)
     score = plain * signs
     shown = score - error
     if kernel.of_distance:
         again = np.flatnonzero(~(shown > (1 - SHARP) * score).all(axis=1))
         if len(again):
-            value, off = bounded(kernel, points[again], expansions.points)
+            value, off = bound_values(kernel, points[again], expansions.points)
             none = np.zeros((len(again), 1))
-            rounding = Bounded(value, none, none).errors(amounts)
+            rounding = BoundedValues(value, none, none).errors(amounts)
             shown[again] = (value @ amounts) * signs[again] - rounding - off @ np.abs(amounts) * UP
     return np.asarray(shown), (plain[rows], error[rows])
 
@@ -162,21 +164,21 @@ SHARP_GORDAN = 1e-6
 
 
 @dataclass
-class Gathered:
+class SupportTally:
     """Of some blocks, points and stored labels of a support."""
 
     checksums: bytes
     points: list[Any]  # (s, m) each
     labels: list[NDArray[Any]]  # (s,) each
 
-    def add(self, other: Gathered) -> None:
+    def add(self, other: SupportTally) -> None:
         self.checksums += other.checksums
         self.points += other.points
         self.labels += other.labels
 
 
 @dataclass
-class Scored:
+class ScoreTally:
     """What some blocks showed of each sum."""
 
     checksums: bytes
@@ -186,7 +188,7 @@ class Scored:
         default_factory=list
     )  # of its points, in order: scores, bounds of errors (r, k)
 
-    def add(self, other: Scored) -> None:
+    def add(self, other: ScoreTally) -> None:
         self.checksums += other.checksums
         self.least = np.minimum(self.least, other.least)
         self.wrong = [(mine + others)[:WRONG] for mine, others in zip(self.wrong, other.wrong, strict=True)]
@@ -210,7 +212,7 @@ class Kernels:
             raise CheckFailedError("the weights are not on the simplex")
         code_of(data, certificate)
 
-    def chosen(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
+    def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
         return blocks_of(data, (certificate.support for certificate in certificates))
 
     def more(self, certificates: Sequence[Certificate]) -> int:
@@ -219,22 +221,22 @@ class Kernels:
 
     def look(
         self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
-    ) -> Parts[Gathered]:
+    ) -> Parts[SupportTally]:
         """Gathers the points that are weighed."""
         width = data.m if data.entries is None else data.entries.count / data.n + 1
         if len(certificates) > 1 and sum(len(each.support) for each in certificates) * width > ENTRIES:
             raise CheckFailedError("more points than are looked at together")
         support = _union(certificates)
 
-        def gathered(block: Block) -> Gathered:
+        def gather_block(block: Block) -> SupportTally:
             low, high = np.searchsorted(support, [block.start, block.start + block.points.shape[0]])
             rows = support[low:high] - block.start
-            return Gathered(block.checksums, [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
+            return SupportTally(block.checksums, [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
 
-        return ((place, gathered(block)) for place, block in blocks(data, indices, stopped))
+        return ((place, gather_block(block)) for place, block in blocks(data, indices, stopped))
 
     def conclude(
-        self, part: Gathered, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
+        self, part: SupportTally, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
     ) -> list[Answer]:
         sums = self._sums(part, certificates, data)
         answers: dict[int, Answer] = {}
@@ -244,13 +246,16 @@ class Kernels:
             scored = read(look_at, some, certificates, None)
             scores, errors = (np.concatenate([each[i] for each in scored.support]) for i in (0, 1))
             sizes = lengths(some, scores, errors, SHARP)
-            answers = {each: attempt(_separator, self.kernel, scored, i, sizes[i], data.n) for i, each in enumerate(separators)}
+            answers = {
+                each: attempt(_conclude_separator, self.kernel, scored, i, sizes[i], data.n)
+                for i, each in enumerate(separators)
+            }
         for column, certificate in enumerate(certificates):
             if column not in answers:
-                answers[column] = attempt(_gordan, sums.some([column]), certificate, data.n)
+                answers[column] = attempt(_conclude_weights, sums.some([column]), certificate, data.n)
         return [answers[column] for column in range(len(certificates))]
 
-    def _sums(self, part: Gathered, certificates: Sequence[Certificate], data: Data) -> Expansions:
+    def _sums(self, part: SupportTally, certificates: Sequence[Certificate], data: Data) -> KernelSums:
         index, labels = _union(certificates), np.concatenate(part.labels)
         dense = isinstance(part.points[0], np.ndarray)
         points = np.concatenate(part.points) if dense else scipy.sparse.vstack(part.points, format="csr")
@@ -262,14 +267,14 @@ class Kernels:
             signs = signs_of(labels[rows], code)
             require_signs(bool(signs.all()), data.where)
             amounts[rows, column] = certificate.weights * signs
-        return Expansions(self.kernel, index, points, amounts, tuple(codes))
+        return KernelSums(self.kernel, index, points, amounts, tuple(codes))
 
 
 def _union(certificates: Sequence[Certificate]) -> Indices:
     return np.unique(np.concatenate([certificate.support for certificate in certificates]))
 
 
-def _separator(kernel: Kernel, scored: Scored, place: int, length: float, n: int) -> Check:
+def _conclude_separator(kernel: Kernel, scored: ScoreTally, place: int, length: float, n: int) -> Check:
     if scored.wrong[place]:
         raise CheckFailedError(f"not a separator: the score of point {scored.wrong[place][0]} is not above its rounding error")
     margin = float(scored.least[place]) / float(length) / UP
@@ -277,7 +282,7 @@ def _separator(kernel: Kernel, scored: Scored, place: int, length: float, n: int
     return Check("feasible", _level(kernel), margin, 1.0, n, 0, text)
 
 
-def _gordan(expansion: Expansions, certificate: Certificate, n: int) -> Check:
+def _conclude_weights(expansion: KernelSums, certificate: Certificate, n: int) -> Check:
     pair = opposite(expansion.points, expansion.amounts[:, 0])
     if pair is not None:
         i, j = (int(expansion.index[row]) for row in pair)

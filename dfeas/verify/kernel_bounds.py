@@ -4,12 +4,12 @@ The model: with u = 2**-53, sums of k products have relative errors of at most g
 values, in any order; square roots are rounded correctly; ``exp`` and ``pow`` have relative errors of at most 4 u, which the
 libraries in use promise and no theorem does.
 
-``bounded`` takes distances as sums of squares of differences, without cancellation. ``by_products`` takes them from one product
-of matrices, |x|^2 + |z|^2 - 2 x'z with an error of at most gamma(k+8) (|x| + |z|)^2, and bounds all errors of a row at once:
-where e bounds that of t, exp(-t) is off by exp(-t) (exp(e) - 1), and where it is r t by r / (1 - r) / e (Euler's), for
-t exp(-t) <= 1 / e. Dense points are seen from the middle of some, c, for they may be far from the origin: x - c is off by
-u |x - c|, and the square of a distance by 3 u (|x - c| + |z - c|)^2 for it. Sparse points have products, or |x| + |z| less what
-that is too much, where they cannot be filled up; k is then the entries of the longest row.
+``bound_values`` takes distances as sums of squares of differences, without cancellation. ``bound_quickly`` takes them from one
+product of matrices, |x|^2 + |z|^2 - 2 x'z with an error of at most gamma(k+8) (|x| + |z|)^2, and bounds all errors of a row at
+once: where e bounds that of t, exp(-t) is off by exp(-t) (exp(e) - 1), and where it is r t by r / (1 - r) / e (Euler's), for t
+exp(-t) <= 1 / e. Dense points are seen from the middle of some, c, for they may be far from the origin: x - c is off by u |x -
+c|, and the square of a distance by 3 u (|x - c| + |z - c|)^2 for it. Sparse points have products, or |x| + |z| less what that
+is too much, where they cannot be filled up; k is then the entries of the longest row.
 
 A polynomial is a power of a quotient, (g x'z + c) / sqrt((g |x|^2 + c) (g |z|^2 + c)), the product of two unit vectors of
 sqrt(g) x and sqrt(c). These are divided by a power of two of their own first, which makes no difference to the quotient: then
@@ -114,7 +114,7 @@ class Kernel:
         return self.zero_at_zero and (self.name != "polynomial" or self.degree == 1)
 
 
-def called(function: Function, points: Any, others: Any) -> Floats:
+def call_function(function: Function, points: Any, others: Any) -> Floats:
     """What a function of Python says (b, s), normalised. Raises BadInputError for what it must not say."""
 
     def values(left: Any, right: Any) -> Floats:
@@ -144,7 +144,7 @@ def called(function: Function, points: Any, others: Any) -> Floats:
 
 
 @dataclass(frozen=True)
-class Bounded:
+class BoundedValues:
     """Normalised kernel values (b, s), each off by at most ``relative`` times itself and ``absolute``."""
 
     value: Floats  # (b, s)
@@ -164,22 +164,22 @@ class Bounded:
         return np.asarray(error * UP)
 
 
-def bounded(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> tuple[Floats, Floats]:
+def bound_values(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> tuple[Floats, Floats]:
     """Normalised kernel (b, s) of points (b, m) and others (s, m), and how far each value is off at most.
 
     ``same`` says where both are one point. For a function of Python nothing bounds its own errors; zeros are returned for them.
     """
-    filled = _filled(points, others) if kernel.of_distance else None
+    filled = _fill_rows(points, others) if kernel.of_distance else None
     if filled is not None:
         return _of_differences(kernel, *filled)
-    products = by_products(kernel, points, others, same)
+    products = bound_quickly(kernel, points, others, same)
     error = products.error
     if kernel.of_distance and same is not None:
         error[same] = 0
     return products.value, error
 
 
-def by_products(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> Bounded:
+def bound_quickly(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> BoundedValues:
     """The same in the time of one product of matrices, a little less sharp where distances are small beside lengths.
 
     ``same`` says where both are one point.
@@ -187,20 +187,20 @@ def by_products(kernel: Kernel, points: Any, others: Any, same: Same | None = No
     count = points.shape[0]
     if kernel.name == "callable":
         assert kernel.function is not None, "a callable kernel has its function"
-        value = called(kernel.function, points, others)
-        return Bounded(value, np.zeros((count, 1)), np.zeros((count, 1)))
+        value = call_function(kernel.function, points, others)
+        return BoundedValues(value, np.zeros((count, 1)), np.zeros((count, 1)))
     if kernel.name == "laplacian":
         if isinstance(points, np.ndarray):
             value, error = _of_differences(kernel, points, others)
         else:
             value, error = _of_magnitudes(kernel, points, others)
-        return Bounded(value, np.zeros((count, 1)), error.max(axis=1, initial=0.0)[:, None])
+        return BoundedValues(value, np.zeros((count, 1)), error.max(axis=1, initial=0.0)[:, None])
     if kernel.of_distance:
         return _of_distance(kernel, points, others, same)
     return _of_product(kernel, points, others)
 
 
-def _filled(points: Any, others: Any) -> tuple[Floats, Floats] | None:
+def _fill_rows(points: Any, others: Any) -> tuple[Floats, Floats] | None:
     """Both as arrays, of the features that any of them has where they are sparse; None where that takes much memory."""
     if isinstance(points, np.ndarray):
         return points, others
@@ -248,7 +248,7 @@ def _of_magnitudes(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, Fl
         return _exponentials(kernel.gamma, _cityblock(points, others), 3 * gamma(_terms(points, others) + 8) * sizes)
 
 
-def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) -> Bounded:
+def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) -> BoundedValues:
     terms = _terms(points, others)
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(points, np.ndarray):
@@ -279,10 +279,10 @@ def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) ->
     value[unknown], relative[unknown], absolute[unknown] = 0, 0, 1
     if same is not None:
         value[same] = 1
-    return Bounded(value, relative, absolute)
+    return BoundedValues(value, relative, absolute)
 
 
-def _of_product(kernel: Kernel, points: Any, others: Any) -> Bounded:
+def _of_product(kernel: Kernel, points: Any, others: Any) -> BoundedValues:
     with np.errstate(over="ignore", invalid="ignore"):
         (ours, mine), (theirs, yours) = _units(kernel, points), _units(kernel, others)
         cosine = _products(ours, theirs)
@@ -291,10 +291,10 @@ def _of_product(kernel: Kernel, points: Any, others: Any) -> Bounded:
     nothing = np.zeros((points.shape[0], 1))
     error = 3 * gamma(_terms(points, others) + 10) * UP  # of two unit vectors, half that of a square each, and of the product
     if kernel.name != "polynomial":
-        return Bounded(cosine, nothing, nothing + error)
+        return BoundedValues(cosine, nothing, nothing + error)
     degree = kernel.degree
     error = (degree * error * (1 + error) ** (degree + 1) + ELEMENTARY * (1 + error) ** degree) * UP
-    return Bounded(cosine**degree, nothing, nothing + error)
+    return BoundedValues(cosine**degree, nothing, nothing + error)
 
 
 def _units(kernel: Kernel, points: Any) -> tuple[Any, Floats]:
@@ -302,10 +302,10 @@ def _units(kernel: Kernel, points: Any) -> tuple[Any, Floats]:
     root, shift = (1.0, 0.0) if kernel.zero_at_zero else (np.sqrt(kernel.gamma), np.sqrt(kernel.coef0))
     largest, own = Wide(points).largest(), int(np.frexp(root)[1])
     power = np.maximum(_exponents(largest) + own, _exponents(shift)).clip(own - FAR, own + FAR)
-    scaled, last = Wide(Wide(points).scaled(np.ldexp(root, -power))), np.ldexp(shift, -power)
+    scaled, last = Wide(Wide(points).scale_rows(np.ldexp(root, -power))), np.ldexp(shift, -power)
     length = np.sqrt(scaled.squares() + last**2)
     length[(largest == 0) & (kernel.zero_at_zero or kernel.coef0 == 0)] = 1  # of the exact numbers: those above are rounded
-    return scaled.scaled(1 / length), last / length
+    return scaled.scale_rows(1 / length), last / length
 
 
 def _exponents(sizes: Any) -> NDArray[np.int64]:

@@ -34,10 +34,10 @@ from dfeas.verify.balance import balance
 from dfeas.verify.blocks import (
     WRONG,
     Block,
+    BlockTally,
     Data,
     Parts,
     Tallies,
-    Tally,
     blocks,
     blocks_of,
     checksums_of,
@@ -48,9 +48,9 @@ from dfeas.verify.blocks import (
     signs_of,
 )
 from dfeas.verify.certificate import HYPERPLANE, Answer, Certificate, Check, attempt
-from dfeas.verify.dyadic import expanded
 from dfeas.verify.dyadic import signs as exact_signs
-from dfeas.verify.view import Numbers, Scaling, SignedBlock, Transform, transform_of
+from dfeas.verify.dyadic import split_integers
+from dfeas.verify.view import FeatureScaling, Numbers, SignedBlock, ViewTransform, transform_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -66,7 +66,7 @@ NEARLY = 1e-6
 
 
 @dataclass
-class PointTally(Tally):
+class PointTally(BlockTally):
     """What some consecutive blocks showed of a certificate."""
 
     points: int = 0
@@ -94,7 +94,7 @@ class Sight:
     intercept: bool
     certificates: Sequence[Certificate]
     codes: Sequence[int | None]  # the label that counts as +1, of each
-    transform: Transform | None
+    transform: ViewTransform | None
     point: Floats | None  # that all are seen from
     sign: int = 1  # of labels as somebody else has read them, whose product with it are those that are stored
 
@@ -116,27 +116,27 @@ class Sight:
         return None if isinstance(shown, CheckFailedError) else shown
 
     @property
-    def _seen(self) -> tuple[Scaling | None, float | None]:
+    def _view(self) -> tuple[FeatureScaling | None, float | None]:
         """What is applied to points, and the length that all are divided by."""
         return (None, None) if self.transform is None else (self.transform.scaling, self.transform.length)
 
-    def signed(self, block: Block, code: int | None) -> SignedBlock:
+    def sign_block(self, block: Block, code: int | None) -> SignedBlock:
         """A block with the labels of a certificate."""
         origin = None if self.point is None else (block.plain, self.point)
         sign = signs_of(block.label, code)
-        return SignedBlock(self.where, block.start, block.points, sign, self.intercept, origin, *self._seen)
+        return SignedBlock(self.where, block.start, block.points, sign, self.intercept, origin, *self._view)
 
     def look(self, block: Block, known: list[float]) -> Tallies:
         """What a block shows; ``known`` are the least margins that others have shown, and gets this one's."""
         transform, intercept = self.transform, self.intercept
-        scaling, length = self._seen
+        scaling, length = self._view
         separators = [each.y for each in self.certificates if each.kind == "separator" and not each.integers]
         shown = Tallies(block.checksums, [])
         if transform is not None and block.start < transform.points:
             shown.numbers = Numbers.of(block.points[: transform.points - block.start], scaling, intercept)
         fast = iter(Fast.of(block.points, separators if length is None else [], intercept, scaling))
         for place, (certificate, code) in enumerate(zip(self.certificates, self.codes, strict=True)):
-            tally, stored = PointTally(points=block.points.shape[0]), self.signed(block, code)
+            tally, stored = PointTally(points=block.points.shape[0]), self.sign_block(block, code)
             shown.tallies.append(tally)
             shown.signs = shown.signs and bool(stored.label.all())
             if certificate.kind == "separator":
@@ -160,7 +160,7 @@ class Points:
             if len(certificate.support) or len(weights):
                 raise CheckFailedError("a separator of points has no weights")
             if y.shape != (dimension,):
-                asked = _asked_otherwise(y, data)
+                asked = _name_option(y, data)
                 raise CheckFailedError(f"the separator has {y.size} entries, the data {dimension} features{asked}")
             if not np.isfinite(y).all() or not y.any():
                 raise CheckFailedError("the separator is zero or not finite")
@@ -172,9 +172,7 @@ class Points:
                 raise CheckFailedError("the entries of the separator are outside 1e-100 .. 1e100; scale it to length 1")
         else:
             if y.size and not (y.shape == (dimension,) and np.isfinite(y).all() and np.abs(y).max() < 1e100):
-                raise CheckFailedError(
-                    f"the direction of a conflict has not {dimension} finite entries{_asked_otherwise(y, data)}"
-                )
+                raise CheckFailedError(f"the direction of a conflict has not {dimension} finite entries{_name_option(y, data)}")
             require_support(certificate.support, data.n)
             if not all(((piece >= 0) & (piece <= 2)).all() for (piece,) in pieces(weights)):
                 raise CheckFailedError("the weights are not on the simplex: negative, not finite, or above 1")
@@ -182,7 +180,7 @@ class Points:
                 raise CheckFailedError(f"the weights are not on the simplex: their sum is {total(weights)!r}")
         code_of(data, certificate)
 
-    def chosen(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
+    def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
         """Those of points that are weighed, unless a separator, or a transform, is about all points."""
         if transform_of(data.view, data.m) is not None or any(each.kind == "separator" for each in certificates):
             return None
@@ -208,12 +206,14 @@ class Points:
         require_signs(part.signs, data.where)
         pairs = zip(part.tallies, certificates, strict=True)
         return [
-            attempt(separator, tally, each) if each.kind == "separator" else attempt(gordan, tally, each, data)
+            attempt(conclude_separator, tally, each)
+            if each.kind == "separator"
+            else attempt(conclude_weights, tally, each, data)
             for tally, each in pairs
         ]
 
 
-def _asked_otherwise(y: Floats, data: Data) -> str:
+def _name_option(y: Floats, data: Data) -> str:
     """Which option a direction (m,) or (m+1,) was found with, where that is not the one of the data."""
     word = {data.m: "--no-intercept (intercept=False)", data.m + 1: "--intercept"}.get(y.size)
     return "" if word is None or y.size == data.m + int(data.intercept) else f": it was found with {word}"
@@ -227,14 +227,14 @@ def parts_of(certificate: Certificate) -> Floats:
     if not certificate.integers:
         return certificate.y[None]
     try:
-        return expanded(np.array(certificate.integers, object))
+        return split_integers(np.array(certificate.integers, object))
     except OverflowError as error:
         raise CheckFailedError(f"the separator in {error}") from None
 
 
 def look_at_scores(tally: PointTally, block: SignedBlock, parts: Floats, fast: Fast | None, known: float) -> None:
     """Add what the points of a block show of a separator in parts (k, d); ``known`` is a margin that is proved of others."""
-    rows = np.arange(block.size) if fast is None else fast.unproved(block.label, known)
+    rows = np.arange(block.size) if fast is None else fast.find_unproved(block.label, known)
     size = block.piece(parts.shape[1])
     for piece in range(0, len(rows), size):
         _look_in_float64(tally, block, rows[piece : piece + size], parts)
@@ -286,7 +286,7 @@ def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, parts
         tally.margin = min(tally.margin, float(least[positive].min()))
 
 
-def separator(tally: PointTally, certificate: Certificate) -> Check:
+def conclude_separator(tally: PointTally, certificate: Certificate) -> Check:
     """What all points showed of a separator. Raises CheckFailedError when one is on the wrong side."""
     if tally.wrong:
         raise CheckFailedError(f"not a separator: point {tally.wrong[0]} is not on the positive side of the hyperplane")
@@ -307,17 +307,17 @@ def look_at_weights(tally: PointTally, block: SignedBlock, certificate: Certific
     size = block.piece(dimension)
     for piece in range(0, len(rows), size):
         some = rows[piece : piece + size]
-        chosen, factor = _weighed(tally, block, some, weights[piece : piece + size])
+        chosen, factor = _take_weighted(tally, block, some, weights[piece : piece + size])
         sums = chosen.sums(factor)
         summed += sums[0]
         spread += sums[1]
         tally.terms += len(some) + 1
         if certificate.many * chosen.terms <= SUPPORT_ENTRIES:
-            tally.support.append((_as_stored(tally, block, some, chosen).scaled(block.label[some]), np.abs(factor)))
+            tally.support.append((_as_stored(tally, block, some, chosen).scale_rows(block.label[some]), np.abs(factor)))
     tally.total, tally.spread = summed, spread
 
 
-def _weighed(tally: PointTally, block: SignedBlock, rows: Indices, weights: Floats) -> tuple[Wide, Floats]:
+def _take_weighted(tally: PointTally, block: SignedBlock, rows: Indices, weights: Floats) -> tuple[Wide, Floats]:
     """Points, and their signed weights over their norms; 0 for a point that is zero."""
     chosen = block.wide(rows)
     with np.errstate(over="ignore", under="ignore"):
@@ -344,7 +344,7 @@ def _as_stored(tally: PointTally, block: SignedBlock, rows: Indices, chosen: Wid
     return Wide(np.hstack([plain[rows].astype(np.float64), np.ones((len(rows), 1))]))
 
 
-def gordan(tally: PointTally, certificate: Certificate, data: Data) -> Check:
+def conclude_weights(tally: PointTally, certificate: Certificate, data: Data) -> Check:
     """What the sum of all weighted points shows: that it is exactly zero, or how small it is at most."""
     n = data.n
     summed, spread = tally.sums()
@@ -354,7 +354,7 @@ def gordan(tally: PointTally, certificate: Certificate, data: Data) -> Check:
     size = float(np.linalg.norm(residual)) * (1 + gamma(len(residual) + 4)) * UP
     weight = total(certificate.weights) * (1 - gamma(len(certificate.weights) + 1))
     upper = size / weight * UP
-    exact = _exactly(tally, upper, through(data))
+    exact = _prove_balance(tally, upper, name_hyperplanes(data))
     if exact is not None:
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, exact)
     text = f"no unit vector has a margin above {upper:.6g} (weights on {certificate.many} of {n} points)"
@@ -362,7 +362,7 @@ def gordan(tally: PointTally, certificate: Certificate, data: Data) -> Check:
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), n, 0, text, share)
 
 
-def through(data: Data) -> str:
+def name_hyperplanes(data: Data) -> str:
     """Which hyperplanes a question is about, in words."""
     if data.intercept:
         return ""
@@ -371,13 +371,13 @@ def through(data: Data) -> str:
     return f" through the {'point' if point_of(data) is not None else 'mean of the points' if centred else 'origin'}"
 
 
-def _exactly(tally: PointTally, upper: float, where: str) -> str | None:
+def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
     """Why no hyperplane ``where`` separates the points of the support, if that can be proved."""
     if tally.zero:
         return f"a point is zero, so no hyperplane{where} has it on its positive side"
     if upper > NEARLY or not tally.support:
         return None
-    points = _together([points for points, _ in tally.support], SUPPORT_ENTRIES)
+    points = _stack_points([points for points, _ in tally.support], SUPPORT_ENTRIES)
     if points is None:
         return None
     factors = np.concatenate([factors for _, factors in tally.support])
@@ -396,7 +396,7 @@ def _exactly(tally: PointTally, upper: float, where: str) -> str | None:
     return f"{count} points conflict: {said}"
 
 
-def _together(parts: list[Any], most: int) -> Floats | None:
+def _stack_points(parts: list[Any], most: int) -> Floats | None:
     """Points of several pieces in one array, sparse ones without the features that none has; None above ``most`` entries."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)

@@ -31,8 +31,8 @@ def scores(data: Data, certificate: Certificate) -> tuple[Floats, Floats]:
     for index in np.unique(support // data.block_rows).tolist():
         block = read(data, index, buffers, (data.stored or data).points)
         here = support[support // data.block_rows == index] - block.start
-        signed = sight.signed(block, sight.codes[0])
-        score, error, norm = _scored(signed, here, certificate.y)
+        signed = sight.sign_block(block, sight.codes[0])
+        score, error, norm = _score_rows(signed, here, certificate.y)
         size = norm if signed.length is None else np.full(len(here), signed.length)
         with np.errstate(divide="ignore", invalid="ignore"):
             parts.append((score / size, error / size * UP + 2 * gamma(len(certificate.y) + 8) * np.abs(score / size)))
@@ -40,7 +40,7 @@ def scores(data: Data, certificate: Certificate) -> tuple[Floats, Floats]:
     return score, error
 
 
-def _scored(block: SignedBlock, rows: Rows, y: Floats) -> tuple[Floats, Floats, Floats]:
+def _score_rows(block: SignedBlock, rows: Rows, y: Floats) -> tuple[Floats, Floats, Floats]:
     """l_j z_j'y (r,) of some points as they are seen, bounds of their errors, and lengths."""
     points = block.wide(rows)
     terms = points.terms + block.roundings + 1
@@ -73,9 +73,9 @@ def _reach_of_range(
     sight, checksums, found = Sight.of(data, [certificate]), b"", []
     for _, block in blocks(data, range(first, stop), stopped, (data.stored or data).points):
         checksums += block.checksums
-        signed = sight.signed(block, sight.codes[0])
+        signed = sight.sign_block(block, sight.codes[0])
         for rows in _pieces(signed, len(certificate.y)):
-            score, error, norm = _scored(signed, rows, certificate.y)
+            score, error, norm = _score_rows(signed, rows, certificate.y)
             low, high = score - error, score + error
             if not np.isfinite(high).all():
                 raise CheckFailedError(f"{data.where}: a score is too large to be bounded")

@@ -40,8 +40,8 @@ from dfeas.verify.blocks import (
     whole,
 )
 from dfeas.verify.certificate import Check
-from dfeas.verify.dyadic import Integers, Matrix, common, integer_signs, vanishing
-from dfeas.verify.integers import Entries, exponents, independent
+from dfeas.verify.dyadic import Integers, Matrix, common, find_orthogonal, integer_signs
+from dfeas.verify.integers import IntegerEntries, exponents, independent
 from dfeas.verify.integers import rank as rank_of
 
 Floats = NDArray[np.float64]
@@ -87,7 +87,7 @@ class Claim:
 
 
 @dataclass
-class Sides:
+class SideCounts:
     """On which side of a hyperplane the points of some blocks are."""
 
     take: int  # at most so many are missed
@@ -98,7 +98,7 @@ class Sides:
     missed: list[tuple[float, int]] = field(default_factory=list)  # scores and numbers of points, the lowest first
     checksums: bytes = b""
 
-    def add(self, other: Sides) -> None:
+    def add(self, other: SideCounts) -> None:
         self.on, self.beyond = self.on + other.on, self.beyond + other.beyond
         self.wrong, self.outside = self.wrong + other.wrong, self.outside + other.outside
         self.missed = sorted(self.missed + other.missed)[: self.take]
@@ -119,12 +119,12 @@ class Wanted:
     strict: bool = False  # none on the hyperplane
 
 
-def look(engine: Maps, data: Data, fingerprint: str, wanted: Wanted, take: int = 1) -> Sides:
+def look(engine: Maps, data: Data, fingerprint: str, wanted: Wanted, take: int = 1) -> SideCounts:
     """All points beside a hyperplane and a subspace; ``missed`` are at most ``take`` that are not where they should be.
 
     Raises CorruptDataError when the data has another fingerprint.
     """
-    sides: Sides = whole(engine.map(look_at_range, wanted, take))
+    sides: SideCounts = whole(engine.map(look_at_range, wanted, take))
     compare(data, sides.checksums, fingerprint, data.view)
     reference = _reference(data)
     if reference is not None:
@@ -134,16 +134,16 @@ def look(engine: Maps, data: Data, fingerprint: str, wanted: Wanted, take: int =
 
 def look_at_range(
     data: Data, first: int, stop: int, wanted: Wanted, take: int, stopped: Stop | None = None
-) -> list[Node[Sides]]:
+) -> list[Node[SideCounts]]:
     """Look at blocks first .. stop-1."""
 
-    def looked(block: Block) -> Sides:
-        sides = Sides(take, checksums=block.checksums)
+    def look_at_block(block: Block) -> SideCounts:
+        sides = SideCounts(take, checksums=block.checksums)
         for piece, points in _pieces(data, block):
             sides.add(_sides(points, wanted, block.start + piece, take))
         return sides
 
-    return nodes_of((first + place, looked(block)) for place, block in blocks(data, range(first, stop), stopped))
+    return nodes_of((first + place, look_at_block(block)) for place, block in blocks(data, range(first, stop), stopped))
 
 
 def rows(data: Data, index: Indices) -> Matrix:
@@ -181,10 +181,10 @@ def _wide(data: Data, plain: Any, label: NDArray[Any]) -> Matrix:
     """Points (r, d), as stored, with their signs and the feature of the intercept."""
     sign = signs_of(label, data.positive)
     require_signs(bool(sign.all()), data.where)
-    return Wide.of(plain, dimension_of(data) > data.m, f"{data.where}: a point").scaled(sign.astype(np.float64))
+    return Wide.of(plain, dimension_of(data) > data.m, f"{data.where}: a point").scale_rows(sign.astype(np.float64))
 
 
-def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> Sides:
+def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> SideCounts:
     """Of points (r, d) from number ``start`` on."""
     sign, score = np.zeros(points.shape[0], np.int8), np.zeros(points.shape[0])
     if wanted.y is not None:
@@ -193,11 +193,11 @@ def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> Sides:
     bad = sign < 0
     bad[on] = wanted.strict
     if wanted.across is not None and not wanted.strict:
-        bad[on] = ~vanishing(points[on], wanted.across)
+        bad[on] = ~find_orthogonal(points[on], wanted.across)
     missed = np.flatnonzero(bad)
     missed = missed[np.argsort(score[missed], kind="stable")[:take]]
     worst = [(float(score[j]), start + int(j)) for j in missed]
-    return Sides(take, len(on), int((sign > 0).sum()), int((sign < 0).sum()), int(bad[on].sum()), worst)
+    return SideCounts(take, len(on), int((sign > 0).sum()), int((sign < 0).sum()), int(bad[on].sum()), worst)
 
 
 def load_claim(where: Path) -> Claim:
@@ -292,7 +292,7 @@ def _require_conflict(data: Data, claim: Claim) -> int:
         integers = common(points)[0]
         total, rank = claim.weights @ integers, len(independent(integers))
     else:
-        total, rank = Entries.of(points, exponents(points)).sum(claim.weights), rank_of(points)
+        total, rank = IntegerEntries.of(points, exponents(points)).sum(claim.weights), rank_of(points)
     if total.any():
         raise CheckFailedError("the weights do not sum the points of the support to zero")
     if claim.rank != rank:

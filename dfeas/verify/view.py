@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.files import Number, parse_json
 from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Rows, U, Wide, gamma
-from dfeas.verify.dyadic import Sums, products
+from dfeas.verify.dyadic import ExactSums, products
 from dfeas.verify.dyadic import signs as signs_of
 
 SAME = 8 * U
@@ -49,18 +49,18 @@ _VIEW = {
 
 
 @dataclass(frozen=True)
-class Transform:
+class ViewTransform:
     """What a view says of points."""
 
     scale: str | None  # "maxabs" | "std"
     center: bool
     points: int  # the numbers are those of so many first points
     length: float | None  # of the longest one, which all are divided by; None: each by its own
-    scaling: Scaling | None  # of features; None when they are taken as they are stored
+    scaling: FeatureScaling | None  # of features; None when they are taken as they are stored
 
 
 @lru_cache(maxsize=8)
-def transform_of(view: str, m: int) -> Transform | None:
+def transform_of(view: str, m: int) -> ViewTransform | None:
     """Of a view of points of m features, if it has one. Raises CheckFailedError when it cannot be read."""
     try:
         values = parse_json(view or "{}", _VIEW).get("transform")
@@ -73,12 +73,12 @@ def transform_of(view: str, m: int) -> Transform | None:
             raise ValueError("its numbers are not what it says")
     except (ValueError, LookupError, TypeError) as error:
         raise CheckFailedError(f"the view {view[:80]!r} cannot be read: {error}") from None
-    scaling = None if shift is None and factor is None else Scaling(shift, factor)
-    return Transform(scale, center, values["points"], values["length"], scaling)
+    scaling = None if shift is None and factor is None else FeatureScaling(shift, factor)
+    return ViewTransform(scale, center, values["points"], values["length"], scaling)
 
 
 @dataclass(frozen=True)
-class Scaling:
+class FeatureScaling:
     """What is applied to stored points."""
 
     shift: Floats | None  # (m,)
@@ -135,13 +135,13 @@ class Numbers:
     points: int
     least: Floats  # (m,)
     greatest: Floats  # (m,)
-    sums: Sums  # exact ones of features, where they are centred
+    sums: ExactSums  # exact ones of features, where they are centred
     mean: Floats  # (m,) rounded
     squares: Floats  # (m,) sums of squared differences from the mean
     longest: float  # of the transformed points, with the intercept
 
     @classmethod
-    def of(cls, points: Any, scaling: Scaling | None, intercept: bool) -> Numbers:
+    def of(cls, points: Any, scaling: FeatureScaling | None, intercept: bool) -> Numbers:
         """Of some points (r, m) as they are stored, r > 0. Raises CheckFailedError when sums of theirs cannot be exact."""
         dense = isinstance(points, np.ndarray)
         if scaling is not None and scaling.shift is not None and not dense:
@@ -153,8 +153,8 @@ class Numbers:
         return numbers[0]
 
     @classmethod
-    def _of_piece(cls, wide: Any, scaling: Scaling | None, intercept: bool) -> Numbers:
-        count, sums = wide.shape[0], Sums.of(wide) if scaling is not None and scaling.shift is not None else Sums({})
+    def _of_piece(cls, wide: Any, scaling: FeatureScaling | None, intercept: bool) -> Numbers:
+        count, sums = wide.shape[0], ExactSums.of(wide) if scaling is not None and scaling.shift is not None else ExactSums({})
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             z = wide if scaling is None else scaling(wide)
             if isinstance(wide, np.ndarray):
@@ -180,7 +180,7 @@ class Numbers:
         self.least, self.greatest = np.minimum(self.least, other.least), np.maximum(self.greatest, other.greatest)
         self.points, self.longest = points, max(self.longest, other.longest)
 
-    def refuse(self, said: Transform, where: str) -> None:
+    def refuse(self, said: ViewTransform, where: str) -> None:
         """Raise CheckFailedError when a transform is not made of these numbers."""
         whole = np.maximum(np.abs(self.least), np.abs(self.greatest))
         center, factor = (None, None) if said.scaling is None else (said.scaling.shift, said.scaling.factor)
@@ -234,7 +234,7 @@ class SignedBlock:
     label: NDArray[Any]  # (b,)
     intercept: bool
     origin: tuple[NDArray[Any], Floats] | None  # points (b, m) as stored, and the one (m,) that they are seen from
-    scaling: Scaling | None = None  # what is applied to the points
+    scaling: FeatureScaling | None = None  # what is applied to the points
     length: float | None = None  # what all points are divided by; None: each by its own length
 
     @property

@@ -247,7 +247,7 @@ def test_a_plan_is_a_table_or_json(room: Path) -> None:
 def test_conflicting_points_are_shown_and_a_maximum_margin_is_closed(room: Path, tmp_path: Path) -> None:
     done = dfeas("solve", "no", "--out", tmp_path / "no", cwd=room)
     assert done.returncode == 0, done.stderr
-    flipped = Instance("one-flip", 20, 30_000, 0.05).flipped
+    flipped = Instance("one-flip", 20, 30_000, 0.05).wrong_point
     shown = [line.split() for line in done.stdout.splitlines() if line.startswith("             point")]
     assert shown[0][1] == str(flipped)
     assert "conflict     " in done.stdout

@@ -24,7 +24,7 @@ from dfeas.passes.block import Block
 from dfeas.passes.survey import Moments
 from dfeas.verify.arithmetic import Wide
 from dfeas.verify.certificate import Certificate, load
-from dfeas.verify.view import Scaling
+from dfeas.verify.view import FeatureScaling
 
 WAYS: tuple[dict[str, Any], ...] = (
     {"scale": "std", "center": True},
@@ -161,7 +161,7 @@ def test_signs_of_transformed_scores_are_those_of_rationals() -> None:
         exact = [Fraction(y[m]) for _ in x]
         for i, j in np.ndindex(x.shape):
             exact[i] += (Fraction(x[i, j]) - Fraction(shift[j])) * Fraction(factor[j]) * Fraction(y[j])
-        sign, least = Scaling(shift, factor).signs(Wide(np.hstack([x, np.ones((6, 1))])), y)
+        sign, least = FeatureScaling(shift, factor).signs(Wide(np.hstack([x, np.ones((6, 1))])), y)
         assert sign.tolist() == [(score > 0) - (score < 0) for score in exact]
         assert all(Fraction(low) <= abs(score) for low, score in zip(least, exact, strict=True))
 

@@ -127,7 +127,7 @@ def test_one_wrong_label_is_named_first(arrays: Callable[..., Any]) -> None:
     sparse = last.best
     assert isinstance(sparse, Sparse)
     assert sparse.score is not None
-    assert sparse.index[sparse.score.argmin()] == instance.flipped
+    assert sparse.index[sparse.score.argmin()] == instance.wrong_point
     assert len(sparse.index) <= 31
 
 
@@ -140,9 +140,9 @@ def test_conflicts_are_reported_with_the_users_own_classes(arrays: Callable[...,
     assert sorted(c["point"] for c in result.conflicts) == result.support.tolist()
     assert all(c["label"] == names[c["point"]] for c in result.conflicts)
     assert sum(c["weight"] for c in result.conflicts) == pytest.approx(1)
-    assert result.conflicts[0]["point"] == instance.flipped
+    assert result.conflicts[0]["point"] == instance.wrong_point
     assert [c["score"] for c in result.conflicts] == sorted(c["score"] for c in result.conflicts)
-    rest = np.setdiff1d(np.arange(3000), [instance.flipped])
+    rest = np.setdiff1d(np.arange(3000), [instance.wrong_point])
     assert dfeas.solve(X[rest], names[rest], positive="spam").verdict == "feasible"
     assert dfeas.solve(X, names, positive="spam", method="smooth-perceptron", eps=0.05).conflicts == []
     twice = dfeas.solve(np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0]]), ["a", "a", "b"], method="perceptron")

@@ -32,7 +32,9 @@ def test_a_wrong_label_is_named_in_the_headline_and_stands_out_in_the_figure(tmp
     page = parse(report([tmp_path / "run"]))
     label = result.conflicts[0]["label"]
     (headline,) = page.texts["h2"]
-    assert headline == f"Infeasible: no hyperplane separates the points; suspect: point {instance.flipped} (labelled {label})"
+    assert (
+        headline == f"Infeasible: no hyperplane separates the points; suspect: point {instance.wrong_point} (labelled {label})"
+    )
     assert "Scores, sorted" in page.pictures
     assert "stands out" in " ".join(page.drawn)
     assert "lower bound" not in " ".join(page.drawn)

@@ -67,7 +67,7 @@ def test_conflicts_are_listed_the_first_fifty_at_most(copy: Callable[..., Path])
 def test_the_points_of_a_real_conflict_are_those_of_the_result(room: Path, tmp_path: Path) -> None:
     page = parse(report([room / "conflict"], tmp_path / "page.html"))
     conflicts = json.loads((room / "conflict" / "result.json").read_text())["conflicts"]
-    assert page.texts["td"][0] == str(conflicts[0]["point"]) == str(Instance("one-flip", 8, 3000, 0.05).flipped)
+    assert page.texts["td"][0] == str(conflicts[0]["point"]) == str(Instance("one-flip", 8, 3000, 0.05).wrong_point)
     points = page.texts["td"][: 4 * len(conflicts) : 4]
     assert points == [str(each["point"]) for each in conflicts]
 

@@ -24,7 +24,7 @@ from dfeas.passes.inspection import Inspected
 from dfeas.passes.select import Select
 from dfeas.run.verdict import OneVsRest
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.core import check, concluded, reads, sight
+from dfeas.verify.core import check, conclude_separator, reads, sight
 from tests.bits import content
 
 ROWS = 100
@@ -72,7 +72,7 @@ def test_a_look_on_a_pass_proves_what_a_read_of_its_own_does(
     own = check(LocalEngine(dataset, 1), dataset, certificate)
     assert own.verdict == "feasible"
     assert own.margin_lower > 0
-    assert content(concluded(dataset, certificate, found.shown)) == content(own)
+    assert content(conclude_separator(dataset, certificate, found.shown)) == content(own)
     assert found.answer.violated == 0
 
 
@@ -118,7 +118,7 @@ def test_bytes_that_are_not_those_of_the_fingerprint_prove_nothing(separable: Ca
         assert part is not None
         shown = part if shown is None else shown.beside(part)
     with pytest.raises(CorruptDataError, match="chunk 4 of X"):
-        concluded(dataset, certificate, shown)
+        conclude_separator(dataset, certificate, shown)
 
 
 def test_what_cannot_be_looked_at_shows_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:

@@ -101,7 +101,7 @@ def test_a_conflict_among_many_features_is_proved(tmp_path: Path, monkeypatch: p
     result = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
     assert (result.verdict, result.proof, len(result.support)) == ("infeasible", "exact", 2)
     assert dfeas.verify_run(tmp_path / "run").proof == "exact"
-    assert texts.flipped in result.support
+    assert texts.wrong_point in result.support
 
 
 def test_a_run_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from dfeas.verify.balance import Balance, balance
-from dfeas.verify.dyadic import Dyadic, compensated, signs
+from dfeas.verify.dyadic import Dyadic, multiply_compensated, signs
 from tests.exact import conflicts, small_instance
 
 ANY = st.floats(-1e100, 1e100).filter(lambda v: v == 0 or abs(v) > 1e-100) | st.integers(-9, 9).map(float)
@@ -52,7 +52,7 @@ def test_signs_of_scores_are_those_of_rational_arithmetic(m: int, seed: int, spr
     points = rng.standard_normal((12, m)) * 10.0 ** rng.integers(-spread, spread + 1, (12, m))
     points[::2] -= np.outer(points[::2] @ y, y) / (y @ y)  # as orthogonal as floats get
     points[3], points[5] = 0.0, np.round(points[5])
-    score, bound = compensated(points, y)
+    score, bound = multiply_compensated(points, y)
     sign, least = signs(points, y)
     for j, row in enumerate(points.tolist()):
         exact = sum(Fraction(a) * Fraction(b) for a, b in zip(row, y.tolist(), strict=True))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats
-from dfeas.run.exact.guesses import APART, evened, nearest, span
+from dfeas.run.exact.guesses import APART, equilibrate, nearest, span
 
 Places = NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class Separable:
 
         With an ``intercept``, which is the last feature and no term, features are centred, too.
         """
-        even = evened(points, centred=intercept)
+        even = equilibrate(points, centred=intercept)
         if even is None:
             return None
         return cls(even.points[beyond], span(even.points[~beyond]))

@@ -72,12 +72,12 @@ class ConeInstance(Generated):
         return Product.from_text(self.cones)
 
     @cached_property
-    def placing(self) -> Placing:
+    def layout(self) -> Placing:
         return Placing(self.product, self.block_rows or self.product.block_rows(self.m, np.dtype(self.dtype).itemsize))
 
     @property
     def blocks(self) -> int:
-        return -(-self.placing.n // self.placing.block_rows)
+        return -(-self.layout.n // self.layout.block_rows)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -85,17 +85,17 @@ class ConeInstance(Generated):
 
     def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
         row = self.m * np.dtype(self.dtype).itemsize
-        chunks = chunks_of_shard(shard, self.placing.n * row, self.placing.block_rows * row)
-        return ConeWriter(path, self.placing, self.m, np.dtype(self.dtype), chunks)
+        chunks = chunks_of_shard(shard, self.layout.n * row, self.layout.block_rows * row)
+        return ConeWriter(path, self.layout, self.m, np.dtype(self.dtype), chunks)
 
-    def planted(self) -> Floats:
+    def planted_direction(self) -> Floats:
         y = self.random(0).standard_normal(self.m)
         return np.asarray(y / np.linalg.norm(y))
 
     def block(self, index: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Rows (b, m), padding included, and codes (b,) of one block."""
-        here = slice(index * self.placing.block_rows, (index + 1) * self.placing.block_rows)
-        label, random = self.placing.label[here], self.random(1, index)
+        here = slice(index * self.layout.block_rows, (index + 1) * self.layout.block_rows)
+        label, random = self.layout.label[here], self.random(1, index)
         points = np.zeros((len(label), self.m), self.dtype)
         against = None
         groups = groups_of(label)
@@ -107,7 +107,7 @@ class ConeInstance(Generated):
                 against = group
         if self.kind == "cones-infeasible" and against is not None:
             rows = against.rows(slice(len(against.starts) - 1, None))[0]
-            points[rows] = -np.outer(unit(against.kind, against.size), self.planted())
+            points[rows] = -np.outer(unit(against.kind, against.size), self.planted_direction())
         if self.kind == "cones-scattered":
             self._scatter(points, groups, index)
         return points, label
@@ -124,7 +124,7 @@ class ConeInstance(Generated):
     @cached_property
     def corners(self) -> Floats:
         """m vectors (m, m), the corners of a simplex around 0 in the space across from y, moved behind it."""
-        y, m = self.planted(), self.m
+        y, m = self.planted_direction(), self.m
         turn = np.full(m, m**-0.5) - y
         turn /= np.linalg.norm(turn)
         simplex = np.eye(m) - 1 / m
@@ -134,7 +134,7 @@ class ConeInstance(Generated):
 
     def _hard_rows(self, group: Group, random: np.random.Generator, paired: bool) -> Floats:
         """Rows (c, d, m) of some cones near their boundary, that lean to one direction."""
-        y, e, count = self.planted(), unit(group.kind, group.size), len(group.starts)
+        y, e, count = self.planted_direction(), unit(group.kind, group.size), len(group.starts)
         lean = self.random(2).standard_normal(self.m)
         lean -= (lean @ y) * y
         G = random.standard_normal((count, group.dimension, self.m))
@@ -152,7 +152,7 @@ class ConeInstance(Generated):
 
     def _rows(self, group: Group, random: np.random.Generator) -> Floats:
         """Rows (c, d, m) of some cones; the first ones are pairs."""
-        y, e, count = self.planted(), unit(group.kind, group.size), len(group.starts)
+        y, e, count = self.planted_direction(), unit(group.kind, group.size), len(group.starts)
         G = random.standard_normal((count, group.dimension, self.m))
         G -= (G @ y)[:, :, None] * y
         pairs = max(1, min((count - 1) // 2, 2 * self.m)) if count > 1 else 0

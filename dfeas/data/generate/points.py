@@ -205,7 +205,7 @@ class Instance(GeneratedPoints):
         return self.block_rows or default_block_rows(self.m, np.dtype(self.dtype).itemsize, self.n)
 
     @property
-    def flipped(self) -> int:
+    def wrong_point(self) -> int:
         """Index of the point with the wrong label (one-flip)."""
         return int(self.random(_FLIP).integers(self.n))
 
@@ -233,9 +233,9 @@ class Instance(GeneratedPoints):
             columns = self._halfspace(random, size)
         else:
             columns = self._near_plane(random, size)
-            if self.kind == "one-flip" and first <= self.flipped < first + size:
+            if self.kind == "one-flip" and first <= self.wrong_point < first + size:
                 # the normal itself: with any pair at R it makes x = (1, 1/2R, 1/2R), Ax = 0 up to rounding
-                columns[self.flipped - first] = -self.plane()
+                columns[self.wrong_point - first] = -self.plane()
         columns *= label[:, None]
         return columns, label
 
@@ -246,7 +246,7 @@ class Instance(GeneratedPoints):
 
     def _low(self, random: np.random.Generator, label: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int8]]:
         """Rounded normal points; of halfspace the label is the side of the plane."""
-        points = rounded(random.standard_normal((len(label), self.m), np.float32), np.dtype(self.dtype))
+        points = round_points(random.standard_normal((len(label), self.m), np.float32), np.dtype(self.dtype))
         if self.kind == "gaussian":
             return points, label
         side = points.astype(np.float64) @ self.plane()
@@ -276,7 +276,7 @@ class Instance(GeneratedPoints):
         return np.asarray((t[:, None] * normal + np.sqrt(1 - t * t)[:, None] * u).astype(self.dtype))
 
 
-def rounded(points: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def round_points(points: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Normal numbers in a narrower type: integers have an eighth of their range as deviation, its middle as mean."""
     if dtype.kind == "f":
         return points.astype(dtype)
@@ -312,7 +312,7 @@ class SparseInstance(GeneratedPoints):
         return self.block_rows or max(2, sparse_block_rows(self.density * self.m, size, self.n))
 
     @property
-    def flipped(self) -> int:
+    def wrong_point(self) -> int:
         """Index of the point that is its neighbour with the other label (one-flip)."""
         index = int(self.random(_TEXT_FLIP).integers(self.n))
         return index - 1 if self.n - 1 == index and self.n % self.rows == 1 else index  # a block of one point has no neighbour
@@ -362,17 +362,17 @@ class SparseInstance(GeneratedPoints):
         size, random = min(self.rows, self.n - first), self.random(_TEXT_BLOCK, index)
         if self.kind == "gaussian":
             return self._documents(random, size), np.where(random.random(size) < 0.5, 1, -1).astype(np.int8)
-        points, side = self._sided(random, size)
+        points, side = self._draw_sides(random, size)
         label = np.where(side > 0, 1, -1).astype(np.int8)
-        if self.kind == "one-flip" and first <= self.flipped < first + size:
-            place = self.flipped - first
+        if self.kind == "one-flip" and first <= self.wrong_point < first + size:
+            place = self.wrong_point - first
             other = place - 1 if place else 1
             rows = np.arange(size)
             rows[place] = other
             points, label[place] = points[rows], -label[other]
         return points, label
 
-    def _sided(self, random: np.random.Generator, size: int) -> tuple[csr_array, NDArray[np.float64]]:
+    def _draw_sides(self, random: np.random.Generator, size: int) -> tuple[csr_array, NDArray[np.float64]]:
         """Points with scores of at least the margin in magnitude, and their scores."""
         least = self.margin if self.has_margin else 1e-12
         parts, sides, count = [], [], 0

@@ -30,7 +30,7 @@ SPARSE = 0.3
 
 
 @dataclass(frozen=True)
-class Even:
+class EvenPoints:
     """Points (s, d) that are integers, as floats of about one."""
 
     points: Floats  # (s, d) the integers times 2**-(row + feature)
@@ -38,13 +38,13 @@ class Even:
     feature: NDArray[np.int64]  # (d,)
 
     @classmethod
-    def of(cls, points: Integers) -> Even:
+    def of(cls, points: Integers) -> EvenPoints:
         """Of integers of any length."""
         mantissa, exponent = parts(points)
-        feature = _known(exponent.max(axis=0))  # first: units of integers say nothing
+        feature = _drop_unknown(exponent.max(axis=0))  # first: units of integers say nothing
         for _ in range(ROUNDS):
-            row = _known((exponent - feature).max(axis=1))
-            feature = _known((exponent - row[:, None]).max(axis=0))
+            row = _drop_unknown((exponent - feature).max(axis=1))
+            feature = _drop_unknown((exponent - row[:, None]).max(axis=0))
         with np.errstate(under="ignore"):
             return cls(np.ldexp(mantissa, np.maximum(exponent - row[:, None] - feature, NONE)), row, feature)
 
@@ -111,7 +111,7 @@ def widest(points: Floats) -> Floats | None:
 
 
 @dataclass(frozen=True)
-class Centred:
+class CentredPoints:
     """Points (s, d) of length one, whose features were centred, where there is an intercept, and scaled."""
 
     points: Floats
@@ -126,7 +126,7 @@ class Centred:
         return y
 
 
-def evened(points: Floats, *, centred: bool = True) -> Centred | None:
+def equilibrate(points: Floats, *, centred: bool = True) -> CentredPoints | None:
     """Signed points (s, d); None where numbers are too large, or a point is zero."""
     with np.errstate(all="ignore"):
         shift, place = _means(points) if centred else (np.zeros(points.shape[1]), -1)
@@ -137,7 +137,7 @@ def evened(points: Floats, *, centred: bool = True) -> Centred | None:
         length = np.linalg.norm(even, axis=1)
     if not np.isfinite(even).all() or not np.isfinite(scale).all() or not length.all():
         return None
-    return Centred(even / length[:, None], scale, shift, place)
+    return CentredPoints(even / length[:, None], scale, shift, place)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Reduction:
     @classmethod
     def of(cls, points: Floats) -> Reduction | None:
         """None where least squares do not end, or numbers are too large."""
-        found = evened(points)
+        found = equilibrate(points)
         if found is None:
             return None
         even = found.points
@@ -218,13 +218,13 @@ def order(points: Floats, weight: Floats) -> NDArray[np.int64]:
     return np.concatenate([first, others])
 
 
-def pivoted(tableau: Integers, u: Integers, cost: Integers, basis: NDArray[np.int64]) -> NDArray[np.int64]:
+def guess_basis(tableau: Integers, u: Integers, cost: Integers, basis: NDArray[np.int64]) -> NDArray[np.int64]:
     """The basis (r,) to which the dual simplex method in float64 leads, from exact coordinates (s, r) of points in terms of the
     basis, from u (r,), that is to become nonnegative, and from reduced costs (s,) >= 0, each times a positive number.
 
     It ends where u >= 0, or where a row shows a direction, as far as float64 tells.
     """
-    even = Even.of(tableau)
+    even = EvenPoints.of(tableau)
     r = len(basis)
     T, basis, place = even.points.T.copy(), basis.copy(), np.arange(r)
     unit = T[place, basis].copy()
@@ -258,7 +258,7 @@ def pivoted(tableau: Integers, u: Integers, cost: Integers, basis: NDArray[np.in
     return basis
 
 
-def _known(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
+def _drop_unknown(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(exponent < NONE // 2, 0, exponent)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.dyadic import Floats, Integers, bounded, scaled, vanishing
-from dfeas.verify.integers import Entries, exponents, units
+from dfeas.verify.dyadic import Floats, Integers, bound_products, find_orthogonal, scale_integers
+from dfeas.verify.integers import IntegerEntries, exponents, units
 
 Indices = NDArray[np.int64]
 Pairs = NDArray[np.int64]
@@ -96,8 +96,8 @@ class Levels:
         rows, count = np.unique(pairs, return_counts=True)
         return self._entries(rows).sum(count.astype(object))
 
-    def _entries(self, rows: Indices) -> Entries:
-        return Entries.of(self.rest[rows], self.least)
+    def _entries(self, rows: Indices) -> IntegerEntries:
+        return IntegerEntries.of(self.rest[rows], self.least)
 
     def products(self, rows: Indices, b: Integers) -> Integers:
         """b'z (r,) of some rows, in integers."""
@@ -111,7 +111,7 @@ class Levels:
         share = np.random.default_rng(seed).random(joint.shape)
         return np.asarray(self.first[joint] + np.floor(share * size).astype(np.int64), np.int64)
 
-    def stored(self, b: Integers) -> Integers:
+    def scale_to_stored(self, b: Integers) -> Integers:
         """b for the features as they are stored, times a power of two: see ``top``."""
         return np.asarray(b << (self.top - self.least).astype(object), object)
 
@@ -173,9 +173,9 @@ class Gaps:
 
 def _near(levels: Levels, b: Integers) -> tuple[Floats, Floats]:
     """Bounds of b'z for all rows, of b as products.scaled makes it."""
-    near = scaled(levels.stored(b)[:, None])[0]
+    near = scale_integers(levels.scale_to_stored(b)[:, None])[0]
     with np.errstate(over="ignore", invalid="ignore"):
-        score, bound = bounded(levels.rest, near)
+        score, bound = bound_products(levels.rest, near)
         low, high = (score - bound)[:, 0], (score + bound)[:, 0]  # bounds are wider than what is rounded here
     return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
@@ -194,7 +194,7 @@ def outside(levels: Levels, gaps: Gaps, across: Integers) -> Pairs:
     """Pairs that are zero but not orthogonal to all columns (k, c); none only if there are none."""
     if not across.shape[1]:
         return np.zeros((0, 2), np.int64)
-    stored = np.column_stack([levels.stored(column) for column in across.T])
+    stored = np.column_stack([levels.scale_to_stored(column) for column in across.T])
     both = np.vstack([stored, stored])
     partner = np.full(len(levels.first), -1)
     here = np.flatnonzero(gaps.sign == 0)
@@ -205,11 +205,11 @@ def outside(levels: Levels, gaps: Gaps, across: Integers) -> Pairs:
         some = rows[piece : piece + PIECE]
         pairs = np.column_stack([some, partner[levels.side[some]]])
         wide = scipy.sparse.hstack([levels.rest[pairs[:, 0]], levels.rest[pairs[:, 1]]], format="csr")
-        inside.append(pairs[~vanishing(wide, both)])
+        inside.append(pairs[~find_orthogonal(wide, both)])
     return np.concatenate([np.zeros((0, 2), np.int64), *inside])
 
 
-def lifted(levels: Levels, b: Integers | None) -> Integers:
+def lift_direction(levels: Levels, b: Integers | None) -> Integers:
     """y (d,) of the data: of all alpha those with most points beyond the hyperplane of y, where all pairs have b'(..) >= 0."""
     side = len(levels.first)
     least = np.zeros(side, object)
@@ -228,7 +228,7 @@ def lifted(levels: Levels, b: Integers | None) -> Integers:
     some = np.concatenate([two[:, 0], np.flatnonzero(free)])
     y[levels.level[some]] = alpha[some] << levels.top
     if b is not None:
-        y[levels.columns] = 2 * levels.stored(b)
+        y[levels.columns] = 2 * levels.scale_to_stored(b)
     return y
 
 
@@ -241,7 +241,7 @@ def flat(levels: Levels, across: Integers) -> Integers:
     vectors[levels.empty, count + np.arange(len(levels.empty))] = 1
     sides = np.flatnonzero(levels.level >= 0)
     for place, column in enumerate(across.T):
-        vectors[levels.columns, place] = levels.stored(column)
+        vectors[levels.columns, place] = levels.scale_to_stored(column)
         alpha = -levels.products(levels.first[sides], column) * levels.value[sides]
         vectors[levels.level[sides], place] = alpha << levels.top
     return vectors

@@ -22,7 +22,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.run.exact.guesses import APART, Even, heavy, nearest, order, parts, pivoted, widest
+from dfeas.run.exact.guesses import APART, EvenPoints, guess_basis, heavy, nearest, order, parts, widest
 from dfeas.verify.dyadic import Integers
 from dfeas.verify.integers import eye, independent, nullspace, primitive, product, solve
 
@@ -40,12 +40,12 @@ LIGHT = 1e-3
 Stop = Callable[[], bool]
 
 
-class StoppedError(Exception):
+class SearchStoppedError(Exception):
     """Nothing was decided: it was asked to stop."""
 
 
 @dataclass(frozen=True)
-class Partition:
+class FacePartition:
     """Exact for the points that were given."""
 
     y: Integers | None  # (d,) positive on the points beyond, zero on the others; None when none is beyond
@@ -53,7 +53,7 @@ class Partition:
     weights: Integers  # (s,) >= 0 with a zero sum; the points that have one span all that are not beyond
 
 
-def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool = False) -> Partition:
+def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool = False) -> FacePartition:
     """The partition of points (s, d); ``separable`` when all are expected beyond.
 
     Raises StoppedError when ``stop`` says so before the end.
@@ -62,23 +62,23 @@ def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool =
     nonzero = points.any(axis=1)
     features = independent(points[nonzero].T) if nonzero.any() else np.zeros(0, np.int64)
     if not len(features):
-        return Partition(None, np.zeros(s, np.bool_), np.ones(s, object))
+        return FacePartition(None, np.zeros(s, np.bool_), np.ones(s, object))
     reduced = points[np.ix_(nonzero, features)]
-    moved, centre, constant = _centred(reduced)
-    inner = _decided(moved, stop, separable)
+    moved, centre, constant = _centre_features(reduced)
+    inner = _reduce_faces(moved, stop, separable)
     beyond, weights = np.zeros(s, np.bool_), np.ones(s, object)
     beyond[nonzero], weights[nonzero] = inner.beyond, inner.weights
     if inner.y is None:
-        return Partition(None, beyond, weights)
+        return FacePartition(None, beyond, weights)
     inner_y = inner.y.copy()
     if constant >= 0:
         inner_y[constant] -= int(centre @ inner_y)
     y = np.zeros(d, object)
     y[features] = primitive(inner_y.tolist())
-    return Partition(y, beyond, weights)
+    return FacePartition(y, beyond, weights)
 
 
-def _centred(points: Integers) -> tuple[Integers, Integers, int]:
+def _centre_features(points: Integers) -> tuple[Integers, Integers, int]:
     """Points with multiples of the intercept taken from features far from zero; the multiples, and its place."""
     none = np.zeros(points.shape[1], object), -1
     size = np.abs(points)
@@ -95,30 +95,30 @@ def _centred(points: Integers) -> tuple[Integers, Integers, int]:
     return points - points[:, constant, None] * centre, centre, constant
 
 
-def _decided(points: Integers, stop: Stop, separable: bool) -> Partition:
+def _reduce_faces(points: Integers, stop: Stop, separable: bool) -> FacePartition:
     """Of points, none zero, whose features are independent."""
     if stop():
-        raise StoppedError
-    even = Even.of(points)
+        raise SearchStoppedError
+    even = EvenPoints.of(points)
     if separable:
         split = _all_beyond(points, even)
         if split is not None:
             return split
     only = _only_conflict(even.points)
-    whole = None if only is None else _balanced(points, even, only, np.arange(len(points)))
+    whole = None if only is None else _balance_rows(points, even, only, np.arange(len(points)))
     if whole is not None:
         return _across(points, *whole, stop)
     x, guessed = np.ones(len(points)), heavy(even.points)
     if guessed is not None:
         x, z = guessed
         rows = np.flatnonzero(x > HEAVY)
-        balanced = _balanced(points, even, x, rows) if len(rows) else None
+        balanced = _balance_rows(points, even, x, rows) if len(rows) else None
         if balanced is not None:
             return _across(points, *balanced, stop)
-        split = _peeled(points, even.direction(z), stop) or (None if separable else _all_beyond(points, even))
+        split = _peel_direction(points, even.direction(z), stop) or (None if separable else _all_beyond(points, even))
         if split is not None:
             return split
-    return _pivoted(points, order(even.points, LIGHT + x), stop)
+    return _pivot_bases(points, order(even.points, LIGHT + x), stop)
 
 
 def _only_conflict(points: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -132,7 +132,7 @@ def _only_conflict(points: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return x
 
 
-def _all_beyond(points: Integers, even: Even) -> Partition | None:
+def _all_beyond(points: Integers, even: EvenPoints) -> FacePartition | None:
     """All points beyond a hyperplane that is a guess."""
     z = widest(even.points)
     if z is None:
@@ -140,11 +140,11 @@ def _all_beyond(points: Integers, even: Even) -> Partition | None:
     y = even.direction(z)
     if not (points @ y > 0).all():
         return None
-    return Partition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
+    return FacePartition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
 
 
-def _balanced(
-    points: Integers, even: Even, x: NDArray[np.float64], rows: NDArray[np.int64]
+def _balance_rows(
+    points: Integers, even: EvenPoints, x: NDArray[np.float64], rows: NDArray[np.int64]
 ) -> tuple[Integers, NDArray[np.int64]] | None:
     """Weights (s,), positive exactly on some rows, with an exactly zero sum, near a guess x (s,), and a basis of these rows;
     None when there are none.
@@ -168,11 +168,11 @@ def _balanced(
     return np.array(primitive(weights.tolist()), object), basis
 
 
-def _across(points: Integers, weights: Integers, basis: NDArray[np.int64], stop: Stop) -> Partition:
+def _across(points: Integers, weights: Integers, basis: NDArray[np.int64], stop: Stop) -> FacePartition:
     """Go on across what a conflict spans, of whose points some are a basis."""
     beyond = np.zeros(len(points), np.bool_)
     if len(basis) == points.shape[1]:
-        return Partition(None, beyond, weights)
+        return FacePartition(None, beyond, weights)
     across = nullspace(points[basis])
     projected = product(points, across)
     others = np.flatnonzero(projected.any(axis=1))
@@ -181,11 +181,11 @@ def _across(points: Integers, weights: Integers, basis: NDArray[np.int64], stop:
     if inner.weights.any():
         more = np.zeros(len(points), object)
         more[others] = inner.weights
-        weights = extended(points, weights, more, basis)
-    return Partition(None if inner.y is None else across @ inner.y, beyond, weights)
+        weights = extend_weights(points, weights, more, basis)
+    return FacePartition(None if inner.y is None else across @ inner.y, beyond, weights)
 
 
-def extended(points: Integers, weights: Integers, more: Integers, basis: NDArray[np.int64]) -> Integers:
+def extend_weights(points: Integers, weights: Integers, more: Integers, basis: NDArray[np.int64]) -> Integers:
     """Weights (s,) with a zero sum, positive where either was: ``more`` sums to something in what the first ones span."""
     features = independent(points[basis].T)
     right = -(more @ points)[features]
@@ -197,7 +197,7 @@ def extended(points: Integers, weights: Integers, more: Integers, basis: NDArray
     return np.array(primitive((total + times * weights).tolist()), object)
 
 
-def _peeled(points: Integers, y: Integers, stop: Stop) -> Partition | None:
+def _peel_direction(points: Integers, y: Integers, stop: Stop) -> FacePartition | None:
     """Go on with what a direction leaves on its hyperplane; None when it is none."""
     score = points @ y
     if (score < 0).any() or not (score > 0).any():
@@ -206,18 +206,18 @@ def _peeled(points: Integers, y: Integers, stop: Stop) -> Partition | None:
     weights = np.zeros(len(points), object)
     rest = np.flatnonzero(~beyond)
     if not len(rest):
-        return Partition(y, beyond, weights)
+        return FacePartition(y, beyond, weights)
     inner = partition(points[rest], stop)
     weights[rest] = inner.weights
     if inner.y is None:
-        return Partition(y, beyond, weights)
+        return FacePartition(y, beyond, weights)
     second = points @ inner.y
     times = max([1] + [-int(b) // int(a) + 1 for a, b in zip(score[beyond], second[beyond], strict=True) if b <= 0])
     beyond[rest] = inner.beyond
-    return Partition(times * y + inner.y, beyond, weights)
+    return FacePartition(times * y + inner.y, beyond, weights)
 
 
-def _pivoted(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Partition:
+def _pivot_bases(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> FacePartition:
     """Pivots until all points are in one conflict, or there is a direction: the dual simplex method.
 
     Weights 1 + u, u >= 0 on a basis, with a zero sum: sum_i u_i a_i = -sum_j a_j. Where a u_i is negative, the vector y with
@@ -229,7 +229,7 @@ def _pivoted(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Partiti
     cost = _costs(points, basis)
     for pivots in count():
         if stop():
-            raise StoppedError
+            raise SearchStoppedError
         inverse, denominator = solve(points[basis], eye(len(basis)))
         tableau = product(points, inverse)  # (s, r) coordinates in terms of the basis
         u = -tableau.sum(axis=0)
@@ -237,10 +237,10 @@ def _pivoted(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Partiti
         if not len(negative):
             weights = np.full(len(points), denominator, object)
             weights[basis] += u
-            return Partition(None, np.zeros(len(points), np.bool_), np.array(primitive(weights.tolist()), object))
+            return FacePartition(None, np.zeros(len(points), np.bool_), np.array(primitive(weights.tolist()), object))
         for i in negative.tolist():
             if not (tableau[:, i] < 0).any():
-                split = _peeled(points, inverse[:, i], stop)
+                split = _peel_direction(points, inverse[:, i], stop)
                 assert split is not None, "its product with one of the basis is positive"
                 return split
         reduced = cost * denominator - tableau @ cost[basis]
@@ -248,7 +248,7 @@ def _pivoted(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Partiti
             cost = _costs(points, basis)
             reduced = cost
         known.add(tuple(sorted(basis.tolist())))
-        ahead = pivoted(tableau, u, reduced, basis)
+        ahead = guess_basis(tableau, u, reduced, basis)
         if tuple(sorted(ahead.tolist())) in known:
             ahead = basis.copy()
             if pivots < LONG * len(basis):

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.run.exact.guesses import Reduction, parts, whole
-from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lifted, outside
-from dfeas.run.exact.partition import Partition, StoppedError, extended, partition
+from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lift_direction, outside
+from dfeas.run.exact.partition import FacePartition, SearchStoppedError, extend_weights, partition
 from dfeas.run.session import Checking, Session
 from dfeas.run.spec import Request
 from dfeas.run.task import Outcome
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.dyadic import Integers, common, expanded
+from dfeas.verify.dyadic import Integers, common, split_integers
 from dfeas.verify.integers import independent, orthogonal, primitive
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, Wanted, dimension_of, look, prove, rows
 
@@ -81,9 +81,9 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
         points, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
         try:
             split = partition(points, stop)
-        except StoppedError:
+        except SearchStoppedError:
             return STOPPED
-        wanted = _wanted(points, exponent, split)
+        wanted = _expect_sides(points, exponent, split)
         if split.y is None and wanted.across is None:
             return _face(OVERLAP, chosen, points, split, wanted, 0, reads)
         if reads >= most_reads:
@@ -110,17 +110,17 @@ def decide_table(checking: Checking, stop: Callable[[], bool], most_reads: float
     points = some if isinstance(some, np.ndarray) else some.toarray()
     guess = Reduction.of(points)
     if guess is None:
-        return _searched(checking, np.empty(0, np.int64), stop, most_reads)
+        return _search_and_prove(checking, np.empty(0, np.int64), stop, most_reads)
     if most_reads >= 1 and guess.y is not None and (points @ guess.y > 0).all():
         y = np.array(primitive(whole(guess.y, np.zeros(len(guess.y), np.int64)).tolist()), object)
         none = np.zeros(0, np.int64)
         face = Face(COMPLETE, y, 0, none, none.astype(object), 0, np.zeros((len(y), 0), object), 1)
-        if _refused(checking, face) is None:
+        if _refute(checking, face) is None:
             return face
-    return _searched(checking, guess.support, stop, most_reads)
+    return _search_and_prove(checking, guess.support, stop, most_reads)
 
 
-def _searched(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
+def _search_and_prove(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
     """What a search finds, proved."""
     face = search(checking, start, stop, most_reads)
     if isinstance(face, Face):
@@ -130,12 +130,12 @@ def _searched(checking: Checking, start: Indices, stop: Callable[[], bool], most
 
 def require_proved(checking: Checking, face: Face) -> None:
     """Raise DfeasError when the checker does not prove what was found."""
-    refused = _refused(checking, face)
+    refused = _refute(checking, face)
     if refused is not None:
         raise DfeasError(f"{checking.dataset.where}: what was found is not proved: {refused}: please report this")
 
 
-def _refused(checking: Checking, face: Face) -> CheckFailedError | None:
+def _refute(checking: Checking, face: Face) -> CheckFailedError | None:
     """Why the checker does not prove what was found."""
     mark = checking.dataset.fingerprint
     claim = Claim(face.kind, "exact", mark, face.on, face.rank, face.y, face.support, face.weights, face.flat)
@@ -146,23 +146,23 @@ def _refused(checking: Checking, face: Face) -> CheckFailedError | None:
     return None
 
 
-def _wanted(points: Integers, exponent: NDArray[np.int64], split: Partition) -> Wanted:
+def _expect_sides(points: Integers, exponent: NDArray[np.int64], split: FacePartition) -> Wanted:
     """Where all points should be if they are as these: on the hyperplane and in what the conflict spans, or beyond it."""
-    y = None if split.y is None else _unscaled(split.y[:, None], exponent)[:, 0]
+    y = None if split.y is None else _unscale_vectors(split.y[:, None], exponent)[:, 0]
     if not split.weights.any():
         return Wanted(y, strict=True)
     support = points[np.flatnonzero(split.weights)]
     across = orthogonal(support)
-    return Wanted(y, _unscaled(across, exponent) if across.shape[1] else None)
+    return Wanted(y, _unscale_vectors(across, exponent) if across.shape[1] else None)
 
 
-def _unscaled(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
+def _unscale_vectors(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
     """Vectors (d, k) for the stored features, the integer ones times 2**exponent; each as short as integers can be."""
     shift = (exponent.max() - exponent).astype(object)
     return np.array([primitive((column << shift).tolist()) for column in vectors.T], object).T
 
 
-def _face(kind: str, chosen: Indices, points: Integers, split: Partition, wanted: Wanted, on: int, reads: int) -> Face:
+def _face(kind: str, chosen: Indices, points: Integers, split: FacePartition, wanted: Wanted, on: int, reads: int) -> Face:
     place = np.flatnonzero(split.weights)
     d = points.shape[1]
     none = np.zeros((d, 0), object)
@@ -198,7 +198,7 @@ class Elimination:
     conflict: tuple[NDArray[np.int64], Integers]  # few points and their weights, where there is a conflict
 
 
-def decide(levels: Levels, stop: Callable[[], bool]) -> Elimination | None:
+def decide_levels(levels: Levels, stop: Callable[[], bool]) -> Elimination | None:
     """What is proved of all points; None when ``stop`` said so."""
     pairs = levels.spread(max(LEAST, FIRST * len(levels.columns)))
     reads, strict = 0, True
@@ -206,22 +206,22 @@ def decide(levels: Levels, stop: Callable[[], bool]) -> Elimination | None:
         points = levels.integers(pairs)
         try:
             split = partition(points, stop, separable=strict)
-        except StoppedError:
+        except SearchStoppedError:
             return None
         support = points[np.flatnonzero(split.weights)]
         across = orthogonal(support)
         strict = not split.weights.any()
         gaps, reads = Gaps.of(levels, split.y), reads + 1
-        more = _missed(levels, gaps, across, strict)
+        more = _find_missed(levels, gaps, across, strict)
         if not len(more):
-            face = _lifted_face(levels, pairs, points, split, gaps, across, reads)
+            face = _lift_face(levels, pairs, points, split, gaps, across, reads)
             return Elimination(face, _of_points(levels, pairs, split.weights))
         before, pairs = len(pairs), np.unique(np.vstack([pairs, more]), axis=0)
         if len(pairs) == before:
             raise DfeasError("the exact search took in no new pair: please report this")
 
 
-def _missed(levels: Levels, gaps: Gaps, across: Integers, strict: bool) -> Pairs:
+def _find_missed(levels: Levels, gaps: Gaps, across: Integers, strict: bool) -> Pairs:
     """Pairs that are not as they should be: the worst, or some of those on the hyperplane that should not be there."""
     take = max(LEAST, TAKEN * len(levels.columns))
     wrong = np.flatnonzero(gaps.sign < 0)
@@ -235,16 +235,16 @@ def _missed(levels: Levels, gaps: Gaps, across: Integers, strict: bool) -> Pairs
     return missed[np.unique(np.linspace(0, len(missed) - 1, min(len(missed), take)).astype(np.int64))]
 
 
-def _lifted_face(
-    levels: Levels, pairs: Pairs, points: Integers, split: Partition, gaps: Gaps, across: Integers, reads: int
+def _lift_face(
+    levels: Levels, pairs: Pairs, points: Integers, split: FacePartition, gaps: Gaps, across: Integers, reads: int
 ) -> Face:
     """What is proved, for all features."""
     on = int((gaps.on < len(levels.row)).sum())
     if split.y is None and not levels.one_sided.any():
-        basis = _shortened(flat(levels, across))
+        basis = _shorten_vectors(flat(levels, across))
         pairs, weights = _on_all_levels(levels, pairs, points, split.weights)
         return Face(OVERLAP, None, 0, *_of_points(levels, pairs, weights), levels.d - basis.shape[1], basis, reads)
-    (y,) = _shortened(lifted(levels, split.y)[:, None]).T
+    (y,) = _shorten_vectors(lift_direction(levels, split.y)[:, None]).T
     kept = split.weights > 0
     level = np.unique(levels.level[levels.side[pairs[kept, 0]]])
     rank = int((level >= 0).sum()) + len(levels.columns) - across.shape[1] if kept.any() else 0
@@ -252,7 +252,7 @@ def _lifted_face(
     return Face(QUASI if on else COMPLETE, y, on, *_of_points(levels, pairs, split.weights), rank, none, reads)
 
 
-def _shortened(vectors: Integers) -> Integers:
+def _shorten_vectors(vectors: Integers) -> Integers:
     """Vectors (d, k), each without what its entries have in common."""
     return np.array([primitive(column) for column in vectors.T.tolist()], object).reshape(-1, len(vectors)).T
 
@@ -267,7 +267,7 @@ def _on_all_levels(levels: Levels, pairs: Pairs, points: Integers, weights: Inte
     if total.any():
         basis = support[independent(points[support])]
         last = np.append(np.zeros(len(points), object), 1)
-        every = extended(np.vstack([points, total]), np.append(weights, 0), last, basis)
+        every = extend_weights(np.vstack([points, total]), np.append(weights, 0), last, basis)
         weights, times = every[:-1], int(every[-1])
     return np.vstack([pairs, more]), np.append(weights, np.full(len(more), times, object))
 
@@ -291,7 +291,7 @@ WIDE = 300
 def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Callable[[], bool]) -> Outcome:
     """The outcome of a run about points as they are stored; exact where it was proved up to rounding and can be exactly."""
     dataset = session.checking.dataset
-    if not _open(outcome) or dataset.dimension > WIDE or dataset.entries is not None:
+    if not _is_open(outcome) or dataset.dimension > WIDE or dataset.entries is not None:
         return outcome
     near = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     if outcome.certificate is not None and outcome.certificate.kind == near.kind:
@@ -313,7 +313,7 @@ def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Ca
     return replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
 
 
-def _open(outcome: Outcome) -> bool:
+def _is_open(outcome: Outcome) -> bool:
     """Whether float64 went as far as it can, and left a verdict open."""
     if outcome.check is None:
         return outcome.decision.stopped == "stalled"
@@ -327,7 +327,7 @@ def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certifica
         y = face.y[: dataset.dimension]  # without what a point that is seen from another one has besides
         near = replace(near, kind="separator", support=near.support[:0], weights=near.weights[:0])
         try:
-            return replace(near, y=expanded(y)[0], integers=tuple(map(int, y)))
+            return replace(near, y=split_integers(y)[0], integers=tuple(map(int, y)))
         except OverflowError:
             return replace(near, y=floats(y), integers=())
     stored = face.support < dataset.n

@@ -127,7 +127,7 @@ class SoftMarginTask(Task[SoftMarginOutcome]):
     def outcome(self) -> SoftMarginOutcome:
         assert self.decision is not None
         stopped = self.decision.stopped
-        self.note("stopped", ending(stopped, self.record), stopped=stopped)
+        self.note("stopped", describe_ending(stopped, self.record), stopped=stopped)
         return SoftMarginOutcome(stopped, self.record, self.method.evidence(self.state), self.passes, self.ended)
 
 
@@ -141,7 +141,7 @@ def decide(record: SoftMarginRecord, gap: float, limits: Limits) -> Decision | N
     return Decision(ended) if ended else None
 
 
-def ending(stopped: str, record: SoftMarginRecord) -> str:
+def describe_ending(stopped: str, record: SoftMarginRecord) -> str:
     """Why a run ended, in a sentence."""
     if stopped == "verdict":
         return f"the relative gap is at most {record.gap:.2g}: both ends were computed in float64 from the stored points"
@@ -264,15 +264,13 @@ def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads:
         )
         for i in each
     ]
-    validation = (
-        [validated(C, [fit for fit in fits if C == fit.C and fit.fold is not None]) for C in options.C] if folds else []
-    )
+    validation = [validate(C, [fit for fit in fits if C == fit.C and fit.fold is not None]) for C in options.C] if folds else []
     chosen = int(np.argmin([entry.error for entry in validation])) if folds else len(options.C) - 1
     fit, y = fits[chosen * (1 + folds)], best.Y[:, chosen * (1 + folds)].copy()
     length = float(np.linalg.norm(y))
     return SoftMarginResult(
         stopped=Stop(outcome.stopped),
-        message=ending(outcome.stopped, outcome.record),
+        message=describe_ending(outcome.stopped, outcome.record),
         C=fit.C,
         loss=options.loss,
         objective=fit.objective,
@@ -301,7 +299,7 @@ def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads:
     )
 
 
-def validated(C: float, fits: Sequence[Fit]) -> Validation:
+def validate(C: float, fits: Sequence[Fit]) -> Validation:
     """The errors of one C on all folds; inf where a fold had nothing to test."""
     errors = [np.inf if fit.error is None else fit.error for fit in fits]
     return Validation(C, float(np.mean(errors)), float(np.std(errors)) if np.isfinite(errors).all() else float("inf"))

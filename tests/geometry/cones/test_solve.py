@@ -107,7 +107,8 @@ def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> N
     engine = ConeEngine(LocalEngine(dataset, 1))
     at_zero = engine.run(Softmin(np.zeros((8, 1)), np.ones(1)))
     averaged, planted = (
-        engine.run(Softmin(y / np.linalg.norm(y), np.zeros(1))).low[0] for y in (at_zero.mean, instance.planted()[:, None])
+        engine.run(Softmin(y / np.linalg.norm(y), np.zeros(1))).low[0]
+        for y in (at_zero.mean, instance.planted_direction()[:, None])
     )
     assert averaged < -0.1
     assert planted == pytest.approx(margin, rel=1e-4)
@@ -123,7 +124,7 @@ def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> N
     blocks = np.arange(header.n) // 100
     heavy = {int(blocks[row]) for row in np.flatnonzero(x > 1e-3)}
     assert len(heavy) >= 8
-    np.testing.assert_allclose(instance.corners.sum(axis=0), -0.25 * margin * instance.planted(), atol=1e-14)
+    np.testing.assert_allclose(instance.corners.sum(axis=0), -0.25 * margin * instance.planted_direction(), atol=1e-14)
 
 
 @pytest.mark.parametrize("margin", [0.05, 1e-6])

@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
-from dfeas.verify.kernel_bounds import bounded, by_products
+from dfeas.verify.kernel_bounds import bound_quickly, bound_values
 from tests.decimals import kernel_value
 
 
@@ -32,10 +32,10 @@ def test_values_are_within_their_bounds_and_the_bounds_are_small(kernel: Kernel,
     points[3] = points[4] * (1 + 2.0**-50)
     points[5] = -points[4]
     same = (np.arange(8), np.arange(8))
-    quick = by_products(kernel, points, points, same)
-    found = [bounded(kernel, points, points), (quick.value, quick.error)]
+    quick = bound_quickly(kernel, points, points, same)
+    found = [bound_values(kernel, points, points), (quick.value, quick.error)]
     sparse = scipy.sparse.csr_array(points)
-    quick = by_products(kernel, sparse, sparse, same)
+    quick = bound_quickly(kernel, sparse, sparse, same)
     found.append((quick.value, quick.error))
     for i, x in enumerate(points):
         for j, z in enumerate(points):
@@ -51,7 +51,7 @@ def test_values_are_within_their_bounds_and_the_bounds_are_small(kernel: Kernel,
 def test_bounds_of_sums_hold() -> None:
     kernel, rng = kernel_of("rbf", 0.7)[0], np.random.default_rng(1)
     points, amounts = rng.standard_normal((6, 3)), rng.standard_normal((6, 2))
-    values = by_products(kernel, points, points)
+    values = bound_quickly(kernel, points, points)
     true = np.array([[kernel_value(kernel, x, z) for z in points] for x in points])
     exact_amounts = np.array([[Decimal(float(a)) for a in row] for row in amounts])
     off = np.abs(np.vectorize(Decimal)(values.value @ amounts) - true @ exact_amounts)
@@ -59,11 +59,11 @@ def test_bounds_of_sums_hold() -> None:
 
 
 def test_far_points_have_a_kernel_of_zero() -> None:
-    value, error = bounded(kernel_of("rbf", 1e30)[0], np.zeros((1, 2)), np.ones((1, 2)))
+    value, error = bound_values(kernel_of("rbf", 1e30)[0], np.zeros((1, 2)), np.ones((1, 2)))
     assert value.item() == 0
     assert 0 < error.item() < 1e-300
     far, near = (scipy.sparse.csr_array([[1e17, shift]]) for shift in (0.0, 1000.0))
-    value, error = bounded(kernel_of("laplacian", 1.0)[0], far, near)
+    value, error = bound_values(kernel_of("laplacian", 1.0)[0], far, near)
     assert abs(value.item() - np.exp(-1000)) <= error.item()
 
 
@@ -78,7 +78,7 @@ def test_no_parameter_or_length_is_lost(degree: int, sparse: bool) -> None:
     for gamma, coef0 in product(SIZES, [0.0, *SIZES]):
         kernel = Kernel("polynomial", gamma, degree, coef0)
         some = scipy.sparse.csr_array(points) if sparse else points
-        value, error = bounded(kernel, some, some)
+        value, error = bound_values(kernel, some, some)
         assert error.max() < 1e-9
         for i, x in enumerate(points):
             for j, z in enumerate(points):
@@ -88,5 +88,5 @@ def test_no_parameter_or_length_is_lost(degree: int, sparse: bool) -> None:
 def test_a_function_of_tiny_values_is_normalised() -> None:
     points = np.array([[1.0, 0.0], [1.0, 1.0]])
     for scale in (1e-320, 1e-200, 1e150):
-        value = bounded(Kernel("callable", function=lambda a, b, scale=scale: scale * (a @ b.T)), points, points)[0]
+        value = bound_values(Kernel("callable", function=lambda a, b, scale=scale: scale * (a @ b.T)), points, points)[0]
         assert value[0, 1] == pytest.approx(0.5**0.5, rel=1e-3)

@@ -16,7 +16,7 @@ from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from dfeas.geometry.kernel.nearest import gram
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.kernel_bounds import bounded, by_products
+from dfeas.verify.kernel_bounds import bound_quickly, bound_values
 from tests.decimals import kernel_value, widest_margin
 from tests.exact import conflicts, small_instance
 from tests.geometry.kernel.dense import in_blocks
@@ -57,10 +57,10 @@ def test_values_are_right_and_bounds_hold(kernel: Kernel, offset: float) -> None
     for some in (X, scipy.sparse.csr_array(X)):
         assert off(gram(kernel, some)).max() < 3e-12
         assert (np.diagonal(gram(kernel, some)) == 1).all()
-        quick = by_products(kernel, some, some, diagonal)
-        for value, error in ((quick.value, quick.error), bounded(kernel, some, some)):
+        quick = bound_quickly(kernel, some, some, diagonal)
+        for value, error in ((quick.value, quick.error), bound_values(kernel, some, some)):
             assert (off(value) <= np.vectorize(Decimal)(error)).all()
-        assert bounded(kernel, some, some)[1].max() < 1e-10
+        assert bound_values(kernel, some, some)[1].max() < 1e-10
 
 
 @pytest.mark.parametrize("name", DISTANCES)

@@ -18,7 +18,7 @@ from dfeas.run.checkpoint.folder import Checkpoint, Sealed
 from dfeas.run.checkpoint.names import PLACES, class_of, name_of
 from dfeas.run.soft_margin.fit import SoftMarginState
 from dfeas.run.task import TaskState
-from dfeas.verify.blocks import Tally
+from dfeas.verify.blocks import BlockTally
 
 OF_ANY_CLASS = {
     "Sealed.value",  # a checkpoint
@@ -100,4 +100,4 @@ def test_a_name_that_none_has_is_refused() -> None:
 
 def test_a_dataclass_without_a_name_cannot_be_written() -> None:
     with pytest.raises(TypeError, match=r"dfeas\.verify\.\w+\.Tally cannot be written"):
-        dump(Tally(), io.BytesIO())
+        dump(BlockTally(), io.BytesIO())

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.analysis.regression.needed import Separable
-from dfeas.run.exact.guesses import Reduction, evened, nearest
-from dfeas.run.exact.partition import Partition, partition
+from dfeas.run.exact.guesses import Reduction, equilibrate, nearest
+from dfeas.run.exact.partition import FacePartition, partition
 from dfeas.verify.integers import independent
 from tests.run.exact.test_partition import integers
 
@@ -25,7 +25,7 @@ def drawn(seed: int) -> np.ndarray:
     return points[points.any(axis=1)] if points.any() else np.ones((2, d))
 
 
-def exact(points: np.ndarray) -> Partition:
+def exact(points: np.ndarray) -> FacePartition:
     return partition(integers(points))
 
 
@@ -48,7 +48,7 @@ def test_a_reduction_has_a_direction_or_points_that_span_what_conflicts(seed: in
 @given(st.integers(0, 100_000))
 def test_centring_and_scaling_change_no_sign(seed: int) -> None:
     points = drawn(seed) * 10.0 ** np.random.default_rng(seed).integers(-8, 9)
-    even, rng = evened(points), np.random.default_rng(seed)
+    even, rng = equilibrate(points), np.random.default_rng(seed)
     assert even is not None
     assert np.allclose(np.linalg.norm(even.points, axis=1), 1)
     z = rng.integers(-4, 5, points.shape[1]).astype(float)

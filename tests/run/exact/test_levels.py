@@ -16,9 +16,9 @@ from dfeas.errors import UsageError
 from dfeas.run.exact import search
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.partition import partition
-from dfeas.run.exact.search import decide
+from dfeas.run.exact.search import decide_levels
 from dfeas.verify.dyadic import common
-from dfeas.verify.integers import Entries, exponents, independent, rank, units
+from dfeas.verify.integers import IntegerEntries, exponents, independent, rank, units
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 
@@ -53,7 +53,7 @@ def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
     signed = X * y[:, None]
     levels = Levels.of(sp.csr_array(signed))
     assert levels is not None
-    decided = decide(levels, lambda: False)
+    decided = decide_levels(levels, lambda: False)
     assert decided is not None
     face = decided.face
     whole, exponent = common(signed)
@@ -79,7 +79,7 @@ def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
 def test_sparse_integers_are_those_of_dense_points(seed: int) -> None:
     X, y = table(seed)
     points, whole = sp.csr_array(X * y[:, None]), common(X * y[:, None])[0]
-    entries = Entries.of(points, exponents(points))
+    entries = IntegerEntries.of(points, exponents(points))
     assert (entries.dense(np.arange(len(X))) == whole).all()
     assert (entries.sum(y.astype(object)) == y.astype(object) @ whole).all()
     weights = np.arange(X.shape[1]).astype(object) ** 30
@@ -147,7 +147,7 @@ def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyP
         X, y = panel(kind, 500, 60)
         levels = Levels.of(sp.csr_array(X * np.where(y, 1.0, -1.0)[:, None]))
         assert levels is not None
-        decided = decide(levels, lambda: False)
+        decided = decide_levels(levels, lambda: False)
         assert decided is not None
         assert decided.face.kind == kind
         assert decided.face.reads > 2

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.run.exact.guesses import Even
-from dfeas.run.exact.partition import Partition, StoppedError, partition
+from dfeas.run.exact.guesses import EvenPoints
+from dfeas.run.exact.partition import FacePartition, SearchStoppedError, partition
 from dfeas.verify import integers as algebra
-from dfeas.verify.dyadic import integer_signs, vanishing
+from dfeas.verify.dyadic import find_orthogonal, integer_signs
 from dfeas.verify.integers import independent, nullspace, solve
 from tests.exact import conflicts, small_instance
 
@@ -31,7 +31,7 @@ def hostile(seed: int) -> np.ndarray:
     return points
 
 
-def require_partition(points: np.ndarray, split: Partition) -> None:
+def require_partition(points: np.ndarray, split: FacePartition) -> None:
     score = np.zeros(len(points), object) if split.y is None else points @ split.y
     assert (score[split.beyond] > 0).all()
     assert not score[~split.beyond].any()
@@ -57,7 +57,7 @@ def test_a_partition_does_not_need_good_guesses(seed: int, monkeypatch: pytest.M
     module = partition.__globals__
     monkeypatch.setitem(module, "heavy", lambda points: None)
     monkeypatch.setitem(module, "widest", lambda points: None)
-    monkeypatch.setitem(module, "pivoted", lambda tableau, u, cost, basis: basis)
+    monkeypatch.setitem(module, "guess_basis", lambda tableau, u, cost, basis: basis)
     monkeypatch.setitem(module, "LONG", seed % 2)  # the least-index rule at once, too
     split = partition(points)
     require_partition(points, split)
@@ -73,7 +73,7 @@ def test_a_conflict_of_more_dimensions_than_128() -> None:
 
 
 def test_it_can_be_stopped() -> None:
-    with pytest.raises(StoppedError):
+    with pytest.raises(SearchStoppedError):
         partition(hostile(0), lambda: True)
 
 
@@ -116,13 +116,13 @@ def test_signs_under_long_integers_are_those_of_integers(seed: int) -> None:
     expected = [sum(Fraction(v) * w for v, w in zip(row, y.tolist(), strict=True)) for row in points.tolist()]
     sign = [(v > 0) - (v < 0) for v in expected]
     assert integer_signs(points, y)[0].tolist() == sign
-    assert vanishing(points, y[:, None]).tolist() == [v == 0 for v in sign]
+    assert find_orthogonal(points, y[:, None]).tolist() == [v == 0 for v in sign]
 
 
 def test_units_of_features_do_not_matter_to_guesses() -> None:
     rng = np.random.default_rng(0)
     points = integers(rng.integers(1, 9, (50, 3)) * (rng.random((50, 3)) < 0.7)) * np.array([1, 2**30, 2**60], object)
-    even = Even.of(points[points.any(axis=1)])
+    even = EvenPoints.of(points[points.any(axis=1)])
     share = np.abs(even.points)
     assert share[share > 0].min() > 2.0**-8
 
