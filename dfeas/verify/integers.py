@@ -1,8 +1,7 @@
 """Exact linear algebra with matrices of integers of any length: independence, systems, null spaces; of sparse ones products
 and rank.
 
-FLINT does the work where python-flint is installed (p-adic lifting, Dixon 1982); without it fraction-free elimination in
-Python's integers does (Bareiss 1968), which is as exact and slower by one to three orders of magnitude.
+FLINT does the work of dense ones (p-adic lifting, Dixon 1982).
 
 A feature of a sparse matrix whose entries are 1 and -1 is a pivot for all rows that have it; where no row has two of some such
 features, all of them are eliminated at once, without fractions and without new features in any row. What is left has few
@@ -16,16 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import flint
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.verify.dyadic import FAR, Integers, mantissas, zeros_of
-
-flint: Any
-try:
-    import flint
-except ImportError:  # a platform without its wheels
-    flint = None
 
 Indices = NDArray[np.int64]
 
@@ -35,46 +29,35 @@ PRIME = 2**61 - 1
 
 def independent(rows: Integers) -> Indices:
     """The first rows (r,) of a matrix (s, d) that are independent of those before them: a basis of what all rows span."""
-    pivots = _pivots_modulo(rows.T.tolist() if rows.size else [])
-    if len(pivots) == min(rows.shape) or not rows.size:
-        return np.array(pivots, np.int64)
+    if not rows.size:
+        return np.zeros(0, np.int64)
+    pivots = _pivots_modulo(rows.T)
+    if len(pivots) == min(rows.shape):
+        return pivots
     # modulo a prime a rank can only be too small: all others must vanish against the null space of the pivots, rows or columns,
     # whichever is the smaller one
     wide = rows.shape[1] > rows.shape[0]
-    tall, chosen = (rows.T, _pivots_modulo(rows.tolist())) if wide else (rows, pivots)
+    tall, chosen = (rows.T, _pivots_modulo(rows)) if wide else (rows, pivots)
     if not product(tall, nullspace(tall[chosen])).any():
-        return np.array(pivots, np.int64)
-    return np.array(_pivots_of(rows.T.tolist()), np.int64)
+        return pivots
+    echelon, _, rank = flint.fmpz_mat(rows.T.tolist()).rref()
+    return _pivots_of(echelon, rank)
 
 
 def solve(matrix: Integers, right: Integers) -> tuple[Integers, int]:
     """x (r, k) and a denominator > 0 with matrix (r, r) x = denominator right (r, k), for a regular matrix."""
-    if flint is not None:
-        numerators, denominator = flint.fmpz_mat(matrix.tolist()).solve(flint.fmpz_mat(right.tolist())).numer_denom()
-        return _integers(numerators, right.shape), int(denominator)
-    size = len(matrix)
-    wide, last, pivots = _eliminated([[*row, *more] for row, more in zip(matrix.tolist(), right.tolist(), strict=True)], size)
-    assert len(pivots) == size, "the matrix is regular"
-    x: list[list[int]] = [[] for _ in range(size)]
-    for i in reversed(range(size)):
-        row = wide[i]
-        x[i] = [
-            (last * row[size + k] - sum(row[j] * x[j][k] for j in range(i + 1, size))) // row[i] for k in range(right.shape[1])
-        ]
-    sign = -1 if last < 0 else 1
-    return sign * np.array(x, object).reshape(right.shape), abs(last)
+    fractions: Any = flint.fmpz_mat(matrix.tolist()).solve(flint.fmpz_mat(right.tolist()))
+    numerators, denominator = fractions.numer_denom()
+    return _integers(numerators, right.shape), int(denominator)
 
 
 def nullspace(rows: Integers) -> Integers:
     """A basis (d, k) of all vectors that are orthogonal to rows (s, d); each is as short as its common divisor allows."""
     d = rows.shape[1]
     if not len(rows):
-        return eye(d)
-    if flint is not None:
-        basis, count = flint.fmpz_mat(rows.tolist()).nullspace()
-        vectors = _integers(basis, (d, d))[:, : int(count)]
-    else:
-        vectors = _free(*_eliminated(rows.tolist(), d), d)
+        return np.eye(d, dtype=object)
+    basis, count = flint.fmpz_mat(rows.tolist()).nullspace()
+    vectors = _integers(basis, (d, d))[:, : int(count)]
     return np.array([primitive(column) for column in vectors.T.tolist()], object).reshape(-1, d).T
 
 
@@ -93,8 +76,8 @@ def primitive(values: Sequence[int]) -> list[int]:
 def product(first: Integers, second: Integers) -> Integers:
     """The product of (s, d) and (d, k)."""
     shape = (len(first), second.shape[1])
-    if flint is None or not first.size or not second.size:
-        return np.asarray(first @ second, object).reshape(shape)
+    if not first.size or not second.size:
+        return np.zeros(shape, object)
     return _integers(flint.fmpz_mat(first.tolist()) * flint.fmpz_mat(second.tolist()), shape)
 
 
@@ -102,66 +85,19 @@ def _integers(matrix: Any, shape: tuple[int, ...]) -> Integers:
     return np.array([int(v) for v in matrix.entries()], object).reshape(shape)
 
 
-def eye(size: int) -> Integers:
-    """The identity (size, size), of Python integers."""
-    identity = np.zeros((size, size), object)
-    identity[np.diag_indices(size)] = 1
-    return identity
-
-
-def _pivots_modulo(rows: list[list[int]]) -> list[int]:
+def _pivots_modulo(rows: Integers) -> Indices:
     """Columns that are independent of those before them modulo a prime."""
-    if not rows:
-        return []
-    if flint is None:
-        return _pivots_of([[v % PRIME for v in row] for row in rows], PRIME)
-    echelon, rank = flint.nmod_mat(len(rows), len(rows[0]), [v for row in rows for v in row], PRIME).rref()
+    return _pivots_of(*flint.nmod_mat(len(rows), rows.shape[1], rows.ravel().tolist(), PRIME).rref())
+
+
+def _pivots_of(echelon: Any, rank: int) -> Indices:
+    """Columns of the pivots of an echelon form."""
     pivots, start = [], 0
     for row in range(rank):
-        start = next(j for j in range(start, len(rows[0])) if echelon[row, j])
+        start = next(j for j in range(start, echelon.ncols()) if echelon[row, j])
         pivots.append(start)
         start += 1
-    return pivots
-
-
-def _pivots_of(rows: list[list[int]], modulus: int = 0) -> list[int]:
-    """Columns that are independent of those before them, in integers or modulo a prime."""
-    return _eliminated(rows, len(rows[0]), modulus)[2]
-
-
-def _eliminated(rows: list[list[int]], columns: int, modulus: int = 0) -> tuple[list[list[int]], int, list[int]]:
-    """Echelon form of the first columns, the last pivot and the columns of pivots; each entry is a minor of the matrix."""
-    rows = [list(row) for row in rows]
-    pivots: list[int] = []
-    last = 1
-    for column in range(columns):
-        k = len(pivots)
-        place = next((i for i in range(k, len(rows)) if rows[i][column]), None)
-        if place is None:
-            continue
-        rows[k], rows[place] = rows[place], rows[k]
-        head, pivot = rows[k], rows[k][column]
-        for row in rows[k + 1 :]:
-            factor = row[column]
-            if modulus:
-                row[column:] = [(pivot * v - factor * h) % modulus for v, h in zip(row[column:], head[column:], strict=True)]
-            else:
-                row[column:] = [(pivot * v - factor * h) // last for v, h in zip(row[column:], head[column:], strict=True)]
-        last = pivot
-        pivots.append(column)
-    return rows, last, pivots
-
-
-def _free(rows: list[list[int]], last: int, pivots: list[int], columns: int) -> Integers:
-    """The null space of an echelon form: one vector for each column without a pivot (Cramer)."""
-    free = sorted(set(range(columns)) - set(pivots))
-    basis = np.zeros((columns, len(free)), object)
-    for place, column in enumerate(free):
-        x = basis[:, place]
-        x[column] = last
-        for i in reversed(range(len(pivots))):
-            x[pivots[i]] = -sum(rows[i][j] * x[j] for j in range(pivots[i] + 1, columns) if x[j]) // rows[i][pivots[i]]
-    return basis
+    return np.array(pivots, np.int64)
 
 
 SPARE = 64
@@ -270,7 +206,7 @@ def rank(points: Any) -> int:
         more = entries.dense(kept) - factor[kept, None] * _dense(entries, first[kept])
         basis = np.vstack([basis, more])
         basis = basis[independent(basis)]
-        across = nullspace(basis) if len(basis) else eye(len(others))
+        across = nullspace(basis)
         beyond = np.zeros(len(every), np.bool_)
         for y in across.T:
             value = entries.times(y)

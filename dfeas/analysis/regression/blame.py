@@ -14,7 +14,7 @@ from dfeas.analysis.regression.design import Design, Floats, Matrix, Places
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, wide
 from dfeas.analysis.separation import Separation, TableKind
 from dfeas.verify.dyadic import Integers, integer_signs
-from dfeas.verify.integers import eye, independent, product, solve
+from dfeas.verify.integers import independent, product, solve
 from dfeas.verify.separation import COMPLETE, QUASI
 
 RESPONSIBLE = 1e-9
@@ -177,7 +177,7 @@ def depending(flat: list[list[int]], names: list[Any], blocks: int) -> list[tupl
         basis, names = np.roll(basis, 1, axis=1), [names[-1], *names[:-1]]
     backwards = basis[:, ::-1]
     last = [basis.shape[1] - 1 - int(i) for i in independent(backwards.T)]
-    given, _ = solve(basis[:, last].T, eye(len(last)))
+    given, _ = solve(basis[:, last].T, np.eye(len(last), dtype=object))
     echelon = product(given.T, basis)
     others = np.setdiff1d(np.arange(basis.shape[1]), last)
     return [(names[i], [names[j] for j in others if row[j]]) for i, row in zip(last, echelon, strict=True)]

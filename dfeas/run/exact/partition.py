@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dfeas.run.exact.guesses import APART, EvenPoints, guess_basis, heavy, nearest, order, parts, widest
 from dfeas.verify.dyadic import Integers
-from dfeas.verify.integers import eye, independent, nullspace, primitive, product, solve
+from dfeas.verify.integers import independent, nullspace, primitive, product, solve
 
 HEAVY = 0.5
 """Points that are in a conflict have a weight of at least one, all others have none."""
@@ -230,7 +230,7 @@ def _pivot_bases(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Fac
     for pivots in count():
         if stop():
             raise SearchStoppedError
-        inverse, denominator = solve(points[basis], eye(len(basis)))
+        inverse, denominator = solve(points[basis], np.eye(len(basis), dtype=object))
         tableau = product(points, inverse)  # (s, r) coordinates in terms of the basis
         u = -tableau.sum(axis=0)
         negative = np.flatnonzero(u < 0)
