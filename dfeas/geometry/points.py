@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -77,11 +76,6 @@ class Points(Geometry):
         if method is not None:
             return (self.check_method(method),)
         return tuple(name for name, each in METHODS.items() if not (classes > 1 and each.traits.exclusive))
-
-    def limit_passes(
-        self, methods: Sequence[str], dataset: Dataset, memory: int, eps: float, max_passes: int | None
-    ) -> tuple[int | None, str]:
-        return limit_passes(methods, facts_of(dataset, memory), eps, max_passes)
 
     def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
         """All, or as many as leave each a working set that drops no columns: what keeps no columns keeps little. A working set
@@ -164,30 +158,6 @@ def _automatic(facts: Facts, columns: str) -> tuple[str, str]:
     if fits:
         return "mirror-prox-one-pass", f"chosen because a working set takes more work in memory: {compared}"
     return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
-
-
-def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: int | None) -> tuple[int | None, str]:
-    """A limit of passes where methods remember them: so many as half of the memory holds; and what is to be said of it.
-
-    Raises UsageError when more passes were asked for, and would usually be made.
-    """
-    limit, said = max_passes, ""
-    for method in methods:
-        each = METHODS[method].cost(facts).per_pass
-        if not each or (limit or math.inf) * each <= 2 * facts.memory:
-            continue
-        fit, passes = max(1, 2 * facts.memory // each), _usual(METHODS[method], facts, eps)
-        if limit is not None:
-            needed = min(passes, limit)
-            if needed > fit:
-                raise UsageError(
-                    f"{method} keeps {each} bytes of each pass, {format_bytes(needed * each)} of {needed:.2g}, and half of "
-                    f"--memory is for that: choose --max-passes {fit}, a larger --eps, or another method"
-                )
-            continue
-        limit = fit
-        said = f"; at most {fit} passes, {each} bytes of each are kept" if passes > fit else ""
-    return limit, said
 
 
 def solver_seconds(columns: int, facts: Facts) -> float:

@@ -158,16 +158,6 @@ class Geometry(ABC):
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
         """Methods that a plan compares, or the one that is asked for. Raises UsageError as ``choose``."""
 
-    def limit_passes(
-        self, methods: Sequence[str], dataset: Dataset, memory: int, eps: float, max_passes: int | None
-    ) -> tuple[int | None, str]:
-        """A limit of passes where methods remember them: so many as half of their memory holds; and what is to be said of it,
-        where methods usually take more until eps.
-
-        Raises UsageError when more passes were asked for, and would usually be made.
-        """
-        return max_passes, ""
-
     def resolve(self, engine: Engine, dataset: Dataset) -> tuple[Geometry, str]:
         """The same with parameters that a sample of the points tells, and how it told them; empty where there are none."""
         return self, ""

@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias
 from dfeas.engine.memory import require_addresses
 from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.linalg.blas import one_thread
+from dfeas.run.budget import PROCESS_BYTES, Projection
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
-from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard
 from dfeas.run.results import Result

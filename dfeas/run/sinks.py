@@ -12,8 +12,8 @@ from typing import Any
 from dfeas.data.dataset import Dataset
 from dfeas.errors import visible
 from dfeas.geometry.registry import geometry_of
+from dfeas.run.budget import Projection
 from dfeas.run.checkpoint.folder import Checkpoint
-from dfeas.run.cost import Projection
 from dfeas.run.progress import Scoreboard, Terminal, Watched, logger
 from dfeas.run.resources import Output, never
 from dfeas.run.result_files import TRACE

@@ -15,9 +15,10 @@ from dfeas.data.source import Transform
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
-from dfeas.geometry.protocol import Geometry
+from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Kernel, Objective, Problem, View
+from dfeas.run.budget import limit_passes
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources
@@ -107,7 +108,7 @@ def _chosen(
     tolerance = request.margin_tolerance
     chosen = [geometry.choose(method, dataset, share, threads, tolerance) for method in methods]
     names = tuple(name for name, _ in chosen)
-    limit, limited = geometry.limit_passes(names, dataset, share, request.eps, request.max_passes)
+    limit, limited = limit_passes(geometry, names, facts_of(dataset, share), request.eps, request.max_passes)
     geometry, resolved = geometry.resolve(session.engine, dataset)
     tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
     return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(request, max_passes=limit)

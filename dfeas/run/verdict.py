@@ -21,7 +21,8 @@ from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse, weights_at_once
-from dfeas.run.cost import PROBE, Probe, Projection, project
+from dfeas.run.budget import Projection, project
+from dfeas.run.cost import PROBE, Probe
 from dfeas.run.exact.search import exact_outcome
 from dfeas.run.prediction import Finished, Predictor
 from dfeas.run.recovery import Portions, conflicts

@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
 from dfeas.errors import UsageError, enough, format_bytes
-from dfeas.geometry.points import Points, choose, limit_passes
+from dfeas.geometry.points import Points, choose
 from dfeas.methods import work
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
@@ -28,7 +29,8 @@ from dfeas.methods.working_set import passes_ahead
 from dfeas.passes.select import Select
 from dfeas.passes.survey import Survey
 from dfeas.problem import Goal, Problem
-from dfeas.run.cost import Probe, project
+from dfeas.run.budget import limit_passes, project
+from dfeas.run.cost import Probe
 from dfeas.run.resources import Limits, Resources
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
@@ -207,14 +209,14 @@ def test_auto_takes_mirror_prox_for_the_widest_margin_of_wide_dense_points(m: in
 @pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
 def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: int) -> None:
     facts = Facts(20, 1000, 10**8, 100, 4, None, 1.0)
-    fit = 2 * 10**8 // each
-    assert limit_passes([method], facts, 0.01, None) == (fit, "")
-    assert limit_passes([method], facts, 1e-9, None) == (fit, f"; at most {fit} passes, {each} bytes of each are kept")
-    for eps, limit in ((1e-9, fit), (0.01, 100 * fit)):
-        assert limit_passes([method], facts, eps, limit) == (limit, "")
-    assert limit_passes(["perceptron"], facts, 1e-9, None) == (None, "")
+    fit, limit = 2 * 10**8 // each, partial(limit_passes, Points(), [method], facts)
+    assert limit(0.01, None) == (fit, "")
+    assert limit(1e-9, None) == (fit, f"; at most {fit} passes, {each} bytes of each are kept")
+    for eps, asked in ((1e-9, fit), (0.01, 100 * fit)):
+        assert limit(eps, asked) == (asked, "")
+    assert limit_passes(Points(), ["perceptron"], facts, 1e-9, None) == (None, "")
     with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* MiB .*max_passes={fit}, a larger eps, or"):
-        limit_passes([method], facts, 1e-9, 2 * fit)
+        limit(1e-9, 2 * fit)
 
 
 def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: Callable[..., Any], tmp_path: Path) -> None:

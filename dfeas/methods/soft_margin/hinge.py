@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import Band, BandSolution, minimise_alike
-from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, Progress, SampledMargin, looks, sample_of
-from dfeas.methods.soft_margin.rows import Rows, capacity
+from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, MarginCost, Progress, SampledMargin, looks, sample_of
+from dfeas.methods.soft_margin.rows import Rows, capacity, kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial
@@ -85,20 +85,12 @@ class HingeMargin(SampledMargin):
     name: str = "hinge"
 
     @classmethod
-    def kept_points(cls, facts: Facts, k: int) -> int:
-        return min(facts.n, capacity(facts, k), wanted_points(facts))
-
-    @classmethod
-    def enough(cls, facts: Facts, k: int) -> bool:
-        return cls.kept_points(facts, k) >= min(facts.n, wanted_points(facts))
-
-    @classmethod
-    def reads(cls, facts: Facts, k: int) -> float:
-        return 4.0 if cls.enough(facts, k) else 12.0
-
-    @classmethod
-    def remark(cls, facts: Facts, k: int) -> str:
-        return "" if cls.enough(facts, k) else "fewer reads with more memory"
+    def cost(cls, facts: Facts, k: int) -> MarginCost:
+        points = min(facts.n, capacity(facts, k), wanted_points(facts))
+        kept = kept_bytes(facts, k, points)
+        if points >= min(facts.n, wanted_points(facts)):
+            return MarginCost(4.0, kept, points)
+        return MarginCost(12.0, kept, points, enough=False, remark="fewer reads with more memory")
 
     def init(self, facts: Facts) -> HingeState:
         k = len(self.counted.C)

@@ -24,7 +24,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.rows import Rows, kept_bytes
+from dfeas.methods.soft_margin.rows import Rows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import HingeAnswer, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial, Question
@@ -144,6 +144,17 @@ class Progress:
     duals: tuple[Dual, ...] = ()  # of all problems, their values the lower ends; none where they are not known
 
 
+@dataclass(frozen=True, slots=True)
+class MarginCost:
+    """What some problems take."""
+
+    reads: float  # that a relative gap of 1e-3 usually takes: benchmarks/soft_margin.py
+    kept: float  # bytes, with the answers of the passes
+    points: int = 0  # that are kept in memory
+    enough: bool = True  # whether memory holds as much as is wanted
+    remark: str = ""  # what else they take, for a plan
+
+
 class SoftMargin(Protocol):
     """As a ``Method``, with another kind of evidence. States are frozen; memory is that of ``facts``."""
 
@@ -167,28 +178,8 @@ class SoftMargin(Protocol):
         """For some problems up to a gap, from ``start`` (m, k) if there is one."""
 
     @classmethod
-    def kept_points(cls, facts: Facts, k: int) -> int:
-        """Points that are kept in memory for k problems."""
-        return 0
-
-    @classmethod
-    def own_bytes(cls, facts: Facts, k: int) -> float:
-        """Bytes that are kept for k problems, with the answers of the passes."""
-        return kept_bytes(facts, k, cls.kept_points(facts, k))
-
-    @classmethod
-    def enough(cls, facts: Facts, k: int) -> bool:
-        """Whether memory holds as much as is wanted."""
-        return True
-
-    @classmethod
-    def reads(cls, facts: Facts, k: int) -> float:
-        """Reads that a relative gap of 1e-3 usually takes: benchmarks/soft_margin.py."""
-
-    @classmethod
-    def remark(cls, facts: Facts, k: int) -> str:
-        """What else it takes, for a plan."""
-        return ""
+    def cost(cls, facts: Facts, k: int) -> MarginCost:
+        """What k problems take."""
 
 
 @dataclass(frozen=True)

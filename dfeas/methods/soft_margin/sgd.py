@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.problem import Best, Progress, SoftMargin
+from dfeas.methods.soft_margin.problem import Best, MarginCost, Progress, SoftMargin
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Ordered
 from dfeas.passes.slacks import SampleCosts
@@ -48,16 +48,8 @@ class StochasticMargin(SoftMargin):
         return cls(costs)
 
     @classmethod
-    def own_bytes(cls, facts: Facts, k: int) -> float:
-        return 64 * facts.m
-
-    @classmethod
-    def reads(cls, facts: Facts, k: int) -> float:
-        return 100.0
-
-    @classmethod
-    def remark(cls, facts: Facts, k: int) -> str:
-        return "one core, in the order of the points"
+    def cost(cls, facts: Facts, k: int) -> MarginCost:
+        return MarginCost(100.0, 64 * facts.m, remark="one core, in the order of the points")
 
     def init(self, facts: Facts) -> StochasticState:
         nothing = StochasticCarry(np.zeros(facts.m), 0.0, 0, np.zeros(facts.m))

@@ -23,7 +23,7 @@ from dfeas.linalg.newton import line_search
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import positive_solve
-from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, SampledMargin, looks, sample_of
+from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, MarginCost, SampledMargin, looks, sample_of
 from dfeas.methods.soft_margin.rows import Rows, capacity, kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
@@ -105,20 +105,9 @@ class SquaredHingeMargin(SampledMargin):
     name: str = "squared-hinge"
 
     @classmethod
-    def kept_points(cls, facts: Facts, k: int) -> int:
-        return min(facts.n, capacity(facts, k), SAMPLE)
-
-    @classmethod
-    def own_bytes(cls, facts: Facts, k: int) -> float:
-        return kept_bytes(facts, k, cls.kept_points(facts, k)) + matrix_bytes(facts, k)
-
-    @classmethod
-    def enough(cls, facts: Facts, k: int) -> bool:
-        return facts.m > DIRECT or matrix_bytes(facts, k) > 0
-
-    @classmethod
-    def reads(cls, facts: Facts, k: int) -> float:
-        return 5.0
+    def cost(cls, facts: Facts, k: int) -> MarginCost:
+        points, matrices = min(facts.n, capacity(facts, k), SAMPLE), matrix_bytes(facts, k)
+        return MarginCost(5.0, kept_bytes(facts, k, points) + matrices, points, enough=facts.m > DIRECT or matrices > 0)
 
     def init(self, facts: Facts) -> SquaredHingeState:
         k = len(self.counted.C)

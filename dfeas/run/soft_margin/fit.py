@@ -18,7 +18,7 @@ from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin
 from dfeas.methods.soft_margin.rows import fits
 from dfeas.passes.slacks import SampleCosts
-from dfeas.run.cost import Projection, project_soft
+from dfeas.run.budget import Projection, project_soft
 from dfeas.run.resources import Limits
 from dfeas.run.result_files import versions
 from dfeas.run.results import Side
@@ -166,11 +166,10 @@ class SoftMarginTarget:
         """As many classes as leave each what it wants, or needs."""
         tasks, k = len(self.job.names), len(self.options.C) * (1 + self.options.folds)
         counts = list(dict.fromkeys(-(-tasks // turns) for turns in range(1, tasks + 1)))
-        for enough in (SOFT_MARGINS[self.job.methods[0]].enough, fits):
-            for count in counts:
-                if enough(facts_of(self.session.dataset, self.job.asked.memory // count), k):
-                    return count
-        return 1
+        method, memory = SOFT_MARGINS[self.job.methods[0]], self.job.asked.memory
+        each = {count: facts_of(self.session.dataset, memory // count) for count in counts}
+        working = [count for count, facts in each.items() if fits(facts, k)]
+        return next((count for count, facts in each.items() if method.cost(facts, k).enough), (working or [1])[0])
 
     def projected(self) -> Projection:
         sizes = {"workers": self.session.workers, "threads": self.session.threads}

@@ -23,7 +23,7 @@ from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.geometry.kernel.space import KernelSpace, vector_bytes
 from dfeas.methods.protocol import Facts
-from dfeas.run.cost import project
+from dfeas.run.budget import project
 from tests.geometry.kernel.dense import in_blocks
 
 RBF = kernel_of("rbf", 0.5)[0]
