@@ -22,7 +22,7 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import Goal, Kernel, Objective, View, check
-from dfeas.run.checkpoint.folder import Checkpoints, finished, resumable
+from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished
 from dfeas.run.resources import Limits
 from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.run.trace import last_pass
@@ -114,10 +114,10 @@ def run_status(run: str | Path) -> RunStatus:
     last = last_pass(path / TRACE)
     if being_written(path):
         state = "running"
-    elif resumable(path):
+    elif can_go_on(path):
         state = "resumable"
     else:
-        state = "finished" if finished(path) else "abandoned"
+        state = "finished" if is_finished(path) else "abandoned"
     if state != "running" and (path / RESULT).is_file():
         ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
     saved = Checkpoints(path / CHECKPOINT).saved
@@ -218,9 +218,9 @@ def _drive(run: str, X: str, out: str, options: dict[str, Any]) -> None:
 
     with inside() as client:
         cancelled = _Cancelled(client, run)
-        if finished(Path(out)) or cancelled():
+        if is_finished(Path(out)) or cancelled():
             return
-        if resumable(Path(out)):
+        if can_go_on(Path(out)):
             kernel = options.get("kernel")
             resume(out, client=client, kernel=kernel if callable(kernel) else None, stop=cancelled)
         else:

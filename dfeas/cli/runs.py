@@ -41,7 +41,7 @@ from dfeas.cli.parameter import DATA, LOCAL, option
 from dfeas.cli.render import Answer, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
-from dfeas.run.checkpoint.folder import finished, resumable
+from dfeas.run.checkpoint.folder import can_go_on, is_finished
 from dfeas.run.result_files import RACE, RESULT
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
@@ -85,7 +85,7 @@ def leave(result: Result | SoftMarginResult, out: Path, decided: bool = True) ->
 
 def _limit(out: Path, interrupted: bool) -> NoReturn:
     """Say how a run that has no verdict goes on, and exit."""
-    if resumable(out):
+    if can_go_on(out):
         say(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
     sys.exit(INTERRUPTED if interrupted else LIMIT_REACHED)
 
@@ -222,7 +222,7 @@ def resume(
     It may be one of solve, svm or race, and goes on from its last checkpoint. The cluster may be another one, or none. The
     answer has the same bits as that of a run that was never interrupted.
     """
-    if finished(run):
+    if is_finished(run):
         text = (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip()
         say(*text.splitlines() if as_json else [f"{run} is finished"])
         return

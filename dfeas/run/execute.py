@@ -14,7 +14,7 @@ from dfeas.engine.memory import require_addresses
 from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.linalg.blas import one_thread
 from dfeas.run.budget import PROCESS_BYTES, Projection
-from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
+from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard
 from dfeas.run.results import Result
@@ -75,7 +75,7 @@ class _Execution:
         with one_thread(), ExitStack() as stack:  # the sums of methods, too, depend on how many there are
             board = Scoreboard(sys.stderr, "class" if job.classes else "method") if self._tabled else None
             sinks = self._sinks(stack, board)
-            saving = checkpointing(self.session, job, sinks, self.folder, self.how.checkpoint_every, self.earlier)
+            saving = open_checkpointer(self.session, job, sinks, self.folder, self.how.checkpoint_every, self.earlier)
             checkpointer = stack.enter_context(saving)
             self._report_start(sinks, board)
             surveyed = self._survey(checkpointer)

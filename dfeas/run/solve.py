@@ -19,7 +19,7 @@ from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Kernel, Objective, Problem, View
 from dfeas.run.budget import limit_passes
-from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
+from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
@@ -167,7 +167,7 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
     """
     if not run.is_dir():
         raise BadInputError(f"{run}: no such run")
-    if finished(run):
+    if is_finished(run):
         raise BadInputError(f"{run}: the run is finished, nothing to resume")
     with ExitStack() as stack:
         folder = stack.enter_context(run_folder_again(run))

@@ -48,7 +48,7 @@ _UNIONS: dict[str, tuple[Callable[[Any], bool], ...]] = {
 def require_fields(cls: type, values: Mapping[str, Any]) -> None:
     """Raise TypeError for values of fields that are not what the class says they are."""
     for name, hint in _hints(cls).items():
-        if name in values and not fits(values[name], hint):
+        if name in values and not is_of_hint(values[name], hint):
             raise TypeError(f"{name} of {cls.__name__} is {type(values[name]).__name__}, expected {ast.unparse(hint)}")
 
 
@@ -58,21 +58,21 @@ def _hints(cls: type) -> dict[str, ast.expr]:
     return {field.name: ast.parse(str(field.type), mode="eval").body for field in fields(cls)}
 
 
-def fits(value: Any, hint: ast.expr) -> bool:
+def is_of_hint(value: Any, hint: ast.expr) -> bool:
     """Whether a value is what an annotation says, all the way down."""
     match hint:
         case ast.Constant(value=None):
             return value is None
         case ast.BinOp(left=left, right=right):
-            return fits(value, left) or fits(value, right)
+            return is_of_hint(value, left) or is_of_hint(value, right)
         case ast.Subscript(value=ast.Name(id="NDArray"), slice=ast.Attribute(attr=kind)):
             return _is_array(value, kind)
         case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[_, each])):
-            return isinstance(value, dict) and all(fits(entry, each) for entry in value.values())
+            return isinstance(value, dict) and all(is_of_hint(entry, each) for entry in value.values())
         case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[each, ast.Constant(value=more)])) if more is ...:
-            return isinstance(value, tuple) and all(fits(entry, each) for entry in value)
+            return isinstance(value, tuple) and all(is_of_hint(entry, each) for entry in value)
         case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=entries)):
-            return isinstance(value, tuple) and len(value) == len(entries) and all(map(fits, value, entries))
+            return isinstance(value, tuple) and len(value) == len(entries) and all(map(is_of_hint, value, entries))
         case ast.Name(id=name):
             return _is_one(value, name)
     return False
@@ -106,7 +106,7 @@ def dump(value: Any, file: BinaryIO) -> None:
     """Write a value. Raises TypeError for what cannot be written."""
     arrays = _Arrays()
     tree = json.dumps(
-        {files.KEY: files.CHECKPOINT, "version": __version__, "value": _encoded(value, arrays), "arrays": arrays.table}
+        {files.KEY: files.CHECKPOINT, "version": __version__, "value": _encode(value, arrays), "arrays": arrays.table}
     )
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(TREE, tree)
@@ -125,8 +125,8 @@ def load(file: BinaryIO, where: str) -> Any:
             tree = json.loads(archive.read(TREE))
             version = str(tree["version"])
             files.require_readable(where, tree.get(files.KEY, 0), files.CHECKPOINT)
-            arrays = _read(archive, tree["arrays"])
-        return _decoded(tree["value"], arrays)
+            arrays = _read_arrays(archive, tree["arrays"])
+        return _decode(tree["value"], arrays)
     except DfeasError:
         raise
     except (*DAMAGE, AttributeError, ImportError) as error:
@@ -153,7 +153,7 @@ class _Arrays:
         return self._place[id(array)]
 
 
-def _encoded(value: Any, arrays: _Arrays) -> Any:
+def _encode(value: Any, arrays: _Arrays) -> Any:
     if isinstance(value, np.generic):
         return {"scalar": arrays.place(np.asarray(value))}
     if value is None or isinstance(value, bool | int | float | str):
@@ -164,20 +164,20 @@ def _encoded(value: Any, arrays: _Arrays) -> Any:
         held = [arrays.place(array) for array in (value.data, value.indices, value.indptr)]
         return {"csr": [*held, value.shape[1]]}
     if isinstance(value, tuple | list):
-        return {type(value).__name__: [_encoded(entry, arrays) for entry in value]}
+        return {type(value).__name__: [_encode(entry, arrays) for entry in value]}
     if isinstance(value, dict):
-        return {"dict": {_text(key): _encoded(entry, arrays) for key, entry in value.items()}}
+        return {"dict": {_require_text(key): _encode(entry, arrays) for key, entry in value.items()}}
     name = name_of(type(value))
-    return {"object": [name, {field.name: _encoded(getattr(value, field.name), arrays) for field in fields(value)}]}
+    return {"object": [name, {field.name: _encode(getattr(value, field.name), arrays) for field in fields(value)}]}
 
 
-def _text(key: Any) -> str:
+def _require_text(key: Any) -> str:
     if not isinstance(key, str):
         raise TypeError(f"a dict with the key {key!r} cannot be written")
     return key
 
 
-def _read(archive: zipfile.ZipFile, table: list[list[Any]]) -> list[NDArray[Any]]:
+def _read_arrays(archive: zipfile.ZipFile, table: list[list[Any]]) -> list[NDArray[Any]]:
     """All arrays; to the end of the stream, so that its checksum is compared."""
     kinds = [np.dtype(kind) for kind, _, _ in table]
     if any(kind.kind not in _KINDS for kind in kinds):
@@ -196,13 +196,13 @@ def _read(archive: zipfile.ZipFile, table: list[list[Any]]) -> list[NDArray[Any]
                     raise EOFError("its arrays end early")
                 target[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
                 done += len(chunk)
-            arrays.append(plain if strides is None else _strided(plain, strides))
+            arrays.append(plain if strides is None else _with_strides(plain, strides))
         if stream.read(1):
             raise ValueError("its arrays do not end")
     return arrays
 
 
-def _strided(plain: NDArray[Any], strides: list[int]) -> NDArray[Any]:
+def _with_strides(plain: NDArray[Any], strides: list[int]) -> NDArray[Any]:
     """A copy that lies in memory as the array that was written."""
     extent = sum((length - 1) * stride for length, stride in zip(plain.shape, strides, strict=True)) + plain.itemsize
     if min(strides) < 0 or extent > max(1 << 20, 64 * plain.nbytes):
@@ -212,7 +212,7 @@ def _strided(plain: NDArray[Any], strides: list[int]) -> NDArray[Any]:
     return array
 
 
-def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
+def _decode(tree: Any, arrays: list[NDArray[Any]]) -> Any:
     if not isinstance(tree, dict):
         if isinstance(tree, list):
             raise ValueError("a list without its kind")
@@ -226,14 +226,14 @@ def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
         data, indices, indptr = (arrays[place] for place in content[:3])
         return check_matrix(csr(data, indices, indptr, content[3]))
     if kind == "dict":
-        return {key: _decoded(entry, arrays) for key, entry in content.items()}
+        return {key: _decode(entry, arrays) for key, entry in content.items()}
     if kind in ("tuple", "list"):
-        entries = [_decoded(entry, arrays) for entry in content]
+        entries = [_decode(entry, arrays) for entry in content]
         return tuple(entries) if kind == "tuple" else entries
     if kind != "object":
         raise ValueError(f"a value of kind {kind!r}")
     name, values = content
     cls = class_of(name)
-    decoded = {key: _decoded(entry, arrays) for key, entry in values.items()}
+    decoded = {key: _decode(entry, arrays) for key, entry in values.items()}
     require_fields(cls, decoded)
     return cls(**decoded)

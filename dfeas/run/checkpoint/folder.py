@@ -142,19 +142,19 @@ class Checkpoints:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def resumable(run: Path) -> bool:
+def can_go_on(run: Path) -> bool:
     """Whether there is something to go on from."""
     return bool(Checkpoints(run / CHECKPOINT).numbers)
 
 
-def finished(run: Path) -> bool:
+def is_finished(run: Path) -> bool:
     """Whether a run has ended, and nothing is left to go on from."""
-    return not resumable(run) and any((run / name).is_file() for name in (RESULT, RACE))
+    return not can_go_on(run) and any((run / name).is_file() for name in (RESULT, RACE))
 
 
 def require_free(path: Path, last: str = RESULT) -> None:
     """Raise UsageError for an output that ``run_folder`` would refuse, before anything is read; nothing is written."""
-    if resumable(path):
+    if can_go_on(path):
         raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
     if (path / last).exists() or (path.exists() and not (path / LOCK).exists()):
         raise UsageError(f"{path}: exists already; choose another output or remove it")
@@ -169,14 +169,14 @@ def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
     Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
     """
     require_free(path, last)
-    with _locked(path, claim(path, last)) as folder:
+    with _hold_lock(path, claim(path, last)) as folder:
         yield folder
 
 
 @contextmanager
 def run_folder_again(path: Path) -> Iterator[Path]:
     """The folder of a run that goes on, locked. Raises UsageError when another process works on it."""
-    with _locked(path, reclaim(path)) as folder:
+    with _hold_lock(path, reclaim(path)) as folder:
         for left in folder.rglob(".*.part"):  # files that were being written when the run was killed
             if left.is_file():
                 left.unlink(missing_ok=True)
@@ -184,7 +184,7 @@ def run_folder_again(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(path: Path, lock: int) -> Iterator[Path]:
+def _hold_lock(path: Path, lock: int) -> Iterator[Path]:
     try:
         yield path.absolute()
     except BaseException:
@@ -290,7 +290,7 @@ def discard_checkpoints(folder: str | Path | None, stopped: str) -> None:
 
 
 @contextmanager
-def checkpointing(
+def open_checkpointer(
     session: Session, job: RunSpec, sinks: Sinks, folder: Path | None, every: float, earlier: Checkpoint | None
 ) -> Iterator[Checkpointer]:
     """A checkpointer for the length of a run. Nothing is left to resume when it is finished, or could not even begin."""

@@ -26,7 +26,7 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import fold_of
-from dfeas.run.checkpoint.folder import finished
+from dfeas.run.checkpoint.folder import is_finished
 from dfeas.run.soft_margin.fit import SoftMarginTarget
 
 
@@ -308,7 +308,7 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     assert all({"objective", "lower", "gap"} <= set(line) for line in passes if line["event"] == "pass")
     found = dfeas.predict(out, str(data))
     assert found.accuracy == pytest.approx(1 - result["error"])
-    assert finished(out)
+    assert is_finished(out)
     refused = runner.invoke(commands, ["verify", str(out)])
     assert refused.exit_code == 4
     assert "soft margin" in refused.stderr
