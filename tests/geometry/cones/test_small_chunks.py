@@ -197,23 +197,6 @@ def test_the_checker_takes_no_cone_that_reaches_out_of_its_chunk(tmp_path: Path)
         check(LocalEngine(forged, 1), forged, certificate)
 
 
-@pytest.mark.parametrize("method", ["auto", "working-set", "mirror-prox", "von-neumann"])
-@pytest.mark.parametrize("passes", [0, 2])
-def test_a_run_that_began_with_a_block_for_each_chunk_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, passes: int
-) -> None:
-    """As versions did that did not put chunks of cones together."""
-    write(tmp_path / "data", rows_of_cones())
-    run, calls = tmp_path / "run", iter(range(passes))
-    with monkeypatch.context() as former:
-        former.setattr("dfeas.data.storage.layout.LEAST_BLOCKS", 10**9)
-        begun = dfeas.solve(tmp_path / "data", out=run, method=method, eps=1e-3, stop=lambda: next(calls, None) is None)
-    assert begun.stopped == "interrupted" or passes
-    resumed = dfeas.resume(run) if begun.stopped == "interrupted" else begun
-    assert (resumed.verdict, resumed.proof) == ("feasible", "rigorous")
-    assert dfeas.verify_run(run).verdict == "feasible"
-
-
 def test_chunks_that_are_written_at_once_are_the_same_files(tmp_path: Path) -> None:
     X, product = rows_of_cones(), Product.from_scs(CONE)
     rows, placing, contents = read_product(X, product), Placing(product, ROWS), []
