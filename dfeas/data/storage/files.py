@@ -19,6 +19,7 @@ import json
 import os
 import struct
 import tokenize
+import uuid
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -129,6 +130,29 @@ def write_parts(file: BinaryIO, parts: Iterable[Any]) -> None:
         entries = memoryview(part)
         for first in range(0, entries.nbytes, WRITTEN_BYTES):
             file.write(entries.cast("B")[first : first + WRITTEN_BYTES])
+
+
+def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
+    """Write a file that is the parts one after the other. On this machine it may be seen half-written, unless that happens in a
+    folder ``aside`` of the same disk.
+    """
+    if not isinstance(where, Path):
+        where.write_bytes(b"".join(parts))
+        return
+    first = where if aside is None else aside / uuid.uuid4().hex
+    with name_in_errors(where), first.open("wb") as file:
+        write_parts(file, parts)
+    if aside is not None:
+        first.replace(where)
+
+
+def put_whole(where: Place, content: bytes) -> None:
+    """Write a file that is seen whole or not at all, also when the power fails."""
+    if not isinstance(where, Path):
+        where.write_bytes(content)
+        return
+    with atomic_write(where) as file:
+        file.write(content)
 
 
 def sync(where: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, DAMAGE, Number, parse_json, read_json, refuse_links
-from dfeas.data.storage.places import Place, put, zarr_store
+from dfeas.data.storage.files import COUNT, Number, parse_json, put, read_json, refuse_links
+from dfeas.data.storage.places import Place, zarr_store
 from dfeas.data.storage.shards import CRC
-from dfeas.data.storage.stored_array import ARRAY, StoredArray, described
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+from dfeas.data.storage.stored_array import ARRAY, StoredArray, described, through_zarr
+from dfeas.errors import BadInputError, CorruptDataError
 
 FILE = "zarr.json"
 
@@ -67,35 +66,10 @@ def no_array(path: Place) -> BadInputError:
     return BadInputError(f"{path}: a zarr group{which or ', and it holds no array'}")
 
 
-def array_at(path: Place, node: Mapping[str, Any], name: str = "") -> Any:
-    """The array of zarr at a path, or with that ``name`` in the group there; nothing is read.
-
-    Raises CorruptDataError for what zarr does not understand.
-    """
-    import zarr
-
-    there = zarr.storage.StorePath(zarr_store(path, read_only=True), name)
-    try:
-        return zarr.Array(zarr.AsyncArray(_understood(json.dumps(node)), there))
-    except DfeasError:
-        raise
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
-
-
-@lru_cache(maxsize=64)
-def _understood(text: str) -> Any:
-    """What zarr makes of what an array says of itself. A run opens its data twice, and most arrays of a dataset are alike."""
-    import zarr
-
-    nowhere = zarr.storage.StorePath(zarr.storage.MemoryStore())
-    return zarr.Array.from_dict(nowhere, json.loads(text)).metadata
-
-
 def member(path: Place, name: str) -> Any:
     """An array of the group at a path. Raises what ``DAMAGE`` has where there is none."""
     node = parse_json((path / name / FILE).read_bytes(), _SHAPES[FILE])
-    return StoredArray.of(path, name, node) or array_at(path, node, name)
+    return StoredArray.of(path, name, node) or through_zarr(path, name)
 
 
 def put_group(path: Place, attributes: Mapping[str, Any]) -> None:
@@ -109,10 +83,8 @@ def put_array(
     """An array in the group at a path, of uncompressed chunks of so many rows with checksums, ``shard`` of them in a file."""
     import zarr
 
-    node = described(shape, rows, dtype, fill, shard)
-    _put(path / name, node)
-    there = zarr.storage.StorePath(zarr_store(path, read_only=False), name)
-    return zarr.Array(zarr.AsyncArray(_understood(json.dumps(node)), there, {"write_empty_chunks": True}))
+    _put(path / name, described(shape, rows, dtype, fill, shard))
+    return zarr.open_array(zarr_store(path, read_only=False), path=name, mode="r+", config={"write_empty_chunks": True})
 
 
 def put_whole_array(path: Place, name: str, values: NDArray[Any]) -> None:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dfeas.data.storage.files import atomic_write, name_in_errors, write_parts
 from dfeas.errors import BadInputError, UsageError, format_bytes, install
 
 if TYPE_CHECKING:
@@ -176,20 +174,6 @@ def seekable(where: Place) -> Any:
     return where if isinstance(where, Path) else where.open("rb")
 
 
-def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
-    """Write a file that is the parts one after the other. On this machine it may be seen half-written, unless that happens in a
-    folder ``aside`` of the same disk.
-    """
-    if not isinstance(where, Path):
-        where.write_bytes(b"".join(parts))
-        return
-    first = where if aside is None else aside / uuid.uuid4().hex
-    with name_in_errors(where), first.open("wb") as file:
-        write_parts(file, parts)
-    if aside is not None:
-        first.replace(where)
-
-
 def remove(folder: Place) -> None:
     """Remove a folder and all that is in it."""
     if isinstance(folder, Path):
@@ -197,12 +181,3 @@ def remove(folder: Place) -> None:
         return
     for each in list(folder.rglob("*")):
         each.unlink(missing_ok=True)
-
-
-def put_whole(where: Place, content: bytes) -> None:
-    """Write a file that is seen whole or not at all, also when the power fails."""
-    if not isinstance(where, Path):
-        where.write_bytes(content)
-        return
-    with atomic_write(where) as file:
-        file.write(content)

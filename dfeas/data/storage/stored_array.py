@@ -13,10 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.places import Place, zarr_store
+from dfeas.errors import CorruptDataError
 
 CODEC = "sharding_indexed"
 ARRAY = "array"
+
+
+def through_zarr(folder: Place, name: str) -> Any:
+    """The array of zarr with that name in a group. Raises CorruptDataError for what zarr does not understand."""
+    import zarr
+
+    try:
+        return zarr.open_array(zarr_store(folder, read_only=True), path=name, mode="r")
+    except DAMAGE as error:
+        text = f"its zarr metadata cannot be read: {type(error).__name__}: {error}"
+        raise CorruptDataError(f"{folder / name}: {text}") from None
+
 
 _FREE = "attributes"
 """What may be anything."""
@@ -107,9 +121,7 @@ class StoredArray:
     @cached_property
     def through_zarr(self) -> Any:
         """The same array, as zarr has it."""
-        from dfeas.data.storage.metadata import array_at
-
-        return array_at(self.folder, self.node, self.path)
+        return through_zarr(self.folder, self.path)
 
     @property
     def nchunks_initialized(self) -> int:

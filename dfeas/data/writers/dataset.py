@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.features import feature_name
-from dfeas.data.storage.files import FULL, NAMED, PLAIN
+from dfeas.data.storage.files import FULL, NAMED, PLAIN, put, put_whole
 from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
 from dfeas.data.storage.metadata import put_array, put_group, put_whole_array
-from dfeas.data.storage.places import Place, place, put, put_whole, remove
+from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.scratch import claim, discard, release
 from dfeas.data.storage.shards import CRC
 from dfeas.data.writers.ledger import Ledger
@@ -306,7 +306,7 @@ def output_place(where: str | Place) -> Iterator[Place]:
     """
     path = place(where)
     if not isinstance(path, Path):
-        from dfeas.data.storage.object_path import output_lock
+        from dfeas.data.storage.object_lock import output_lock
 
         with output_lock(path, MARKER):
             yield path

@@ -24,9 +24,10 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.storage.files import put
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES
 from dfeas.data.storage.metadata import put_array, put_group, put_whole_array
-from dfeas.data.storage.places import Place, put, remove
+from dfeas.data.storage.places import Place, remove
 from dfeas.data.storage.shards import CRC
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES
 from dfeas.data.writers.dataset import DatasetWriter, Pool
