@@ -73,16 +73,8 @@ class LinearSVC(SoftMarginClassifier):
     ----------
     C : float
         Price of losses, > 0.
-    memory : int or str, optional
-        Budget in bytes, as for ``dfeas.solve``.
-    max_passes : int, optional
-        Stop after so many reads of the data.
-    time_limit : float, optional
-        Stop after a pass beyond so many seconds.
-    verbose : bool
-        Show progress on stderr.
-    callback : callable, optional
-        Called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+    memory, max_passes, time_limit, verbose, callback : optional
+        As of ``dfeas.solve``, where ``verbose`` is ``progress``; a callback may end the fit.
     fit_intercept : bool
         Any hyperplane, not only those through the origin.
     client : dask.distributed Client or cluster, str, or bool, optional
@@ -153,26 +145,8 @@ class LinearSVCCV(SoftMarginClassifier):
     ----------
     Cs : sequence of float
         Values of C to choose from.
-    memory : int or str, optional
-        Budget in bytes, as for ``dfeas.solve``.
-    max_passes : int, optional
-        Stop after so many reads of the data.
-    time_limit : float, optional
-        Stop after a pass beyond so many seconds.
-    verbose : bool
-        Show progress on stderr.
-    callback : callable, optional
-        Called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
-    fit_intercept : bool
-        Any hyperplane, not only those through the origin.
-    client : dask.distributed Client or cluster, str, or bool, optional
-        As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
-    loss : {"squared_hinge", "hinge"}
-        Of a point on the wrong side of its margin.
-    tol : float
-        Relative gap between objective and lower bound at which it ends.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply those of points.
+    memory, max_passes, time_limit, verbose, callback, fit_intercept, client, loss, tol, class_weight : optional
+        As of ``LinearSVC``.
     folds : int
         Of cross-validation; each point is in one, by its index and ``seed``.
     seed : int
@@ -184,20 +158,8 @@ class LinearSVCCV(SoftMarginClassifier):
         The chosen one.
     errors_ : array (len(Cs),)
         Mean over folds, with several classes over their problems, too.
-    coef_ : array (k, m)
-        Normals of the hyperplanes: one for two classes, otherwise one for each.
-    intercept_ : array (k,)
-        Their biases.
-    classes_ : array (c,)
-        The labels.
-    n_iter_ : int
-        Steps of the method, the most of all problems.
-    gap_ : array (k,)
-        Relative gaps between the objectives and what is proved.
-    objective_ : array (k,)
-        What was minimised.
-    results_ : list of SoftMarginResult
-        Those of ``dfeas.soft_margin``.
+    coef_, intercept_, classes_, n_iter_, gap_, objective_, results_
+        As of ``LinearSVC``.
 
     Examples
     --------

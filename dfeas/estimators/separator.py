@@ -12,11 +12,11 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_its_cluster, rows_of
-from dfeas.geometry.kernel.expansion import KernelDirections
+from dfeas.geometry.kernel.expansion import Expansions
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats, stack_points, take_rows
-from dfeas.methods.soft_margin.rows import SignedRows
+from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.squared_hinge import newton
 from dfeas.run.results import Result
 from dfeas.run.signs import give_true_signs, near_zero, plane_of
@@ -37,16 +37,8 @@ class Separator(LinearClassifier):
 
     Parameters
     ----------
-    memory : int or str, optional
-        Budget in bytes, as for ``dfeas.solve``.
-    max_passes : int, optional
-        Stop after so many reads of the data.
-    time_limit : float, optional
-        Stop after a pass beyond so many seconds.
-    verbose : bool
-        Show progress on stderr.
-    callback : callable, optional
-        Called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+    memory, max_passes, time_limit, verbose, callback : optional
+        As of ``dfeas.solve``, where ``verbose`` is ``progress``; a callback may end the fit.
     fit_intercept : bool
         Any hyperplane, not only those through the origin.
     client : dask.distributed Client or cluster, str, or bool, optional
@@ -54,7 +46,7 @@ class Separator(LinearClassifier):
     eps : float
         A proof that no margin is above it ends the fit, too.
     method : str
-        A name of ``dfeas.METHODS``, with a kernel of ``dfeas.KERNEL_METHODS``, or ``auto``.
+        A name of ``dfeas.METHODS``, or ``auto``.
     margin_tolerance : float, optional
         Go on until the bracket of the margin is that narrow, as for ``dfeas.solve``; None ends with the first separator.
 
@@ -167,43 +159,19 @@ class KernelSeparator(Classifier):
     ----------
     kernel : str or callable
         A name of ``dfeas.KERNELS``, or a function of rows A (a, m) and B (b, m) with values (a, b).
-    memory : int or str, optional
-        Budget in bytes, as for ``dfeas.solve``.
-    max_passes : int, optional
-        Stop after so many reads of the data.
-    time_limit : float, optional
-        Stop after a pass beyond so many seconds.
-    verbose : bool
-        Show progress on stderr.
-    callback : callable, optional
-        Called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
-    gamma : float, optional
-        Of the kernel, as for ``dfeas.solve``.
-    degree : int, optional
-        Of a polynomial.
-    coef0 : float, optional
-        Of a polynomial.
+    memory, max_passes, time_limit, verbose, callback : optional
+        As of ``dfeas.solve``, where ``verbose`` is ``progress``; a callback may end the fit.
+    gamma, degree, coef0 : optional
+        Of the kernel, as of ``dfeas.solve``.
     method : str
-        A name of ``dfeas.METHODS``, with a kernel of ``dfeas.KERNEL_METHODS``, or ``auto``.
-    eps : float
-        A proof that no margin is above it ends the fit, too.
-    margin_tolerance : float, optional
-        Go on until the bracket of the margin is that narrow, as for ``dfeas.solve``; None ends with the first separator.
+        A name of ``dfeas.KERNEL_METHODS``, or ``auto``.
+    eps, margin_tolerance : optional
+        As of ``Separator``.
 
     Attributes
     ----------
-    separable_ : bool
-        Whether all classes are separated, each from the rest; two from each other.
-    verdicts_ : list of str
-        One for each problem.
-    margin_ : array (k,)
-        Lower ends of the best margins.
-    classes_ : array (c,)
-        The labels.
-    n_iter_ : int
-        Steps of the method, the most of all problems.
-    results_ : list of Result
-        Those of ``dfeas.solve``.
+    separable_, verdicts_, margin_, classes_, n_iter_, results_
+        As of ``Separator``.
     support_ : list of array
         Indices of the points of each function.
     dual_coef_ : list of array
@@ -252,7 +220,7 @@ class KernelSeparator(Classifier):
         support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
         gram = Matrix(self._kernel).signed_gram(rows_of(points, support), labels[support].astype(np.float64))
         gram[np.diag_indices_from(gram)] += RIDGE
-        rows, cost = SignedRows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
+        rows, cost = Rows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
         w = newton(rows, cost, np.zeros(len(support))).w
         weights = 2 * np.maximum(0.0, 1 - rows.scores(w))
         return support[weights > 0], weights[weights > 0]
@@ -261,10 +229,10 @@ class KernelSeparator(Classifier):
         return self._expansions.scores(rows_of(points, slice(None)))
 
     @property
-    def _expansions(self) -> KernelDirections:
+    def _expansions(self) -> Expansions:
         """Those of all classes, of which each point is taken once."""
         index, first = np.unique(np.concatenate(self.support_), return_index=True)
         amounts = np.zeros((len(index), len(self.support_)))
         for column, (support, amount) in enumerate(zip(self.support_, self.dual_coef_, strict=True)):
             amounts[np.searchsorted(index, support), column] = amount
-        return KernelDirections(self._kernel, take_rows(stack_points(self.support_vectors_), first), amounts)
+        return Expansions(self._kernel, take_rows(stack_points(self.support_vectors_), first), amounts)

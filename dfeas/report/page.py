@@ -22,7 +22,7 @@ from dfeas.run.result_files import RESULT, TRACE, Run, certificate_of, find_runs
 from dfeas.run.table import SOFT_MARGINS, VERDICTS
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, Proof, Stop, Verdict
 from dfeas.run.trace import read_trace, what_is_missing
-from dfeas.settings import parse_bytes
+from dfeas.settings import parse_bytes, require_type
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -113,6 +113,7 @@ def report(
         raise UsageError(f"dfeas report needs matplotlib and jinja2: {install('report')}")
     from dfeas.report.figures import draw_brackets, style
 
+    require_type("data", data, "bool")
     runs = paths_of(runs, "runs")
     budget, folders = parse_bytes(memory), find_runs(runs)
     soft = all_soft(folders)

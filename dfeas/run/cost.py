@@ -140,8 +140,8 @@ def plan(
     >>> [each.method for each in plan.estimates if each.auto]
     ['working-set']
     """
-    for name, value, kind in (("method", method, "str | None"), ("margin", margin, "float"), ("folds", folds, "int")):
-        require_type(name, value, kind)
+    require_type("method", method, "str | None")
+    require_type("margin", margin, "float")
     problem = Problem(
         X,
         labels,
@@ -163,6 +163,7 @@ def plan(
         known_method(method, None)
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
+    asked = Objective(C=1.0 if C is None else C, loss=loss, folds=folds)
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")
     if C is not None and (view.one_vs_rest or method is not None or space is not None or view.transform):
@@ -178,7 +179,7 @@ def plan(
     dataset = as_planned(opened, view.transform)
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:
-        soft = options_of(dataset, Objective(C=C, loss=loss, folds=folds))
+        soft = options_of(dataset, asked)
         require_memory(dataset, soft, budget)
         return replace(soft_plan(dataset, soft, budget, threads), data=name)
     speed = read_seconds(dataset, threads)

@@ -173,6 +173,7 @@ def predict(
         hint = f"; {kind} has one in .result" if isinstance(getattr(run, "result", None), Predictor) else ""
         raise UsageError(f"run: expected a result of solve or soft_margin, or its folder, got {kind}{hint}")
     require_type("out", out, "str | Path | None")
+    require_type("kernel", kernel, "Callable | None")
     if out is not None:
         _require_place(Path(out))
         require_apart(out, X)
@@ -236,7 +237,7 @@ def _opened(
                 "say which column has the labels"
             ) from None
         dataset = open_data(source)[1]  # maybe labels are of other classes
-    return dataset, geometry_again(dataset, finished.certificates[0].kernel, kernel or finished.function)
+    return dataset, geometry_again(dataset, finished.certificates[0].kernel, finished.function if kernel is None else kernel)
 
 
 @dataclass(frozen=True)

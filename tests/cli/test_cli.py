@@ -525,6 +525,22 @@ def test_ctrl_c_ends_a_solve_cleanly_with_the_best_evidence(tmp_path: Path, engi
         assert str(arrays["kind"]) == "separator"
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--separation", "--kernel", "rbf"), "--separation takes no --kernel"),
+        (("--separation", "--margin-tolerance", 0.1), "--separation takes no --margin-tolerance"),
+        (("--hard-margin", "--gamma", 1), "--hard-margin takes no --gamma"),
+        (("--one-vs-rest", "--positive", "a"), "--one-vs-rest takes no --positive"),
+        (("--one-vs-rest", "--separation"), "choose one of"),
+    ],
+)
+def test_an_option_that_is_not_for_what_is_asked_is_refused(
+    room: Path, tmp_path: Path, words: tuple[Any, ...], text: str
+) -> None:
+    _refused(dfeas("solve", "no", "--out", tmp_path / "a", *words, cwd=room), 2, text)
+
+
 def test_separation_and_hulls_are_said(room: Path, tmp_path: Path) -> None:
     done = dfeas("solve", "no", "--out", tmp_path / "a", "--separation", cwd=room)
     assert done.returncode == 0, done.stderr

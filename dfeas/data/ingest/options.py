@@ -34,7 +34,7 @@ class IngestOptions:
     shard: str | int | None = None
 
     def __post_init__(self) -> None:
-        require_types(self, {"header", "features", "zero_based", "sparse", "block_rows"})
+        require_types(self, {each.name for each in fields(self)} - {"labels", "label_column", "positive", "dtype"})
         if self.format not in (None, *FORMATS):
             raise UsageError(f"--format {none_of(self.format, FORMATS)}")
         if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:
