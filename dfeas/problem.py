@@ -96,7 +96,7 @@ class Problem:
         """What the data is, and how it is seen. Raises UsageError for what contradicts each other."""
         view = self.view
         how = view.mask, view.positive, view.intercept, view.point
-        also = paths_of(view.also, "--also")
+        also = tuple(map(str, paths_of(view.also, "--also")))
         return DataSpec(self.X, self.labels, also, *how, transform=view.transform, one_vs_rest=view.one_vs_rest)
 
 

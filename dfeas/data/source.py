@@ -152,7 +152,7 @@ class DataSpec:
 
     where: Any  # an absolute path or a URL, or what the caller has in memory; None: that is not there any more
     labels: Any = None  # a path, a column or an array of a file, what is in memory, or ``ALL_POSITIVE``
-    also: tuple[str | Path, ...] = ()  # datasets whose points follow
+    also: tuple[str, ...] = ()  # datasets whose points follow
     mask: Any = None  # path of booleans, one a point or cone, or what is in memory: those that count
     positive: str | None = None
     intercept: bool | None = None  # None: where points have labels
