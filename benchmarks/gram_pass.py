@@ -28,7 +28,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import runs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.distances import Prepared
-from dfeas.geometry.kernel.gram import GramProduct, Run
+from dfeas.geometry.kernel.gram import GramProduct, TileRun
 from dfeas.geometry.kernel.kernel import kernel_of, usual_gamma
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
@@ -46,10 +46,10 @@ def bare(tiles: list[list[tuple[Prepared, Prepared]]]) -> None:
                     one.features @ other.features.T
 
 
-def prepared(dataset: Dataset, run: Run) -> list[list[tuple[Prepared, Prepared]]]:
+def prepared(dataset: Dataset, run: TileRun) -> list[list[tuple[Prepared, Prepared]]]:
     """The tiles of all runs."""
     found = [
-        Run(run.kernel, rows.start, run.points[rows.start : rows.stop], run.label[rows.start : rows.stop])
+        TileRun(run.kernel, rows.start, run.points[rows.start : rows.stop], run.label[rows.start : rows.stop])
         for rows in runs(dataset.n, dataset.m, dataset.block_rows)
     ]
     assert all(part.safe for part in found)
@@ -87,7 +87,7 @@ def main(words: list[str] | None = None) -> None:
     dataset = open_source(Source(DataSpec(X, labels, intercept=False)))
     V = rng.standard_normal((n, MIRROR_PROX))
     one, six = GramProduct(kernel, V[:, :1].copy()), GramProduct(kernel, V)
-    tiles = prepared(dataset, Run.of(kernel, Block.of(0, X, labels, norms(X))))
+    tiles = prepared(dataset, TileRun.of(kernel, Block.of(0, X, labels, norms(X))))
     narrow = (labels * V[:, 0]).astype(np.float32)
     engine, keeping = LocalEngine(dataset, 1), LocalEngine(dataset, 1)
     every = LocalEngine(open_source(Source(DataSpec(X, np.arange(n) % options.classes, intercept=False, one_vs_rest=True))), 1)

@@ -85,8 +85,10 @@ def ingest(
         For names that do not tell.
     header : bool, optional
         Whether CSV has names in its first line; None looks.
-    sep, decimal : str
-        Between the cells of text, a comma in CSV and a tab in TSV where it is not said, and between the digits of numbers.
+    sep : str, optional
+        Between the cells of text; None is a comma in CSV, and a tab in TSV.
+    decimal : {".", ","}
+        Between the digits of numbers in text.
     features : int, optional
         Of svmlight; None takes as many as its indices say.
     dtype : {"float32", "float64"}, optional

@@ -12,11 +12,11 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_its_cluster, rows_of
-from dfeas.geometry.kernel.expansion import Expansions
+from dfeas.geometry.kernel.expansion import KernelDirections
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats, stack_points, take_rows
-from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.rows import SignedRows
 from dfeas.methods.soft_margin.squared_hinge import newton
 from dfeas.run.results import Result
 from dfeas.run.signs import give_true_signs, near_zero, plane_of
@@ -220,7 +220,7 @@ class KernelSeparator(Classifier):
         support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
         gram = Matrix(self._kernel).signed_gram(rows_of(points, support), labels[support].astype(np.float64))
         gram[np.diag_indices_from(gram)] += RIDGE
-        rows, cost = Rows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
+        rows, cost = SignedRows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
         w = newton(rows, cost, np.zeros(len(support))).w
         weights = 2 * np.maximum(0.0, 1 - rows.scores(w))
         return support[weights > 0], weights[weights > 0]
@@ -229,10 +229,10 @@ class KernelSeparator(Classifier):
         return self._expansions.scores(rows_of(points, slice(None)))
 
     @property
-    def _expansions(self) -> Expansions:
+    def _expansions(self) -> KernelDirections:
         """Those of all classes, of which each point is taken once."""
         index, first = np.unique(np.concatenate(self.support_), return_index=True)
         amounts = np.zeros((len(index), len(self.support_)))
         for column, (support, amount) in enumerate(zip(self.support_, self.dual_coef_, strict=True)):
             amounts[np.searchsorted(index, support), column] = amount
-        return Expansions(self._kernel, take_rows(stack_points(self.support_vectors_), first), amounts)
+        return KernelDirections(self._kernel, take_rows(stack_points(self.support_vectors_), first), amounts)

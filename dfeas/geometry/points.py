@@ -45,7 +45,7 @@ PROBED_FEATURES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Points(Geometry):
+class PointSpace(Geometry):
     """Points as they are stored, each with its label for a sign."""
 
     exact: ClassVar[bool] = True
@@ -183,7 +183,7 @@ SCORES_BYTES = 8 << 20
 """Scores, or points in float64, at a time."""
 
 
-class Directions(Protocol):
+class Scorer(Protocol):
     """Some directions, which score points."""
 
     @property
@@ -219,7 +219,7 @@ class Hyperplanes:
 class Sign(Rule):
     """Scores under one direction: above 0 is the positive class."""
 
-    direction: Directions
+    direction: Scorer
     classes: tuple[str, str]
 
     def score(self, block: Block) -> tuple[NDArray[Any], ...]:
@@ -240,7 +240,7 @@ class Sign(Rule):
 class Scores(Rule):
     """Scores (b, k) under all directions."""
 
-    directions: Directions
+    directions: Scorer
 
     def score(self, block: Block) -> tuple[NDArray[Any], ...]:
         return np.concatenate([scores for _, scores in _in_pieces(self.directions, block)]), block.label.copy()
@@ -253,7 +253,7 @@ class Scores(Rule):
 class Largest(Rule):
     """The class whose direction gives the largest score, the first one of equal scores."""
 
-    directions: Directions
+    directions: Scorer
     classes: tuple[str, ...]
 
     def score(self, block: Block) -> tuple[NDArray[Any], ...]:
@@ -272,7 +272,7 @@ class Largest(Rule):
         return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion)
 
 
-def _in_pieces(directions: Directions, block: Block) -> Iterator[tuple[slice, Floats]]:
+def _in_pieces(directions: Scorer, block: Block) -> Iterator[tuple[slice, Floats]]:
     """Some rows at a time, and their scores (r, k)."""
     size = max(1, SCORES_BYTES // (8 * directions.width))
     for start in range(0, block.size, size):
@@ -288,7 +288,7 @@ def _confusion(predicted: NDArray[Any], label: NDArray[Any], codes: Sequence[int
     return [np.bincount(predicted[label == code], minlength=classes).tolist() for code in codes]
 
 
-def rule_of(trained: Trained, dataset: Dataset, directions: Directions) -> Sign | Largest:
+def rule_of(trained: Trained, dataset: Dataset, directions: Scorer) -> Sign | Largest:
     """How points are scored. Raises BadInputError for a run on cones or cones to score, and for a run on other classes."""
     if dataset.cones is not None:
         raise BadInputError(f"{trained.run}: a run of points; {dataset.where} is a dataset of cones")

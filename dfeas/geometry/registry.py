@@ -6,10 +6,10 @@ from pathlib import Path
 
 from dfeas.data.dataset import Dataset
 from dfeas.errors import UsageError, none_of
-from dfeas.geometry.cones.space import CONE_METHODS, Cones
+from dfeas.geometry.cones.space import CONE_METHODS, ConeSpace
 from dfeas.geometry.kernel.kernel import Function, Kernel, kernel_of
 from dfeas.geometry.kernel.space import KernelSpace
-from dfeas.geometry.points import Points
+from dfeas.geometry.points import PointSpace
 from dfeas.geometry.protocol import Geometry
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Kernel as KernelOptions
@@ -19,10 +19,10 @@ from dfeas.settings import setting
 def geometry_of(dataset: Dataset, kernel: KernelOptions | None = None) -> Geometry:
     """That of opened data, with the options of a kernel if one is asked for. Raises UsageError for a kernel on cones."""
     if dataset.cones is not None:
-        cones = Cones()
+        cones = ConeSpace()
         cones.require(dataset, kernel=kernel)
         return cones
-    return Points() if kernel is None else KernelSpace.of(kernel)
+    return PointSpace() if kernel is None else KernelSpace.of(kernel)
 
 
 def geometry_again(dataset: Dataset, text: str, function: Function | None = None) -> Geometry:

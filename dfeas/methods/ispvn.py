@@ -31,7 +31,7 @@ import numpy as np
 
 from dfeas.errors import format_bytes
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Stored, Traits, weights_text
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, ScratchVector, Traits, weights_text
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.softmin import Softmin, SoftminAnswer
@@ -154,7 +154,7 @@ class Ispvn(Method[IspvnState]):
         return MethodCost(kept=8 * facts.m * min(facts.m, self.gram_features) * 4, remark=storage)
 
     def evidence(self, state: IspvnState) -> Evidence:
-        best = Stored(state.best)
+        best = ScratchVector(state.best)
         lost = state.threshold is not None and abs(state.threshold.total - 1) > NEAR
         stalled = "the projection is lost in rounding: mu is too small" if lost else ""
         return Evidence(state.bracket, (lambda: best) if state.best else None, state.steps, stalled=stalled)

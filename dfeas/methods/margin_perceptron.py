@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.mistakes import Mistakes, Rule
+from dfeas.methods.mistakes import CorrectionRule, Mistakes
 from dfeas.methods.protocol import Facts, Traits
 from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)
-class Progressive(Rule):
+class Progressive(CorrectionRule):
     """The rule of the notes, for points as stored or for unit columns."""
 
     raw: bool = True

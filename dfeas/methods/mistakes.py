@@ -29,17 +29,17 @@ LEAST_QUOTA = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Amounts:
     """Amounts on points; a new one for each change."""
 
     index: Indices  # (s,) ascending
     amount: Floats  # (s,) >= 0
 
     @classmethod
-    def none(cls) -> Tally:
+    def none(cls) -> Amounts:
         return cls(np.empty(0, np.int64), np.empty(0))
 
-    def plus(self, index: Indices, amount: Floats) -> Tally:
+    def plus(self, index: Indices, amount: Floats) -> Amounts:
         """With more of some points; ``index`` (c,) is ascending, each point once."""
         place = np.searchsorted(self.index, index)
         known = np.zeros(len(index), bool)
@@ -48,12 +48,12 @@ class Tally:
         total = self.amount.copy()
         total[place[known]] += amount[known]
         if known.all():
-            return Tally(self.index, total)
+            return Amounts(self.index, total)
         new = ~known
-        return Tally(np.insert(self.index, place[new], index[new]), np.insert(total, place[new], amount[new]))
+        return Amounts(np.insert(self.index, place[new], index[new]), np.insert(total, place[new], amount[new]))
 
-    def times(self, factor: float) -> Tally:
-        return Tally(self.index, self.amount * factor)
+    def times(self, factor: float) -> Amounts:
+        return Amounts(self.index, self.amount * factor)
 
     def sparse(self) -> Sparse:
         """As a point of the simplex."""
@@ -61,7 +61,7 @@ class Tally:
         return Sparse(self.index[some], self.amount[some] / self.amount.sum())
 
 
-class Rule(Protocol):
+class CorrectionRule(Protocol):
     """What tells the methods apart. Pure functions; what is not said otherwise is that of unit columns and no guess."""
 
     @property
@@ -108,7 +108,7 @@ class MistakesState:
     reach: float  # how far beyond the bar columns are gathered, in shares of |y|
     made: int  # corrections of this round
     corrections: int  # of all rounds
-    tally: Tally  # what each point has added in this round, in unit columns
+    tally: Amounts  # what each point has added in this round, in unit columns
     cap: int  # columns gathered per pass
     quota: int  # and of each block
     most: int  # corrections after a pass
@@ -125,7 +125,7 @@ class Mistakes(Method[MistakesState]):
     within 1,000 and 100,000, so that they take no longer than a pass or two).
     """
 
-    rule: Rule
+    rule: CorrectionRule
     traits: Traits
     cap: int = 0
     most: int = 0
@@ -145,7 +145,7 @@ class Mistakes(Method[MistakesState]):
             reach=0.0,
             made=0,
             corrections=0,
-            tally=Tally.none(),
+            tally=Amounts.none(),
             cap=cap,
             quota=quota,
             most=most,
@@ -185,7 +185,7 @@ class Mistakes(Method[MistakesState]):
             if self._left(state) > 0:
                 break
             zero, worst = np.zeros_like(total), -1
-            state = replace(state, guess=guess / 2, total=zero, y=zero, made=0, tally=Tally.none())
+            state = replace(state, guess=guess / 2, total=zero, y=zero, made=0, tally=Amounts.none())
         return state
 
     def _left(self, state: MistakesState) -> int:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.methods.mistakes import Tally
+from dfeas.methods.mistakes import Amounts
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.methods.vector import ScoredAnswer, Vector, column, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
@@ -34,9 +34,9 @@ class NormalizedPerceptronState:
 
     k: int
     w: Vector  # average of k columns
-    count: Tally  # how often each was taken
+    count: Amounts  # how often each was taken
     bracket: Bracket
-    best: Tally | None  # the counts with |Ax| = bracket.upper
+    best: Amounts | None  # the counts with |Ax| = bracket.upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class NormalizedPerceptron(Method[NormalizedPerceptronState]):
 
     def init(self, facts: Facts) -> NormalizedPerceptronState:
         """w = 0, for which every column is the worst."""
-        return NormalizedPerceptronState(0, facts.zero, Tally.none(), Bracket(), None)
+        return NormalizedPerceptronState(0, facts.zero, Amounts.none(), Bracket(), None)
 
     def ask(self, state: NormalizedPerceptronState) -> Any:
         return softmin([], [state.w])

@@ -21,7 +21,7 @@ import numpy as np
 
 from dfeas.errors import format_bytes
 from dfeas.linalg.points import Floats
-from dfeas.methods.mistakes import Tally
+from dfeas.methods.mistakes import Amounts
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.passes.protocol import Ordered
 from dfeas.passes.steps import Online, OnlineAnswer
@@ -34,10 +34,10 @@ class OnlinePerceptronState:
 
     y: Floats  # (m,) sum of corrections
     corrections: int
-    count: Tally  # how often each point was corrected
+    count: Amounts  # how often each point was corrected
     bracket: Bracket
     mistakes: int | None  # of the last pass
-    best: Tally | None  # the counts with |Ax| = bracket.upper
+    best: Amounts | None  # the counts with |Ax| = bracket.upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class OnlinePerceptron(Method[OnlinePerceptronState]):
     )
 
     def init(self, facts: Facts) -> OnlinePerceptronState:
-        return OnlinePerceptronState(np.zeros(facts.m), 0, Tally.none(), Bracket(), None, None)
+        return OnlinePerceptronState(np.zeros(facts.m), 0, Amounts.none(), Bracket(), None, None)
 
     def ask(self, state: OnlinePerceptronState) -> Ordered:
         return Ordered(Online(state.y))

@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
-from dfeas.methods.mistakes import Mistakes, Rule
+from dfeas.methods.mistakes import CorrectionRule, Mistakes
 from dfeas.methods.protocol import Ends, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.methods.vector import Combination, Products
 
 
 @dataclass(frozen=True, slots=True)
-class Novikoff(Rule):
+class Novikoff(CorrectionRule):
     """Unit columns on the wrong side are added as they are; there is nothing to guess."""
 
     def bound(self, facts: Facts, margin: float) -> float:

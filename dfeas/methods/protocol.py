@@ -91,7 +91,7 @@ def x_of(x: Floats | None, recorded: Callable[[], Mixture] | None) -> Callable[[
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class ScratchVector:
     """x on scratch storage, where it has an entry for every point."""
 
     name: str  # of an n-vector
@@ -124,7 +124,7 @@ class Evidence:
     """The best that a method can show now."""
 
     bracket: Bracket
-    gordan: Callable[[], Mixture | Sparse | Stored] | None  # builds x with |Ax| = bracket.upper; None while there is none
+    gordan: Callable[[], Mixture | Sparse | ScratchVector] | None  # builds x with |Ax| = bracket.upper; None: none yet
     iterations: int  # steps of the method as its paper counts them
     violated: int | None = None  # points on the wrong side of the last y, if the pass counted them
     stalled: str = ""  # why no further pass can help, if so

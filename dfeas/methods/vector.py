@@ -142,7 +142,7 @@ def softmin(soft: Sequence[Any], hard: Sequence[Any] = (), mu: Sequence[float] =
     temperatures = np.array([*(mu or [1.0] * len(soft)), *[0.0] * len(hard)])
     every = [*soft, *hard]
     if isinstance(every[0], Combination):
-        return Scored(tuple(every), temperatures)
+        return CombinationSoftmin(tuple(every), temperatures)
     return Softmin(np.column_stack(every), temperatures)
 
 
@@ -169,7 +169,7 @@ class ScoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class CombinationSoftmin:
     """k questions about combinations; all but the columns is known before they are asked."""
 
     y: tuple[Combination, ...]

@@ -25,7 +25,7 @@ import numpy as np
 
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
-from dfeas.methods.mistakes import Tally
+from dfeas.methods.mistakes import Amounts
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.methods.vector import ScoredAnswer, Vector, column, resolution, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
@@ -37,7 +37,7 @@ class VonNeumannState:
 
     steps: int  # columns looked for
     w: Vector
-    p: Tally  # weights on the simplex
+    p: Amounts  # weights on the simplex
     columns: Floats  # (s, m) of p, one a row; empty without away steps
     most: int  # columns that memory holds
     bracket: Bracket
@@ -54,7 +54,7 @@ class VonNeumann(Method[VonNeumannState]):
     def init(self, facts: Facts) -> VonNeumannState:
         """No column yet; the first pass gives one."""
         most = max(facts.m + 2, facts.memory // (24 * facts.m))
-        return VonNeumannState(0, facts.zero, Tally.none(), np.empty((0, facts.m)), most, Bracket(), False)
+        return VonNeumannState(0, facts.zero, Amounts.none(), np.empty((0, facts.m)), most, Bracket(), False)
 
     def ask(self, state: VonNeumannState) -> Any:
         return softmin([], [state.w])
@@ -63,7 +63,7 @@ class VonNeumann(Method[VonNeumannState]):
         nearest: Any = column(answer, 0)
         if state.steps == 0:
             first = nearest[None, :] if self.away else state.columns
-            p, bracket = Tally(answer.arg, np.ones(1)), state.bracket.with_upper(upper_end(nearest))
+            p, bracket = Amounts(answer.arg, np.ones(1)), state.bracket.with_upper(upper_end(nearest))
             return replace(state, steps=1, w=nearest, p=p, columns=first, bracket=bracket)
         state = replace(state, steps=state.steps + 1, bracket=state.bracket.with_separator(state.w, float(answer.low[0])))
         gain = float(state.w @ (state.w - nearest))
@@ -96,7 +96,7 @@ class VonNeumann(Method[VonNeumannState]):
         amount = state.p.amount * (1 + share)
         amount[far] = max(0.0, amount[far] - share)
         kept = np.arange(len(amount)) != far if share == most else np.ones(len(amount), bool)
-        p = Tally(state.p.index[kept], amount[kept])
+        p = Amounts(state.p.index[kept], amount[kept])
         return replace(state, w=state.w + share * d, p=p, columns=state.columns[kept])
 
     def _update_bracket(self, state: VonNeumannState) -> VonNeumannState:
@@ -104,7 +104,7 @@ class VonNeumann(Method[VonNeumannState]):
         if len(state.columns) > state.most:
             columns = state.columns
             kept, amount = basic(lambda some: columns[some], columns.shape[1], state.p.amount)
-            state = replace(state, p=Tally(state.p.index[kept], amount), columns=columns[kept])
+            state = replace(state, p=Amounts(state.p.index[kept], amount), columns=columns[kept])
         return replace(state, bracket=state.bracket.with_upper(upper_end(state.w)))
 
     def bound(self, facts: Facts, margin: float) -> float:

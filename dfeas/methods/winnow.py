@@ -20,13 +20,13 @@ from math import log
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.mistakes import Mistakes, Rule
+from dfeas.methods.mistakes import CorrectionRule, Mistakes
 from dfeas.methods.protocol import Facts, Traits
 from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)
-class Multiplicative(Rule):
+class Multiplicative(CorrectionRule):
     """The step is the guess of rho_1."""
 
     def guess(self, facts: Facts) -> float:

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices, add_combinations, in_type
 from dfeas.passes.block import Block, Columns
-from dfeas.passes.protocol import Sums
+from dfeas.passes.protocol import SumPass
 from dfeas.passes.slacks import Directions, SampleCosts, Slacks
 
 
-class Kept(NamedTuple):
+class NearPoints(NamedTuple):
     """Points near a margin, which are kept as they are."""
 
     distance: Floats  # (r,) to the nearest margin, |1 - s_j| / |x_j|
@@ -45,7 +45,7 @@ class HingePartial:
     wrong: Floats  # (k,) weight of those with s_j <= 0
     rest: Floats  # (near, m)
     total: Floats  # (near,)
-    kept: tuple[Kept, ...]
+    kept: tuple[NearPoints, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Hinge:
             short = slacks.slack > 0
             if len(rows):
                 columns = Columns.of(block, run.start + rows, unit=False)
-                kept.append(Kept(distance[rows], short[directions.which[:near]][:, rows], columns))
+                kept.append(NearPoints(distance[rows], short[directions.which[:near]][:, rows], columns))
             if len(rows) < size:
                 amount = slacks.amounts(short, near)
                 amount[:, rows] = 0.0
@@ -142,7 +142,7 @@ class Hinge:
             if mask.all():
                 left.append(part)
             elif mask.any():
-                left.append(Kept(part.distance[mask], part.short[:, mask], part.columns.take(mask)))
+                left.append(NearPoints(part.distance[mask], part.short[:, mask], part.columns.take(mask)))
         return HingePartial(partial.loss, partial.support, partial.tested, partial.wrong, rest, total, tuple(left))
 
 
@@ -168,7 +168,7 @@ class SquaredHingeAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SquaredHinge(Sums[SquaredHingeAnswer]):
+class SquaredHinge(SumPass[SquaredHingeAnswer]):
     """Losses of all directions; gradient and curvature of the first ``near`` of them."""
 
     Y: Floats  # (m, k)

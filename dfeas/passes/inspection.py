@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats, Points
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Scored
+from dfeas.passes.protocol import ScoringPass
 from dfeas.passes.select import Select, Selection, SelectPartial
 
 
@@ -33,7 +33,7 @@ class Look(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Inspection:
     """A selection, and what all blocks showed; None where some were not looked at."""
 
     y: Floats  # (dimension,) what was asked about
@@ -45,7 +45,7 @@ Inspections = tuple[SelectPartial, Shown | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected(Scored):
+class Inspected(ScoringPass):
     """A selection by a ``y`` that is looked at on the same read."""
 
     pass_: Select
@@ -72,6 +72,6 @@ class Inspected(Scored):
         shown = None if first[1] is None or second[1] is None else first[1].beside(second[1])
         return self.pass_.merge(first[0], second[0]), shown
 
-    def finish(self, partial: Inspections) -> Seen:
+    def finish(self, partial: Inspections) -> Inspection:
         """The selection of all points, and what they showed."""
-        return Seen(self.pass_.y, self.pass_.finish(partial[0]), partial[1])
+        return Inspection(self.pass_.y, self.pass_.finish(partial[0]), partial[1])

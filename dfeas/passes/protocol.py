@@ -62,7 +62,7 @@ class Plain(Generic[P]):
         return partial
 
 
-class Sums(Plain[P]):
+class SumPass(Plain[P]):
     """One whose partials are dataclasses of sums."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class Sums(Plain[P]):
         return type(first)(*(getattr(first, name) + getattr(second, name) for name in names))
 
 
-class Scored(ABC):
+class ScoringPass(ABC):
     """A pass that begins with the scores of all points under one ``y``: of several the products are one product of matrices."""
 
     __slots__ = ()
@@ -295,14 +295,14 @@ class OfClasses(Together):
 
     def scan(self, block: Block) -> tuple[Any, ...]:
         """All scores by one product, the rest class by class."""
-        ys = [part.scored_by() for each in self.passes for part in each.parts if isinstance(part, Scored)]
+        ys = [part.scored_by() for each in self.passes for part in each.parts if isinstance(part, ScoringPass)]
         if len(ys) < 2 or not block.size:
             return tuple(each.scan(block) for each in self.passes)
         scores, partials = iter(block.unsigned_scores(ys)), []
         for each in self.passes:
             signed = block.against(each.code)
             parts = tuple(
-                part.scan_scored(signed, next(scores) * signed.label) if isinstance(part, Scored) else part.scan(signed)
+                part.scan_scored(signed, next(scores) * signed.label) if isinstance(part, ScoringPass) else part.scan(signed)
                 for part in each.parts
             )
             partials.append(parts if isinstance(each.pass_, Together) else parts[0])

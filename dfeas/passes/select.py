@@ -13,7 +13,7 @@ import numpy as np
 from dfeas.linalg.points import Array, Floats, Indices
 from dfeas.passes.block import Block, Columns, in_precision, rounding
 from dfeas.passes.pieces import in_order
-from dfeas.passes.protocol import Partial, Scored
+from dfeas.passes.protocol import Partial, ScoringPass
 
 Piece = tuple[Floats, Columns]
 """Scores and columns."""
@@ -57,7 +57,7 @@ class SelectPartial:
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Scored):
+class Select(ScoringPass):
     """Columns with a_j'y <= threshold: of each block the ``quota`` lowest, of all blocks the ``cap`` lowest."""
 
     y: Floats  # (dimension,)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dfeas.linalg import csr
 from dfeas.linalg.points import Floats, Indices, Points, Tile, any_entry, is_dense, nonfinite, parts, product
 from dfeas.passes.block import Block, rounding
-from dfeas.passes.protocol import Plain, Sums
+from dfeas.passes.protocol import Plain, SumPass
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -311,7 +311,7 @@ EDGES: Floats = _edges()
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class HistogramAnswer:
     """How many points have a score in each bin."""
 
     edges: Floats  # (bins + 1,) ascending, from -1 to 1
@@ -355,8 +355,8 @@ class Histogram:
     def merge(self, first: Indices, second: Indices) -> Indices:
         return first + second
 
-    def finish(self, partial: Indices) -> Counts:
-        return Counts(EDGES, partial)
+    def finish(self, partial: Indices) -> HistogramAnswer:
+        return HistogramAnswer(EDGES, partial)
 
 
 def _bins(score: Floats) -> Indices:
@@ -373,7 +373,7 @@ class GramAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Gram(Sums[GramAnswer]):
+class Gram(SumPass[GramAnswer]):
     """A A' and A 1 in float64. The partial has m^2 entries."""
 
     def scan(self, block: Block) -> GramAnswer:

@@ -20,7 +20,7 @@ import numpy as np
 from dfeas.linalg.points import CONVERTED, Floats, Indices
 from dfeas.passes.block import Block, rounding
 from dfeas.passes.pieces import in_order
-from dfeas.passes.protocol import Plain, Sums
+from dfeas.passes.protocol import Plain, SumPass
 
 POINT_BYTES = 40
 """Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""
@@ -145,7 +145,7 @@ class ExcessAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Excess(Sums[ExcessAnswer]):
+class Excess(SumPass[ExcessAnswer]):
     """Entries of v above each of some thresholds. Reads v only."""
 
     tau: Floats  # (k,)
@@ -165,7 +165,7 @@ class CombineAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Combine(Sums[CombineAnswer]):
+class Combine(SumPass[CombineAnswer]):
     """A p for p = max(v - tau, 0) / total, and the average (1 - theta) old + theta p. Reads v, and old unless theta = 1."""
 
     dimension: int

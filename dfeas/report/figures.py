@@ -23,7 +23,7 @@ from matplotlib.ticker import MaxNLocator, SymmetricalLogLocator
 from dfeas.data.storage.files import atomic_write
 from dfeas.errors import visible
 from dfeas.linalg.points import Floats
-from dfeas.passes.survey import LEAST, Counts
+from dfeas.passes.survey import LEAST, HistogramAnswer
 from dfeas.run.termination import Record
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = "#0072b2", "#a66f00", "#00805d", "#b4558c", "#2b87bd", "#cc5200", "#5f6b7a"
@@ -100,7 +100,7 @@ def draw_brackets(runs: Mapping[str, Sequence[Record]], eps: Sequence[float], *,
     return _add_legend(figure, axes)
 
 
-def draw_margins(found: Counts, classes: tuple[str, str], margin: float) -> Figure:
+def draw_margins(found: HistogramAnswer, classes: tuple[str, str], margin: float) -> Figure:
     """A histogram of the points of each class by their score, on a scale of decades; a margin above 0 is marked."""
     figure = new_figure()
     axes, used = figure.subplots(), np.flatnonzero(found.counts.any(axis=0))

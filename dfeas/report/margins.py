@@ -17,7 +17,7 @@ from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Together
-from dfeas.passes.survey import Counts, Histogram, Moments, Survey
+from dfeas.passes.survey import Histogram, HistogramAnswer, Moments, Survey
 from dfeas.run.result_files import Run
 from dfeas.run.transform import mark_of
 from dfeas.settings import parse_bytes
@@ -27,7 +27,7 @@ from dfeas.settings import parse_bytes
 class Margins:
     """Scores of all points under the y of a run."""
 
-    counts: Counts
+    counts: HistogramAnswer
     deviation: Floats  # (m,) standard deviations of the features, as the run saw them
 
     @property

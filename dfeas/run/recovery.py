@@ -21,7 +21,7 @@ from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.vectors import pieces, spool, total
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Evidence, Mixture, Sparse, Stored
+from dfeas.methods.protocol import Evidence, Mixture, ScratchVector, Sparse
 from dfeas.methods.vector import Expansion
 from dfeas.passes.protocol import OnVectors, Partial, Question
 from dfeas.passes.vectors import Positive
@@ -65,7 +65,7 @@ def recover(
         return separator(evidence.bracket.y, fingerprint, kernel), 0
     assert evidence.gordan is not None
     gordan = evidence.gordan()
-    if isinstance(gordan, Stored):
+    if isinstance(gordan, ScratchVector):
         stored = OnVectors(Positive(floor=0.0), (gordan.name,), (), points=False, keeps=None)
         return _weighed(ask, stored, lambda some: replace(stored, blocks=some), portions, fingerprint), 0
     if isinstance(gordan, Sparse):

@@ -14,7 +14,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence
-from dfeas.passes.inspection import Inspected, Look, Seen
+from dfeas.passes.inspection import Inspected, Inspection, Look
 from dfeas.passes.protocol import Question, of_class
 from dfeas.passes.select import Select
 from dfeas.run.recovery import Portions, recover, separator
@@ -286,7 +286,7 @@ class VerdictTask(Task[Outcome]):
     def tell(
         self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float], stop: Callable[[], bool] = never
     ) -> None:
-        if isinstance(answer, Seen):
+        if isinstance(answer, Inspection):
             certificate = self._separator(answer.y)
             if certificate is not None and answer.shown is not None and self.inspector is not None:
                 self._take(certificate, self.inspector.conclude(certificate, answer.shown))

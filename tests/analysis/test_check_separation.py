@@ -16,7 +16,9 @@ import pytest
 from scipy import sparse
 
 import dfeas
-from dfeas.analysis.separation import of_table
+from dfeas.analysis.separation import Separation, separate_table
+from dfeas.problem import Problem, View
+from dfeas.run.resources import Limits, Output, Resources, never
 
 COUNT = 400
 FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {
@@ -217,7 +219,7 @@ def test_ids_are_refused_as_text_and_noted_as_numbers() -> None:
 def test_outcomes_that_cannot_be_used_are_refused() -> None:
     frame = patients()
     for y, said in (
-        ("dead", "no column dead; the columns are age"),
+        ("dead", "no column dead; did you mean died"),
         (["yes"] * COUNT, "all rows are yes; two classes are needed"),
         (np.zeros(COUNT - 1), f"X has {COUNT} rows, and y {COUNT - 1}"),
         (np.r_[np.nan, np.ones(COUNT - 1)], "1 values are missing or infinite, the first in row 0"),
@@ -266,13 +268,18 @@ def test_a_dask_frame_that_memory_does_not_hold_is_sent_to_a_file() -> None:
         dfeas.check_separation(frame, "died", memory="10kB")
 
 
+def of_table(X: np.ndarray, y: np.ndarray, limits: Limits | None = None, stop: Callable[[], bool] = never) -> Separation:
+    problem = Problem(X, y, View(intercept=True))
+    return separate_table(problem, limits or Limits(), Resources(), Output(stop=stop))
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_small_table_is_decided_as_a_large_one(seed: int) -> None:
     """Without the solve that comes first in ``dfeas.separation``; what comes of it is proved by the same checker."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.standard_normal((60, 3)).round(1), rng.integers(1950, 2020, 60), rng.integers(0, 2, (60, 2))])
     y = [X[:, 0] + X[:, 1] > 0, (X[:, 4] > 0) | (rng.random(60) < 0.5), rng.random(60) < 0.5][seed % 3]
-    small, large = of_table(X, y, intercept=True), dfeas.separation(X, y, intercept=True)
+    small, large = of_table(X, y), dfeas.separation(X, y, intercept=True)
     assert (small.kind, small.on, small.rank) == (large.kind, large.on, large.rank)
     assert (small.proof, small.result.method) == ("exact", "exact")
     found = dfeas.check_separation(X, y)
@@ -282,8 +289,8 @@ def test_a_small_table_is_decided_as_a_large_one(seed: int) -> None:
 def test_limits_hold_for_a_small_table() -> None:
     X = np.arange(12.0)[:, None]
     y = np.arange(12) > 5
-    assert of_table(X, y, intercept=True, max_passes=1).kind is None
-    assert of_table(X, y, intercept=True, stop=lambda: True).kind is None
+    assert of_table(X, y, Limits(max_passes=1)).kind is None
+    assert of_table(X, y, stop=lambda: True).kind is None
 
 
 def test_a_dask_frame_is_computed_once() -> None:

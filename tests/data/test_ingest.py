@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas import ingest
-from dfeas.data.ingest.options import IngestKeywords, IngestOptions
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.labels import encode_array
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
@@ -145,11 +145,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 
 def test_every_option_is_in_help_and_in_types() -> None:
-    types = {each.name: each.type for each in fields(IngestOptions)}
-    typed = {name: hint.__forward_arg__ for name, hint in IngestKeywords.__annotations__.items()}
-    assert typed == {**types, "labels": "Any"}
+    options = {each.name: each.default for each in fields(IngestOptions)}
     parameters = inspect.signature(dfeas.ingest).parameters
-    assert {name: parameters[name].default for name in typed} == {each.name: each.default for each in fields(IngestOptions)}
+    assert {name: parameters[name].default for name in options} == options
+    assert all(parameters[name].annotation for name in options)
     assert not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
     described = inspect.getdoc(dfeas.ingest) or ""
     assert all(f"\n{name} : " in described for name in inspect.signature(dfeas.ingest).parameters)

@@ -25,7 +25,7 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.collection import CollectionEngine, open_collection
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, UsageError
-from dfeas.geometry.points import Points
+from dfeas.geometry.points import PointSpace
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
 from dfeas.passes.survey import Survey
@@ -284,7 +284,7 @@ def test_weights_of_all_points_are_projected(client: Any) -> None:
     rng = np.random.default_rng(0)
     X, labels = da.from_array(rng.standard_normal((n, 1)), chunks=100_000), rng.integers(0, 2, n)
     data = open_collection(client, DataSpec(X, labels, intercept=True))
-    projected = project(Points(), data, ["mirror-prox"], memory, 0.3, workers=1, threads=1).memory_bytes
+    projected = project(PointSpace(), data, ["mirror-prox"], memory, 0.3, workers=1, threads=1).memory_bytes
     tracemalloc.start()
     dfeas.solve(X, labels, client=client, method="mirror-prox", eps=0.3, intercept=True, memory=memory)
     peak = tracemalloc.get_traced_memory()[1]

@@ -17,7 +17,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
-from dfeas.methods.protocol import Facts, Mixture, Sparse, Stored
+from dfeas.methods.protocol import Facts, Mixture, ScratchVector, Sparse
 from dfeas.passes.protocol import OnVectors
 
 
@@ -68,9 +68,9 @@ def states(method: Any, engine: Counting, facts: Facts, passes: int) -> Iterator
         yield state
 
 
-def weights(gordan: Mixture | Sparse | Stored, A: np.ndarray, engine: Counting) -> np.ndarray:
+def weights(gordan: Mixture | Sparse | ScratchVector, A: np.ndarray, engine: Counting) -> np.ndarray:
     """The n-vector x of the evidence, computed plainly from its record."""
-    if isinstance(gordan, Stored):
+    if isinstance(gordan, ScratchVector):
         assert engine.inner.scratch is not None
         return engine.inner.scratch.read(gordan.name, range(A.shape[1]))
     if isinstance(gordan, Sparse):

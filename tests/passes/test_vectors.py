@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import norms
-from dfeas.methods.mistakes import Tally
+from dfeas.methods.mistakes import Amounts
 from dfeas.passes.block import Block
 from dfeas.passes.select import Select
 from dfeas.passes.steps import Online
@@ -163,7 +163,7 @@ def test_scratch_keeps_what_it_is_told_to(tmp_path: Any) -> None:
 
 @given(st.lists(st.sets(st.integers(0, 20), min_size=1), max_size=12))
 def test_a_tally_is_a_sum(changes: list[set[int]]) -> None:
-    tally, plain = Tally.none(), np.zeros(21)
+    tally, plain = Amounts.none(), np.zeros(21)
     for step, points in enumerate(changes):
         index = np.array(sorted(points))
         tally = tally.plus(index, np.full(len(index), step + 0.5))

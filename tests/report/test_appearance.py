@@ -8,7 +8,7 @@ import pytest
 
 import dfeas
 from dfeas.data.generate.points import Instance
-from dfeas.passes.survey import EDGES, Counts
+from dfeas.passes.survey import EDGES, HistogramAnswer
 from dfeas.report.compare import compare
 from dfeas.report.facts import format_points, format_signed
 from dfeas.report.figures import SERIES, draw_gaps, draw_margins, encode_figure, style
@@ -50,7 +50,7 @@ def test_text_of_data_is_drawn_as_it_is() -> None:
     counts = np.zeros((2, len(EDGES) - 1), np.int64)
     counts[:, -3] = 5
     with style():
-        drawn = encode_figure(draw_margins(Counts(EDGES, counts), ("$a_b^c$ <i>& 良 -->\x1b[31m", "_b"), 0.0))
+        drawn = encode_figure(draw_margins(HistogramAnswer(EDGES, counts), ("$a_b^c$ <i>& 良 -->\x1b[31m", "_b"), 0.0))
     text = b64decode(drawn.partition(",")[2]).decode()
     assert "($a_b^c$ &lt;i&gt;&amp; 良 --&gt;\\x1b[31m)" in text.replace("( ", "(")
     assert "_b)" in text
@@ -82,7 +82,7 @@ def test_points_on_the_plane_are_seen() -> None:
     counts = np.zeros((2, len(EDGES) - 1), np.int64)
     counts[1, [len(EDGES) // 2 - 1, -3]] = 7
     with style():
-        figure = draw_margins(Counts(EDGES, counts), ("-1", "+1"), 0.0)
+        figure = draw_margins(HistogramAnswer(EDGES, counts), ("-1", "+1"), 0.0)
     (axes,) = figure.axes
     left, right = axes.get_xlim()
     assert left <= 0 < right

@@ -19,7 +19,7 @@ from dfeas.data.storage.vectors import is_mapped, part, pieces, spool, total
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.geometry.points import Points
+from dfeas.geometry.points import PointSpace
 from dfeas.run.budget import PROCESS_BYTES, project
 from dfeas.verify import certificate as certificates
 from dfeas.verify import core
@@ -221,6 +221,6 @@ def test_memory_does_not_grow_with_the_weights(tmp_path: Path, monkeypatch: pyte
         peaks.append((solved, tracemalloc.get_traced_memory()[1]))
         tracemalloc.stop()
         dataset = open_source(Source(DataSpec(path, intercept=True)))
-        assert solved <= project(Points(), dataset, ["mirror-prox"], memory, 0.3, threads=1).memory_bytes - PROCESS_BYTES
+        assert solved <= project(PointSpace(), dataset, ["mirror-prox"], memory, 0.3, threads=1).memory_bytes - PROCESS_BYTES
     for less, more in zip(*peaks[1:], strict=True):
         assert more - less < 1_500_000 * SIDES_WIDTH

@@ -17,7 +17,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
-from dfeas.geometry.points import Points
+from dfeas.geometry.points import PointSpace
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import norms
 from dfeas.methods.registry import METHODS
@@ -173,7 +173,7 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     code = rng.integers(0, 30, 3000)
     X = (rng.standard_normal((30, 20)) * 4)[code] + 0.1 * rng.standard_normal((3000, 20))
     dataset = open_source(Source(DataSpec(X, code, one_vs_rest=True)))
-    count = Points().abreast("auto", 30, dataset, 30_000_000)
+    count = PointSpace().abreast("auto", 30, dataset, 30_000_000)
     assert 1 < count < 30
     every = dfeas.one_vs_rest(X, code, memory="30MB", intercept=True, out=tmp_path / "run")
     assert every.success

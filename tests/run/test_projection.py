@@ -21,7 +21,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
 from dfeas.errors import UsageError, enough, format_bytes
-from dfeas.geometry.points import Points, choose
+from dfeas.geometry.points import PointSpace, choose
 from dfeas.methods import work
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
@@ -38,7 +38,7 @@ from dfeas.run.verdict import VerdictTarget
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.points import Points as CheckedPoints
 
-POINTS = Points()
+POINTS = PointSpace()
 BUDGET, SLACK = 100_000_000, 200_000_000
 
 CHILD = """
@@ -209,12 +209,12 @@ def test_auto_takes_mirror_prox_for_the_widest_margin_of_wide_dense_points(m: in
 @pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
 def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: int) -> None:
     facts = Facts(20, 1000, 10**8, 100, 4, None, 1.0)
-    fit, limit = 2 * 10**8 // each, partial(limit_passes, Points(), [method], facts)
+    fit, limit = 2 * 10**8 // each, partial(limit_passes, PointSpace(), [method], facts)
     assert limit(0.01, None) == (fit, "")
     assert limit(1e-9, None) == (fit, f"; at most {fit} passes, {each} bytes of each are kept")
     for eps, asked in ((1e-9, fit), (0.01, 100 * fit)):
         assert limit(eps, asked) == (asked, "")
-    assert limit_passes(Points(), ["perceptron"], facts, 1e-9, None) == (None, "")
+    assert limit_passes(PointSpace(), ["perceptron"], facts, 1e-9, None) == (None, "")
     with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* MiB .*max_passes={fit}, a larger eps, or"):
         limit(1e-9, 2 * fit)
 

@@ -125,7 +125,6 @@ def _end(points: Matrix, which: str, start: float) -> Floats:
 
 
 def _beyond(points: Matrix, direction: Direction) -> NDArray[np.int64]:
-    """Rows that the direction separates, exactly."""
     assert direction.exact is not None, "quasi-complete separation is decided in whole numbers"
     found = np.zeros(points.shape[0], np.bool_)
     whole = wide(points)

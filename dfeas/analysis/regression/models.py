@@ -144,7 +144,6 @@ def _spec(model: Any) -> Any:
 
 
 def _levels(spec: Any) -> dict[str, list[str]]:
-    """Levels of each factor of a formula, as formulaic and patsy know them."""
     contrasts = getattr(spec, "factor_contrasts", None)
     if contrasts:
         return {str(factor): [str(level) for level in state.levels] for factor, state in contrasts.items()}

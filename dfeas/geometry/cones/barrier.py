@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dfeas.data.cones import Group, groups_of
 from dfeas.geometry.cones.curvature import part_of
-from dfeas.geometry.cones.parts import DensePart, Part
-from dfeas.geometry.cones.scaling import Scaling, inside, scaling
+from dfeas.geometry.cones.parts import ConePart, DensePart
+from dfeas.geometry.cones.scaling import NesterovTodd, inside, scaling
 from dfeas.linalg import csr
 from dfeas.linalg.points import Floats, Indices, Tile, stack_points, take_rows
 from dfeas.linalg.pulse import beat
@@ -47,30 +47,30 @@ SETTLED = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ScaledCones:
     """Rows of whole cones in memory, scaled: X / norm."""
 
     index: Indices  # (r,) of the stored rows, ascending
     label: NDArray[np.int32]  # (r,) codes
     rows: Tile  # (r, m), sparse where they are stored so
 
-    def merge(self, other: Kept) -> Kept:
+    def merge(self, other: ScaledCones) -> ScaledCones:
         """Both, in the order of the rows."""
         index = np.concatenate([self.index, other.index])
         order = np.argsort(index, kind="stable")
         rows = take_rows(stack_points([self.rows, other.rows]), order)
-        return Kept(index[order], np.concatenate([self.label, other.label])[order], rows)
+        return ScaledCones(index[order], np.concatenate([self.label, other.label])[order], rows)
 
     def cones(self) -> Indices:
         """The cone (r,) that each row is of, counted from 0."""
         return np.asarray(np.cumsum(self.label > 0) - 1)
 
-    def take(self, cones: NDArray[np.bool_]) -> Kept:
+    def take(self, cones: NDArray[np.bool_]) -> ScaledCones:
         """Some of the cones (c,)."""
         rows = cones[self.cones()]
-        return Kept(self.index[rows], self.label[rows], self.rows[rows])
+        return ScaledCones(self.index[rows], self.label[rows], self.rows[rows])
 
-    def without(self, other: Kept) -> Kept:
+    def without(self, other: ScaledCones) -> ScaledCones:
         """The cones that the other does not have."""
         first = self.index[self.label > 0]
         return self.take(~np.isin(first, other.index))
@@ -90,7 +90,7 @@ Elements = list[Floats]
 """Of the cones of each part (c, d)."""
 
 
-def widest(kept: Kept, share: float, settled: float = SETTLED) -> Widest:
+def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> Widest:
     """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at most ``settled``.
 
     The best of the iterates, where float64 does not reach that.
@@ -100,7 +100,7 @@ def widest(kept: Kept, share: float, settled: float = SETTLED) -> Widest:
     x = [part.first() / rank for part in parts]
     y = _pull_back(parts, x)[:-1]
     z = np.append(y, -BELOW * max(float(np.linalg.norm(y)), np.finfo(np.float64).tiny))
-    best: Best | None = None
+    best: BestPair | None = None
     for number in range(STEPS):
         beat(f"{len(kept.index)} rows, step {number + 1}")
         image = _pull_back(parts, x)  # (Ax, -<e, x>)
@@ -118,14 +118,14 @@ def widest(kept: Kept, share: float, settled: float = SETTLED) -> Widest:
     return Widest(best.y, best.low, best.upper, places)
 
 
-def _part(kept: Kept, group: Group) -> Part:
+def _part(kept: ScaledCones, group: Group) -> ConePart:
     rows = kept.rows
     if isinstance(rows, np.ndarray):
         return DensePart.of(group, np.asarray(rows[group.rows()], np.float64))
     return part_of(group, csr.take_rows(rows, group.rows().reshape(-1)))
 
 
-def _step(parts: list[Part], z: Floats, x: Elements, image: Floats, rank: int) -> tuple[Floats, Elements] | None:
+def _step(parts: list[ConePart], z: Floats, x: Elements, image: Floats, rank: int) -> tuple[Floats, Elements] | None:
     """z and x one step on; None where rounding lets there be none."""
     s = [part.element(z) for part in parts]
     mu = sum(float((a * b).sum()) for a, b in zip(x, s, strict=True)) / rank
@@ -133,7 +133,7 @@ def _step(parts: list[Part], z: Floats, x: Elements, image: Floats, rank: int) -
         return None
     lack = image - np.append(z[:-1], -1.0)  # Ax - y and 1 - <e, x>: rounding
     scalings = [scaling(part.group, *pair) for part, *pair in zip(parts, s, x, strict=True)]
-    system = Newton.of(parts, scalings)
+    system = NewtonSystem.of(parts, scalings)
     inverse, wanted = [each.inverse() for each in scalings], [-each for each in x]
     dz, dx = system.direction(lack, wanted)
     if not np.isfinite(dz).all():
@@ -148,17 +148,17 @@ def _step(parts: list[Part], z: Floats, x: Elements, image: Floats, rank: int) -
 
 
 @dataclass(frozen=True)
-class Newton:
+class NewtonSystem:
     """The system of a step: (Q + D'F''D) dz = .., where Q is 1 for entries of y and 0 for t."""
 
-    parts: list[Part]
-    scalings: list[Scaling]
+    parts: list[ConePart]
+    scalings: list[NesterovTodd]
     scale: Floats  # (m + 1,) that makes the diagonal 1
     matrix: Floats  # (m + 1, m + 1) scaled, or its factor
     factorised: bool
 
     @classmethod
-    def of(cls, parts: list[Part], scalings: list[Scaling]) -> Newton:
+    def of(cls, parts: list[ConePart], scalings: list[NesterovTodd]) -> NewtonSystem:
         """With the scalings of all parts."""
         matrix = sum(part.curvature(each) for part, each in zip(parts, scalings, strict=True))
         assert isinstance(matrix, np.ndarray), "there is a part"
@@ -183,12 +183,12 @@ class Newton:
         return dz, [a - b for a, b in zip(wanted, images, strict=True)]
 
 
-def _pull_back(parts: list[Part], x: Elements) -> Floats:
+def _pull_back(parts: list[ConePart], x: Elements) -> Floats:
     """D'x (m + 1,), over all parts."""
     return np.asarray(sum(part.pull_back(each) for part, each in zip(parts, x, strict=True)))
 
 
-def _reach(parts: list[Part], s: Elements, x: Elements, dz: Floats, dx: Elements) -> float:
+def _reach(parts: list[ConePart], s: Elements, x: Elements, dz: Floats, dx: Elements) -> float:
     """The share of a step that stays inside, all of it or nearly as far as the boundary; 0 where that is too near."""
     steps = [(part.group, (a, part.element(dz)), (b, c)) for part, a, b, c in zip(parts, s, x, dx, strict=True)]
 
@@ -209,7 +209,7 @@ def _reach(parts: list[Part], s: Elements, x: Elements, dz: Floats, dx: Elements
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class BestPair:
     """The best y and the best x so far."""
 
     y: Floats  # (m,) unit
@@ -218,7 +218,7 @@ class Best:
     x: Elements  # of trace 1
 
 
-def _better(best: Best | None, parts: list[Part], z: Floats, x: Elements, image: Floats) -> Best:
+def _better(best: BestPair | None, parts: list[ConePart], z: Floats, x: Elements, image: Floats) -> BestPair:
     y, trace = z[:-1], -float(image[-1])
     size = float(np.linalg.norm(y))
     upper = float(np.linalg.norm(image[:-1])) / trace
@@ -228,6 +228,6 @@ def _better(best: Best | None, parts: list[Part], z: Floats, x: Elements, image:
         low = max(low, min(part.low(start) for part in parts))
     nearer = [each / trace for each in x] if best is None or upper < best.upper else best.x
     if best is None:
-        return Best(start, max(-1.0, low), upper, nearer)
+        return BestPair(start, max(-1.0, low), upper, nearer)
     wider = low > best.low
-    return Best(start if wider else best.y, max(low, best.low), min(upper, best.upper), nearer)
+    return BestPair(start if wider else best.y, max(low, best.low), min(upper, best.upper), nearer)

@@ -75,7 +75,7 @@ NEGLIGIBLE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ConeBatch:
     """Elements of c cones. Their least eigenvalues are between centre - outer radius and centre - inner radius."""
 
     group: Group
@@ -86,7 +86,7 @@ class Batch:
     inner: float
 
     @classmethod
-    def of(cls, group: Group, scores: Array) -> Batch:
+    def of(cls, group: Group, scores: Array) -> ConeBatch:
         """From scores (b,) of all rows of a block."""
         rows = np.ascontiguousarray(group.take(scores).T)
         if group.kind == "l":

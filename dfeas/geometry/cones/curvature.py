@@ -20,8 +20,8 @@ import scipy  # loads its parts when they are used
 
 from dfeas.data.cones import Group, triangle, unit
 from dfeas.geometry.cones.pairs import PAIR_BYTES, Pairs, pairs_of
-from dfeas.geometry.cones.parts import DensePart, Part
-from dfeas.geometry.cones.scaling import Linear, Scaling, SecondOrder, Semidefinite
+from dfeas.geometry.cones.parts import ConePart, DensePart
+from dfeas.geometry.cones.scaling import Linear, NesterovTodd, SecondOrder, Semidefinite
 from dfeas.linalg import csr
 from dfeas.linalg.narrow import Narrow, few_at_once
 from dfeas.linalg.points import Floats, Indices, Tile
@@ -53,7 +53,7 @@ and of the calls for one image.
 """
 
 
-def part_of(group: Group, rows: csr_array) -> Part:
+def part_of(group: Group, rows: csr_array) -> ConePart:
     """Cones with rows (c d, m), as an array or as they are, whichever is less work."""
     (size, m), d, k = rows.shape, group.dimension, group.size
     e = np.tile(unit(group.kind, k), len(group.starts))
@@ -70,7 +70,7 @@ def part_of(group: Group, rows: csr_array) -> Part:
 
 
 @dataclass(frozen=True)
-class SparsePart(Part):
+class SparsePart(ConePart):
     """With rows (c d, m + 1)."""
 
     D: csr_array
@@ -80,10 +80,10 @@ class SparsePart(Part):
         return self.D.T.tocsr()
 
     @cached_property
-    def columns(self) -> list[Columns]:
+    def columns(self) -> list[ConeColumns]:
         """Those of each semidefinite cone as matrices."""
         d, k = self.group.dimension, self.group.size
-        return [Columns.of(csr.rows_of(self.D, slice(first, first + d)), k) for first in range(0, self.D.shape[0], d)]
+        return [ConeColumns.of(csr.rows_of(self.D, slice(first, first + d)), k) for first in range(0, self.D.shape[0], d)]
 
     @cached_property
     def pair_work(self) -> float:
@@ -120,7 +120,7 @@ class SparsePart(Part):
     def pull_back(self, x: Floats) -> Floats:
         return np.asarray(self._across @ x.reshape(-1))
 
-    def curvature(self, scaling: Scaling) -> Floats:
+    def curvature(self, scaling: NesterovTodd) -> Floats:
         if isinstance(scaling, Linear):
             half = csr.scaled_rows(self.D, np.sqrt(scaling.diagonal))
             return np.asarray((half.T @ half).toarray())
@@ -137,7 +137,7 @@ class SparsePart(Part):
             columns.add(total, columns.curvature(Z))
         return total
 
-    def _of_small(self, scaling: Scaling) -> Floats:
+    def _of_small(self, scaling: NesterovTodd) -> Floats:
         """Of many cones, each an array of its own features, or of all where that is less work."""
         width, d, count = self.D.shape[1], self.group.dimension, len(self.group.starts)
         terms = self.group.size**2 if self.group.kind == "s" else d
@@ -167,7 +167,7 @@ class SparsePart(Part):
 
 
 @dataclass(frozen=True)
-class Columns:
+class ConeColumns:
     """The columns of one semidefinite cone as matrices F_j of order k; those of few entries first."""
 
     k: int
@@ -178,7 +178,7 @@ class Columns:
     _held: dict[str, Indices] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: csr_array, k: int) -> Columns:
+    def of(cls, rows: csr_array, k: int) -> ConeColumns:
         """What is known of the columns of rows (d, m)."""
         by_column = rows.tocsc()
         stored = np.diff(by_column.indptr)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfeas.data.cones import Group, least, unit
-from dfeas.geometry.cones.scaling import Scaling
+from dfeas.geometry.cones.scaling import NesterovTodd
 from dfeas.linalg.points import Floats
 
 AT_ONCE = 1 << 18
@@ -19,7 +19,7 @@ AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
-class Part(ABC):
+class ConePart(ABC):
     """Cones of one kind and size, with rows D of m + 1 entries: those of A, and -e for t."""
 
     group: Group
@@ -33,7 +33,7 @@ class Part(ABC):
         """The rows times x (c, d), D'x (m + 1,)."""
 
     @abstractmethod
-    def curvature(self, scaling: Scaling) -> Floats:
+    def curvature(self, scaling: NesterovTodd) -> Floats:
         """D'F''D (m + 1, m + 1), F'' the Hessian of the barrier in the w of a scaling."""
 
     def low(self, y: Floats) -> float:
@@ -47,7 +47,7 @@ class Part(ABC):
 
 
 @dataclass(frozen=True)
-class DensePart(Part):
+class DensePart(ConePart):
     """With rows (c, d, m + 1)."""
 
     D: Floats
@@ -64,7 +64,7 @@ class DensePart(Part):
     def pull_back(self, x: Floats) -> Floats:
         return np.asarray(self.D.reshape(-1, self.D.shape[2]).T @ x.reshape(-1))
 
-    def curvature(self, scaling: Scaling) -> Floats:
+    def curvature(self, scaling: NesterovTodd) -> Floats:
         count, d, width = self.D.shape
         at_once = max(1, AT_ONCE // (d * width))
         total = np.zeros((width, width))

@@ -25,7 +25,7 @@ Some = Indices | slice
 
 
 @dataclass(frozen=True)
-class Scaling(ABC):
+class NesterovTodd(ABC):
     """Of elements s and x (c, d) in the interior of cones of one kind and size."""
 
     size: int
@@ -54,7 +54,7 @@ class Scaling(ABC):
 
 
 @dataclass(frozen=True)
-class Linear(Scaling):
+class Linear(NesterovTodd):
     """Of entries of the orthant."""
 
     @cached_property
@@ -81,7 +81,7 @@ class Linear(Scaling):
 
 
 @dataclass(frozen=True)
-class SecondOrder(Scaling):
+class SecondOrder(NesterovTodd):
     """Of second-order cones of one size."""
 
     @cached_property
@@ -139,7 +139,7 @@ class SecondOrder(Scaling):
 
 
 @dataclass(frozen=True)
-class Semidefinite(Scaling):
+class Semidefinite(NesterovTodd):
     """Of semidefinite cones: with s = LL' and the decomposition L'xL = V l^2 V', w = GG' of G = L V l^-1/2."""
 
     @cached_property
@@ -187,10 +187,10 @@ class Semidefinite(Scaling):
         return np.asarray(turn @ matrices(np.swapaxes(D, 1, 2), self.size) @ np.swapaxes(turn, 2, 3))
 
 
-_KINDS: dict[str, type[Scaling]] = {"l": Linear, "q": SecondOrder, "s": Semidefinite}
+_KINDS: dict[str, type[NesterovTodd]] = {"l": Linear, "q": SecondOrder, "s": Semidefinite}
 
 
-def scaling(group: Group, s: Floats, x: Floats) -> Scaling:
+def scaling(group: Group, s: Floats, x: Floats) -> NesterovTodd:
     """Of elements s and x (c, d) of some cones."""
     return _KINDS[group.kind](group.size, s, x)
 

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dfeas.data.cones import Group, Spectrum, groups_of, pieces
-from dfeas.geometry.cones.batch import Batch
+from dfeas.geometry.cones.batch import ConeBatch
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dots, in_type, take_rows, times
 from dfeas.linalg.points import combine_rows as combinations
 from dfeas.linalg.pulse import beat
@@ -85,7 +85,7 @@ class Lowest:
     best: float = np.inf  # the least eigenvalue so far, as it was computed
     _near: list[tuple[Group, Indices, Floats, float]] = field(default_factory=list)  # first rows, eigenvalues, their error
 
-    def add(self, start: int, batch: Batch) -> None:
+    def add(self, start: int, batch: ConeBatch) -> None:
         """Look at cones whose rows are counted from row ``start`` of the block."""
         group = batch.group
         if self.length == 0:  # every cone scores 0, and the first one of a kind stands for all
@@ -165,7 +165,7 @@ class SpectralSoftmin(Softmin):
             scores *= narrow[rows]
             weights: Array = np.zeros((len(self._soft), scores.shape[1]), scores.dtype)
             for i, s in enumerate(scores):
-                batches, before = [Batch.of(group, s) for group in some], lowest[i].best
+                batches, before = [ConeBatch.of(group, s) for group in some], lowest[i].best
                 for batch in batches:
                     lowest[i].add(rows.start, batch)
                 if self.mu[i] > 0:
@@ -192,7 +192,7 @@ class SpectralSoftmin(Softmin):
         partial.moment[i] *= shrink
 
     def _weigh_cones(
-        self, partial: SpectralPartial, i: int, batches: list[Batch], weights: Array, before: float, level: float
+        self, partial: SpectralPartial, i: int, batches: list[ConeBatch], weights: Array, before: float, level: float
     ) -> None:
         """Add the weights of some cones to the total of a question, and write them into those (b,) of rows."""
         if level < before < np.inf:
@@ -265,7 +265,7 @@ class SpectralRecover(Recover):
         for s, shift in zip(scores, offset, strict=True):
             for group, sums in zip(groups, trace, strict=True):
                 mine = group.take(s)
-                above = np.exp(np.minimum(shift - Batch.of(group, s).below, 700.0))
+                above = np.exp(np.minimum(shift - ConeBatch.of(group, s).below, 700.0))
                 beat()
                 live = np.flatnonzero(above > self.floor / len(scores) / 2)
                 total, element = Spectrum.of(group.kind, group.size, mine[live]).gibbs(shift, 1.0)

@@ -32,7 +32,7 @@ from dfeas.geometry.cones.softmin import (
     exact_scores,
     factors,
 )
-from dfeas.geometry.cones.working_set import ConeWorkingSet, Rows, SelectCones
+from dfeas.geometry.cones.working_set import ConeWorkingSet, RowLimit, SelectCones
 from dfeas.geometry.prediction import ConePrediction, CriticalCone
 from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, least_seconds
 from dfeas.linalg.blas import one_thread
@@ -171,7 +171,7 @@ CONE_METHODS: dict[str, AnyMethod] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cones(Geometry):
+class ConeSpace(Geometry):
     """A product of cones, as the dataset describes it; methods ask about eigenvalues."""
 
     labelled: ClassVar[bool] = False
@@ -269,7 +269,7 @@ def _kept_bytes(method: AnyMethod, load: Load, facts: Facts, margin: float) -> f
     cones = load.dataset.cones
     assert cones is not None, "cones"
     if method.traits.columns:
-        return float(Rows(facts.m, facts.memory, cones.largest, facts.entries).usual_bytes)
+        return float(RowLimit(facts.m, facts.memory, cones.largest, facts.entries).usual_bytes)
     passes = min(load.max_passes, _usual(method, facts, margin))
     of_point = 0.0 if method.traits.weighs_all else 8 * cones.rows / cones.many  # extreme points are remembered
     return method.cost(facts).kept_after(passes, facts.m) + of_point * passes
@@ -281,7 +281,7 @@ def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
     trial = np.ones((TRIED_ROWS, min(facts.m, 1000)))
     with one_thread():
         best = least_seconds(lambda: trial.T @ trial)
-    rows = Rows(facts.m, facts.memory, dataset.cones.largest, facts.entries).usual
+    rows = RowLimit(facts.m, facts.memory, dataset.cones.largest, facts.entries).usual
     return STEPS * 2 * best * min(rows, dataset.n) / TRIED_ROWS * (facts.m / trial.shape[1]) ** 2
 
 
@@ -296,7 +296,7 @@ def missing_for_cones(method: str, dataset: Dataset, memory: int) -> int:
     assert dataset.cones is not None, "cones"
     if CONE_METHODS[method].traits.columns:
         facts = facts_of(dataset, memory)
-        rows = Rows(facts.m, facts.memory, dataset.cones.largest, facts.entries)
+        rows = RowLimit(facts.m, facts.memory, dataset.cones.largest, facts.entries)
         return 0 if rows.fits else 4 * rows.least_memory
     need = POINT_BYTES * dataset.n if CONE_METHODS[method].traits.weighs_all else 0
     return need if need > memory else 0

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.cones import groups_of
-from dfeas.geometry.cones.barrier import SETTLED, Kept, widest
-from dfeas.geometry.cones.batch import Batch
+from dfeas.geometry.cones.barrier import SETTLED, ScaledCones, widest
+from dfeas.geometry.cones.batch import ConeBatch
 from dfeas.geometry.cones.curvature import DENSE_BYTES, MOST_PAIRED
 from dfeas.geometry.cones.softmin import factors, fast_scores
 from dfeas.linalg.points import Floats, Indices, dense, is_dense, take_rows, times_rows
@@ -49,7 +49,7 @@ MATRICES = 192
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowLimit:
     """Rows of whole cones that memory holds, and needs."""
 
     m: int
@@ -104,7 +104,7 @@ class Selected:
 
     violated: int  # cones with a least eigenvalue of at most 0, kept or not
     least: Floats  # (c,) least eigenvalues of those that are kept
-    cones: Kept
+    cones: ScaledCones
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class SelectCones:
         for group in groups_of(block.label):
             some, value = np.arange(len(group.starts)), np.zeros(len(group.starts))
             if self.y.any():
-                batch = Batch.of(group, scores)
+                batch = ConeBatch.of(group, scores)
                 some = batch.up_to(some, self.threshold)
                 value = batch.least(some)
             kept = value <= self.threshold
@@ -164,11 +164,11 @@ class SelectCones:
         return partial
 
 
-def _keep_rows(block: Block, rows: Indices, factor: Floats) -> Kept:
+def _keep_rows(block: Block, rows: Indices, factor: Floats) -> ScaledCones:
     """Some rows (r,) of whole cones of a block, scaled."""
     some = take_rows(block.points, rows)
     scaled = dense(some) * factor[rows, None] if is_dense(some) else times_rows(some, factor[rows])
-    return Kept(block.start + rows, block.label[rows].astype(np.int32), scaled)
+    return ScaledCones(block.start + rows, block.label[rows].astype(np.int32), scaled)
 
 
 def _within(size: Indices, most: int) -> NDArray[np.bool_]:
@@ -200,7 +200,7 @@ SHARE = 0.5
 class ConeWorkingSetState(WorkingSetState):
     """With the y that is the widest on W; ``cap`` counts rows."""
 
-    columns: Kept | None = None
+    columns: ScaledCones | None = None
     y: Floats  # (m,) to ask
     low: float = -1.0  # its least eigenvalue on W
     separated: bool = True  # W has a separator, and a further pass may help
@@ -223,7 +223,7 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
     traits: Traits = Traits("working-set", cones=1.0, columns=True)
 
     def init(self, facts: Facts) -> ConeWorkingSetState:
-        return ConeWorkingSetState(facts=facts, cap=Rows(facts.m, facts.memory, 1, facts.entries).most, y=np.zeros(facts.m))
+        return ConeWorkingSetState(facts=facts, cap=RowLimit(facts.m, facts.memory, 1, facts.entries).most, y=np.zeros(facts.m))
 
     def ask(self, state: ConeWorkingSetState) -> Question:
         """A sample, or what W lacks."""
@@ -233,10 +233,10 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
             cap = min(max(1, state.cap // 2), SAMPLED * m)
             select = SelectCones(state.y, np.inf, cap, max(1, -(-cap // count)))
             return Partial(select, tuple(sorted({blocks * i // count for i in range(count)})))
-        cap = max(1, min(state.cap - len(kept.index), Rows(m, state.facts.memory, 1, state.facts.entries).answer_rows))
+        cap = max(1, min(state.cap - len(kept.index), RowLimit(m, state.facts.memory, 1, state.facts.entries).answer_rows))
         return together([Softmin(state.y[:, None], np.zeros(1)), SelectCones(state.y, state.low * state.share, cap, cap)])
 
-    def take_sample(self, state: ConeWorkingSetState, answer: Selected) -> Kept:
+    def take_sample(self, state: ConeWorkingSetState, answer: Selected) -> ScaledCones:
         return answer.cones
 
     def update_bracket(self, state: ConeWorkingSetState, answer: Any) -> tuple[Bracket, int]:

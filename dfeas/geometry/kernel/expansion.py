@@ -17,7 +17,7 @@ from dfeas.passes.block import against
 
 
 @dataclass(frozen=True)
-class Expansions:
+class KernelDirections:
     """Directions y = sum_i amount_i a_i of one kernel."""
 
     mend: ClassVar[None] = None
@@ -27,7 +27,7 @@ class Expansions:
     amounts: Floats  # (s, k) of unit vectors without signs
 
     @classmethod
-    def of(cls, kernel: Kernel, trained: Trained) -> Expansions:
+    def of(cls, kernel: Kernel, trained: Trained) -> KernelDirections:
         """Those of a run, whose data is needed: each is about a class, or about labels as the data is seen."""
         data, sums = trained.data, [y for y in trained.directions if isinstance(y, Expansion)]
         assert data is not None, "a kernel needs its points"

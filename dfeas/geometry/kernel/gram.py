@@ -33,7 +33,7 @@ SINGLE_SQUARE = 8.0
 
 
 @dataclass(frozen=True)
-class Run:
+class TileRun:
     """A run of points, prepared for tiles in the precisions that were asked for."""
 
     kernel: Kernel
@@ -41,17 +41,17 @@ class Run:
     points: Points  # (b, m), or (b, m + 1) with the intercept
     label: Floats  # (b,) -1 or +1, or codes of classes
     tile_rows: int = TILE_ROWS  # of each tile, at most
-    partner: Run | None = None  # the run on the left of tiles, if it is another one
+    partner: TileRun | None = None  # the run on the left of tiles, if it is another one
 
     @classmethod
-    def of(cls, kernel: Kernel, block: Block, tile_rows: int = TILE_ROWS) -> Run:
+    def of(cls, kernel: Kernel, block: Block, tile_rows: int = TILE_ROWS) -> TileRun:
         """Views of a block, but for the intercept."""
         points = as_floating(block.points)
         if block.intercept:
             points = with_ones(points)
         return cls(kernel, block.start, points, block.label.astype(np.float64), tile_rows)
 
-    def beside(self, other: Run) -> Run:
+    def beside(self, other: TileRun) -> TileRun:
         """The same points, for the right of tiles with those of another run."""
         return replace(self, partner=other)
 
@@ -129,12 +129,12 @@ class Tiles:
     right: tuple[slice, ...]
     square: bool
     single: bool
-    runs: tuple[Run, Run] | None  # None where all are kept
+    runs: tuple[TileRun, TileRun] | None  # None where all are kept
     kept: dict[tuple[int, int], Array] = field(default_factory=dict)
     spilled: Spilled | None = None
 
     @classmethod
-    def of(cls, left: Run, right: Run, single: bool, tile_cache: Keeps | None) -> Tiles:
+    def of(cls, left: TileRun, right: TileRun, single: bool, tile_cache: Keeps | None) -> Tiles:
         """Those of two runs; all are computed and kept if the tile cache has room, in memory or on the disk."""
         open_tiles = cls(tuple(left.cuts), tuple(right.cuts), left is right, single, (left, right))
         if tile_cache is None:
@@ -243,11 +243,11 @@ class GramProduct(OnPairs):
         """Whether V is anything but zero there."""
         return bool(self.V[rows.start : rows.stop].any())
 
-    def prepare(self, block: Block) -> Run:
+    def prepare(self, block: Block) -> TileRun:
         """Points, for tiles on either side."""
-        return Run.of(self.kernel, block, self.tile_rows)
+        return TileRun.of(self.kernel, block, self.tile_rows)
 
-    def scan(self, left: Run, right: Run, tile_cache: Keeps | None = None) -> Partial:
+    def scan(self, left: TileRun, right: TileRun, tile_cache: Keeps | None = None) -> Partial:
         """Tiles of both, or those of the columns that count where they are fewer."""
         kept = None if tile_cache is None else tile_cache.get((self.kernel, left.start, right.start))
         single = left.safe and right.safe if kept is None else kept.single
@@ -266,13 +266,13 @@ class GramProduct(OnPairs):
             answers = (self._square(tiles, ours),) if left is right else self._both(tiles, ours, theirs)
         return tuple((run.start, self._with_sign(run, values)) for run, values in zip((left, right), answers, strict=False))
 
-    def _coefficients(self, run: Run, single: bool) -> Coefficients:
+    def _coefficients(self, run: TileRun, single: bool) -> Coefficients:
         return Coefficients.of(self._with_sign(run, self.V[run.rows]), single)
 
-    def _with_sign(self, run: Run, values: Floats) -> Floats:
+    def _with_sign(self, run: TileRun, values: Floats) -> Floats:
         return np.where(self.signed, values * self._signs(run), values)
 
-    def _signs(self, run: Run) -> Floats:
+    def _signs(self, run: TileRun) -> Floats:
         """Labels (b, k), or (b, 1) where all columns have the same."""
         signs = np.column_stack([run.label if code is None else against(run.label, code) for code in self.codes])
         return np.asarray(np.repeat(signs, self.widths, axis=1) if self.widths else signs, np.float64)
@@ -298,7 +298,7 @@ class GramProduct(OnPairs):
                     answer[there] += tile.T @ ours.values[here]
         return answer * ours.scale
 
-    def _of_support(self, run: Run, other: Run, theirs: Coefficients, single: bool) -> Floats:
+    def _of_support(self, run: TileRun, other: TileRun, theirs: Coefficients, single: bool) -> Floats:
         """Rows of one run, columns of another that count."""
         answer = np.zeros((run.points.shape[0], self.V.shape[1]))
         for some in cuts(len(theirs.support), self.tile_rows):

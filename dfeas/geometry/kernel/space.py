@@ -23,8 +23,8 @@ from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError, enough, format_bytes, near
 from dfeas.geometry.kernel.distances import Array
-from dfeas.geometry.kernel.expansion import Expansions
-from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, Run
+from dfeas.geometry.kernel.expansion import KernelDirections
+from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, TileRun
 from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, as_floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
@@ -34,7 +34,7 @@ from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.points import Floats, working_type
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
 from dfeas.methods.registry import ALL
-from dfeas.methods.vector import FLOORS, Combination, Scored
+from dfeas.methods.vector import FLOORS, Combination, CombinationSoftmin
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
 from dfeas.problem import Kernel as KernelOptions
@@ -115,7 +115,7 @@ class InKernel(Wrapping):
         question: Any = self.method.ask(state)
         evidence = self.method.evidence(state)
         bracket = evidence.bracket
-        if isinstance(question, Scored):
+        if isinstance(question, CombinationSoftmin):
             for y in question.y:
                 bracket = bracket.with_known(y)
         stalled, floor = evidence.stalled, question.floor
@@ -214,7 +214,7 @@ class KernelSpace(Geometry):
         engine.keep_pairs(self._tile_bytes(load), scratch)
 
     def rule(self, trained: Trained, dataset: Dataset) -> Rule:
-        return rule_of(trained, dataset, Expansions.of(self.kernel, trained))
+        return rule_of(trained, dataset, KernelDirections.of(self.kernel, trained))
 
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         own, worker = self._own_bytes(load)
@@ -329,7 +329,7 @@ def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
     block = next(iter(dataset.read_blocks(range(1), Cost())))
     points = as_floating(block.points[:TILE_ROWS]).copy()
     count = points.shape[0]
-    run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
+    run = TileRun(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
     with one_thread():
         ((left, right),) = run.tiles(run.safe)
         kept = kernel.tile(left, right)

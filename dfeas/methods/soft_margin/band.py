@@ -26,7 +26,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats, Indices
-from dfeas.methods.soft_margin.rows import DIRECT, DIRECT_SPARSE, Rows
+from dfeas.methods.soft_margin.rows import DIRECT, DIRECT_SPARSE, SignedRows
 
 COLD, WARM = 0.5, 0.05
 """The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""
@@ -68,7 +68,7 @@ class BandSolution:
 class Band:
     """The points in memory and the linear term."""
 
-    rows: Rows  # (r, m) b_j
+    rows: SignedRows  # (r, m) b_j
     cost: Floats  # (r,) c_j >= 0
     linear: Floats  # (m,) g
 

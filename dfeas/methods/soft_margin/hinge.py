@@ -28,7 +28,7 @@ from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import Band, BandSolution, minimise_alike
 from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, MarginCost, Progress, SampledMargin, looks, sample_of
-from dfeas.methods.soft_margin.rows import Rows, capacity, kept_bytes
+from dfeas.methods.soft_margin.rows import SignedRows, capacity, kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial
@@ -152,7 +152,7 @@ class HingeMargin(SampledMargin):
         """The minima of the models of all problems that are not done; each begins with the multipliers of one before."""
         assert state.asked is not None
         columns, models = answer.columns, dict[int, BandSolution]()
-        rows = Rows.of(columns)
+        rows = SignedRows.of(columns)
         costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known_multipliers(state, columns.index)
         targets = SHARE * self.gap * best.objective
@@ -186,7 +186,7 @@ class HingeMargin(SampledMargin):
             known[same] = state.multiplier[place[same]]
         return known, same
 
-    def sample_minimum(self, rows: Rows, cost: Floats, before: SampleMinimum | None) -> SampleMinimum:
+    def sample_minimum(self, rows: SignedRows, cost: Floats, before: SampleMinimum | None) -> SampleMinimum:
         w = np.zeros(rows.features) if before is None else before.w
         multiplier = None if before is None else self._alike(before.multiplier, before.cost, cost)
         band = Band(rows, cost, np.zeros(rows.features))

@@ -24,7 +24,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.rows import SignedRows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import HingeAnswer, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial, Question
@@ -195,7 +195,7 @@ class SampledMargin(SoftMargin):
     def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> Self:
         return cls(costs, gap, start=start)
 
-    def sample_minimum(self, rows: Rows, cost: Floats, before: Any) -> Any:
+    def sample_minimum(self, rows: SignedRows, cost: Floats, before: Any) -> Any:
         """``w`` (m,) and ``steps`` of one problem, from those of one with lower costs, if there is one."""
 
     def sample_minima(self, facts: Facts, columns: Columns) -> tuple[Floats, int]:
@@ -204,7 +204,7 @@ class SampledMargin(SoftMargin):
         """
         counted = self.counted
         weight = facts.n / max(1, len(columns))  # the sample stands for all points
-        costs, rows = counted.matrix(columns.index, columns.scale) * weight, Rows.of(columns)
+        costs, rows = counted.matrix(columns.index, columns.scale) * weight, SignedRows.of(columns)
         minima, steps, sampled = np.zeros((facts.m, len(counted.C))), 0, None
         for C in np.unique(counted.C):
             same = np.flatnonzero(counted.C == C)
@@ -219,7 +219,7 @@ class SampledMargin(SoftMargin):
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Probes:
     """What a pass tells f of."""
 
     Y: Floats  # (m, q); the first k are what is asked
@@ -227,13 +227,13 @@ class Looks:
     part: Floats  # (q,) of the way from the best w to what is asked
 
 
-def looks(targets: Floats, best: Best, reach: Floats) -> Looks:
+def looks(targets: Floats, best: Best, reach: Floats) -> Probes:
     """What is asked of each problem (m, k); where ``reach`` (k,) is below 1, also parts of the way to it from the best."""
     moves = np.flatnonzero((reach < 1) & (targets != best.Y).any(axis=0))
     between = [best.Y[:, moves] + t * (targets - best.Y)[:, moves] for t in TRIALS]
     k = targets.shape[1]
     part = np.repeat([1.0, *TRIALS], [k, *[len(moves) for _ in TRIALS]])
-    return Looks(np.hstack([targets, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
+    return Probes(np.hstack([targets, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
 
 
 def sample_of(facts: Facts, count: int, seed: int) -> Partial:

@@ -27,13 +27,13 @@ WORTH = 1 << 19
 
 
 @dataclass(frozen=True)
-class Rows:
+class SignedRows:
     """r points of m features."""
 
     values: Tile  # (r, m) float64, C order or CSR
 
     @classmethod
-    def of(cls, columns: Columns) -> Rows:
+    def of(cls, columns: Columns) -> SignedRows:
         """Of points whose factors are their labels."""
         return cls(columns.multiply_by(np.ones(len(columns))))
 
@@ -78,12 +78,12 @@ class Rows:
 
         return np.asarray(np.sum(side_by_side(multiply, len(pieces)), axis=0))
 
-    def part(self, rows: Indices) -> Rows:
-        return Rows(self.values[rows])
+    def part(self, rows: Indices) -> SignedRows:
+        return SignedRows(self.values[rows])
 
-    def scale_by(self, factors: Floats) -> Rows:
-        """Each times a factor (r,)."""
-        return Rows(self.values * factors[:, None] if isinstance(self.values, np.ndarray) else times_rows(self.values, factors))
+    def scale_by(self, factors: Floats) -> SignedRows:
+        values = self.values
+        return SignedRows(values * factors[:, None] if isinstance(values, np.ndarray) else times_rows(values, factors))
 
     def longest(self) -> float:
         """The length of the longest; 0 without any."""

@@ -24,7 +24,7 @@ from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import positive_solve
 from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, MarginCost, SampledMargin, looks, sample_of
-from dfeas.methods.soft_margin.rows import Rows, capacity, kept_bytes
+from dfeas.methods.soft_margin.rows import SignedRows, capacity, kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial
@@ -165,7 +165,7 @@ class SquaredHingeMargin(SampledMargin):
         steps = state.steps + (along is None)
         return SquaredHingeState(state.facts, following, best, short, along, steps, still, duals)
 
-    def sample_minimum(self, rows: Rows, cost: Floats, before: Minimum | None) -> Minimum:
+    def sample_minimum(self, rows: SignedRows, cost: Floats, before: Minimum | None) -> Minimum:
         """By the same steps in memory."""
         return newton(rows, cost, np.zeros(rows.features) if before is None else before.w)
 
@@ -178,7 +178,7 @@ class Minimum:
     steps: int
 
 
-def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> Minimum:
+def newton(rows: SignedRows, cost: Floats, w: Floats, most: int = 30) -> Minimum:
     """For points in memory with costs (r,): Newton steps, each as long as makes f least along it."""
     score, root = rows.scores(w), np.sqrt(2 * cost)
     value = _value(w, cost, score)

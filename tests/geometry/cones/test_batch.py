@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dfeas.data.cones import Group
-from dfeas.geometry.cones.batch import Batch
+from dfeas.geometry.cones.batch import ConeBatch
 from tests.geometry.cones.plain import element, matrix
 
 
-def batch_of(kind: str, size: int, s: np.ndarray) -> Batch:
-    return Batch.of(Group(kind, size, np.arange(0, s.size, s.shape[1])), s.reshape(-1))
+def batch_of(kind: str, size: int, s: np.ndarray) -> ConeBatch:
+    return ConeBatch.of(Group(kind, size, np.arange(0, s.size, s.shape[1])), s.reshape(-1))
 
 
 @pytest.mark.parametrize(

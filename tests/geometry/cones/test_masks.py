@@ -19,7 +19,7 @@ from dfeas.data.views import SubsetReader, masked
 from dfeas.data.writers.cones import read_product, writer_of
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.memory import held_bytes
-from dfeas.geometry.cones.space import Cones
+from dfeas.geometry.cones.space import ConeSpace
 from dfeas.run.budget import project
 from tests.geometry.cones.plain import cones_of, problem
 
@@ -198,7 +198,7 @@ def test_numbers_of_picked_rows_are_wide_and_counted(tmp_path: Path, rows: int) 
     held = n * (8 + 8 + 8 + 4)
     assert held_bytes(dataset) == held
     memory, methods = 10**9 + held + 100 * n, ["mirror-prox"]
-    with_all = project(Cones(), dataset, methods, memory, 0.1, threads=1).memory_bytes
+    with_all = project(ConeSpace(), dataset, methods, memory, 0.1, threads=1).memory_bytes
     before = replace(dataset, points=stored.points, labels=stored.labels, stored_norms=stored.stored_norms, numbers=None)
-    without = project(Cones(), before, methods, memory, 0.1, threads=1).memory_bytes
+    without = project(ConeSpace(), before, methods, memory, 0.1, threads=1).memory_bytes
     assert with_all - without >= held

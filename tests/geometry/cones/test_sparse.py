@@ -24,7 +24,7 @@ from dfeas.geometry.cones import curvature
 from dfeas.geometry.cones.parts import DensePart
 from dfeas.geometry.cones.scaling import scaling
 from dfeas.geometry.cones.space import ConeEngine
-from dfeas.geometry.cones.working_set import Rows, SelectCones
+from dfeas.geometry.cones.working_set import RowLimit, SelectCones
 from dfeas.linalg import csr
 from dfeas.linalg.components import parts
 from dfeas.linalg.lanczos import largest_singular
@@ -251,7 +251,7 @@ def test_memory_for_a_newton_step_is_refused_before_it_is_taken() -> None:
     m = 3000
     X = sp.csr_array((np.ones(m), (np.arange(m) % 6, np.arange(m))), shape=(6, m))
     dataset = dfeas.from_cone_rows(X, {"s": [3]})
-    need = 4 * Rows(m, 0, 6, m / 6).least_memory
+    need = 4 * RowLimit(m, 0, 6, m / 6).least_memory
     assert need > 4 * 32 * m * m
     with pytest.raises(dfeas.UsageError, match=r"working-set needs memory='\d[^\n]*$"):
         dfeas.solve(dataset, memory="600MB", method="working-set")

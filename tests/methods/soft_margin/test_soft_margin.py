@@ -22,7 +22,7 @@ from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import Band, minimise_alike
 from dfeas.methods.soft_margin.hinge import HingeMargin
 from dfeas.methods.soft_margin.problem import SoftMargin, make_costs
-from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.rows import SignedRows
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import fold_of
@@ -47,7 +47,7 @@ def objective(w: np.ndarray, X: np.ndarray, y: np.ndarray, c: Any = 1.0, power: 
 def small() -> tuple[np.ndarray, np.ndarray, float]:
     """Points, labels, and the minimum for the hinge and C = 1 up to 1e-9: a band of all points says so of itself."""
     X, y = overlapping(2000, 8)
-    found = Band(Rows(X * y[:, None]), np.ones(2000), np.zeros(8)).minimise(np.zeros(8), None, 1e-9 * 600)
+    found = Band(SignedRows(X * y[:, None]), np.ones(2000), np.zeros(8)).minimise(np.zeros(8), None, 1e-9 * 600)
     assert found.value - found.lower <= 1e-9 * found.value
     peer = LinearSVC(loss="hinge", C=1, fit_intercept=False, tol=1e-5, max_iter=100_000).fit(X, y)
     assert found.value <= objective(peer.coef_[0], X, y) <= (1 + 1e-4) * found.value
@@ -74,7 +74,7 @@ def run(method: SoftMargin, X: np.ndarray, y: np.ndarray, passes: int, gap: floa
 @pytest.mark.parametrize("left_out", ["a fifth", "a class"])
 def test_bands_that_are_almost_alike_and_hardly_so_have_both_ends(small: tuple[Any, ...], left_out: str) -> None:
     X, y, minimum = small
-    rows, fifth = Rows(X * y[:, None]), np.arange(2000) % 5
+    rows, fifth = SignedRows(X * y[:, None]), np.arange(2000) % 5
     first = Band(rows, np.ones(2000), np.zeros(8)).minimise(np.zeros(8), None, 1e-6 * minimum)
     costs = [np.where(fifth == f, 0.0, 1.0) if left_out == "a fifth" else np.where(y == 1, 0.1 * f, 1.0) for f in range(3)]
     bands = [Band(rows, cost, np.full(8, 0.5)) for cost in costs]
