@@ -20,7 +20,7 @@ from dfeas.run.result_files import CLASSES, RESULT
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.blocks import point_of
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.scores import scores
+from dfeas.verify.core import scores
 
 PROOFS = list(Proof)
 SAME = 1e-9

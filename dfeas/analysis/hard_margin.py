@@ -34,7 +34,7 @@ from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE
 from dfeas.settings import require_type
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.scores import Reach
+from dfeas.verify.core import Reach
 from dfeas.verify.view import transform_of
 
 if TYPE_CHECKING:

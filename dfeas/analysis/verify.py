@@ -22,8 +22,7 @@ from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, loa
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check, Kind, load
-from dfeas.verify.core import check, check_each
-from dfeas.verify.scores import positives, reach
+from dfeas.verify.core import check, check_each, positives, reach
 from dfeas.verify.separation import CLAIMED as SEPARATION_KEYS
 from dfeas.verify.separation import SEPARATION, dimension_of, load_claim, prove, require_idle
 

@@ -22,10 +22,10 @@ from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, un
 from dfeas.data.storage.sparse_readers import Entries
 from dfeas.data.storage.vectors import is_mapped, pieces
 from dfeas.errors import CheckFailedError, CorruptDataError
+from dfeas.verify.arithmetic import Floats
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.view import Numbers
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 AHEAD, WRONG, SHOWN = 8, 5, 120

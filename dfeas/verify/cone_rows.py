@@ -18,9 +18,8 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import rows_of
-from dfeas.verify.arithmetic import TINY, UP, U, floor_of, gamma, largest_singular, longest, shortest
+from dfeas.verify.arithmetic import TINY, UP, Floats, U, floor_of, gamma, largest_singular, longest, shortest
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 SMALL = 1 << 18

@@ -4,7 +4,7 @@
   margin is the least of them over the norm of the cone and |y|, rounded down.
 * Weights: x on the stored rows. What a cone lacks to be a member for certain is added to it, a multiple of e; |Ax| of the
   scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin. Where x is
-  further inside of the cones than its image is long, a second read may show that one near it has Ax = 0 (``cone_interior``).
+  further inside of the cones than its image is long, a second read may show that one near it has Ax = 0 (``balance``).
 """
 
 from __future__ import annotations
@@ -19,14 +19,11 @@ from numpy.typing import NDArray
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import NORMS, UP, U, gamma, longest
+from dfeas.verify.arithmetic import NORMS, UP, Floats, U, gamma, longest
+from dfeas.verify.balance import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
 from dfeas.verify.blocks import WRONG, Block, BlockTally, Data, Parts, Tallies, blocks, look_at, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
-from dfeas.verify.cone_interior import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
 from dfeas.verify.cone_rows import ConeRows, DenseRows, SparseRows, least_proved, unit
-
-Floats = NDArray[np.float64]
-
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
 """Kind, size and first rows of cones."""

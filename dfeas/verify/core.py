@@ -5,35 +5,45 @@ is said of points in ``points``, of cones in ``cones``, of points in a kernel's 
 
 Points that conflict do so whatever the others are: where it is known what all blocks should be, a check of a conflict may read
 its blocks only. And where somebody else reads all blocks anyway, the checker may look at a separator on that read: it computes
-checksums and scores from the same bytes by itself.
+checksums and scores from the same bytes by itself. It also bounds what a run says of its points beside: their scores, how far
+they reach, and how many are of each class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
+from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
 from dfeas.data.storage.vectors import is_mapped
-from dfeas.errors import CheckFailedError
+from dfeas.errors import CheckFailedError, CorruptDataError
+from dfeas.verify.arithmetic import TINY, UP, Floats, Rows, gamma
 from dfeas.verify.blocks import (
     Data,
     Looker,
     Maps,
     Node,
     Tallies,
+    blocks,
     compare,
+    crc,
     is_translated,
     look_at,
     require_features,
     share,
+    signs_of,
     whole,
 )
+from dfeas.verify.blocks import read as read_block
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt
 from dfeas.verify.cones import Cones
 from dfeas.verify.kernel import Kernels
 from dfeas.verify.kernel_bounds import Function, Kernel
 from dfeas.verify.points import Points, Sight
+from dfeas.verify.view import SignedBlock
 
 
 class Checker(Looker, Protocol):
@@ -167,10 +177,10 @@ def _by_portions(engine: Maps, data: Data, checker: Points, certificates: Sequen
 
     Of each as many as a node of the tree covers, so that the sums are the same, to the bit.
     """
-    blocks = -(-data.n // data.block_rows)
+    count = -(-data.n // data.block_rows)
     size = 1 << max(0, (PORTION // data.block_rows).bit_length() - 1)
-    for first in range(0, blocks, size):
-        chosen = tuple(range(first, min(first + size, blocks)))
+    for first in range(0, count, size):
+        chosen = tuple(range(first, min(first + size, count)))
         some = [each.take_points(first * data.block_rows, (chosen[-1] + 1) * data.block_rows) for each in certificates]
         for nodes in engine.map(look_at, checker, some, chosen, count=len(chosen)):
             yield [(level, index + (first >> level), part) for level, index, part in nodes]
@@ -205,3 +215,89 @@ def conclude_separator(data: Data, certificate: Certificate, shown: Tallies) -> 
 
 def _no_read(*args: Any) -> Any:
     raise AssertionError("points are looked at once")
+
+
+def scores(data: Data, certificate: Certificate) -> tuple[Floats, Floats]:
+    """Scores (s,) of the unit columns of the support under the certificate's y, and bounds of their errors."""
+    look, support, buffers = Sight.of(data, [certificate]), np.asarray(certificate.support), Buffers()
+    parts = []
+    for index in np.unique(support // data.block_rows).tolist():
+        block = read_block(data, index, buffers, (data.stored or data).points)
+        here = support[support // data.block_rows == index] - block.start
+        signed = look.sign_block(block, look.codes[0])
+        score, error, norm = _score_rows(signed, here, certificate.y)
+        size = norm if signed.length is None else np.full(len(here), signed.length)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts.append((score / size, error / size * UP + 2 * gamma(len(certificate.y) + 8) * np.abs(score / size)))
+    score, error = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return score, error
+
+
+def _score_rows(block: SignedBlock, rows: Rows, y: Floats) -> tuple[Floats, Floats, Floats]:
+    """l_j z_j'y (r,) of some points as they are seen, bounds of their errors, and lengths."""
+    points = block.wide(rows)
+    terms = points.terms + block.roundings + 1
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        error = gamma(terms) * (1 + 2 * gamma(terms)) * points.magnitude(np.arange(len(rows)), y) * UP
+        error += 4 * terms * TINY * (1 + float(np.abs(y).max()))
+        return points.score(y) * block.label[rows], error, points.norm()
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How near to a hyperplane and how far from the origin points are, as they are seen."""
+
+    low: float  # the least l_j z_j'y is not below this,
+    high: float  # and not above this
+    longest: float  # length of a point, rounded
+
+
+def reach(engine: Maps, data: Data, certificate: Certificate) -> Reach:
+    """Of all points and a separator, in one read. Raises CorruptDataError when it was made for other data."""
+    parts = engine.map(_reach_of_range, certificate)
+    compare(data, b"".join(checksums for checksums, _ in parts), certificate.fingerprint, certificate.view)
+    low, high, longest = np.array([each for _, some in parts for each in some]).T
+    return Reach(float(low.min()), float(high.min()), float(longest.max()))
+
+
+def _reach_of_range(
+    data: Data, first: int, stop: int, certificate: Certificate, stopped: Stop | None = None
+) -> tuple[bytes, list[tuple[float, float, float]]]:
+    look, checksums, found = Sight.of(data, [certificate]), b"", []
+    for _, block in blocks(data, range(first, stop), stopped, (data.stored or data).points):
+        checksums += block.checksums
+        signed = look.sign_block(block, look.codes[0])
+        for rows in _pieces(signed, len(certificate.y)):
+            score, error, norm = _score_rows(signed, rows, certificate.y)
+            low, high = score - error, score + error
+            if not np.isfinite(high).all():
+                raise CheckFailedError(f"{data.where}: a score is too large to be bounded")
+            found.append((float(low.min()), float(high.min()), float(norm.max())))
+    return checksums, found
+
+
+def _pieces(block: SignedBlock, dimension: int) -> Iterator[Rows]:
+    size = block.piece(dimension)
+    return (np.arange(first, min(first + size, block.size)) for first in range(0, block.size, size))
+
+
+def positives(engine: Maps, data: Data) -> int:
+    """How many points have the label +1, by a read of all labels.
+
+    Raises CorruptDataError where labels are not what their ingest wrote.
+    """
+    return sum(engine.map(_positives_of_range, data.positive))
+
+
+def _positives_of_range(data: Data, first: int, stop: int, code: int | None, stopped: Stop | None = None) -> int:
+    base, buffers, count = data.stored or data, Buffers(), 0
+    expected = None if base.header is None else base.expected
+    together = data.block_rows // data.chunk_rows
+    for index in unless_stopped(range(first, stop), stopped):
+        label = data.labels.read(index, buffers)
+        for place in range(-(-len(label) // data.chunk_rows)):
+            chunk, rows = index * together + place, slice(place * data.chunk_rows, (place + 1) * data.chunk_rows)
+            if expected is not None and crc(label[rows]) != expected[chunk, 1]:
+                raise CorruptDataError(f"{data.where}: chunk {chunk} of label is damaged; restore or ingest again")
+        count += int((signs_of(label, code) > 0).sum())
+    return count

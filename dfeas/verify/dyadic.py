@@ -19,10 +19,9 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
-from dfeas.verify.arithmetic import TINY, UP_LOOSE, U, gamma
+from dfeas.verify.arithmetic import TINY, UP_LOOSE, Floats, U, gamma
 from dfeas.verify.arithmetic import UP_SUMS as UP
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.object_]
 """Python integers of any length."""
 

@@ -28,9 +28,8 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, UsageError
-from dfeas.verify.arithmetic import ELEMENTARY, U, Wide, gamma, without_zeros
+from dfeas.verify.arithmetic import ELEMENTARY, Floats, Rows, U, Wide, gamma, without_zeros
 from dfeas.verify.arithmetic import UP_SUMS as UP
-from dfeas.verify.blocks import Floats, Rows
 
 Function = Callable[[Any, Any], Any]
 """Two blocks of points (b, m) and (c, m) to their kernel (b, c)."""

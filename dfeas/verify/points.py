@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.readers import Stop
 from dfeas.data.storage.vectors import pieces, total
 from dfeas.errors import CheckFailedError
-from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Wide, gamma, without_zeros
+from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Floats, Wide, gamma, without_zeros
 from dfeas.verify.balance import balance
 from dfeas.verify.blocks import (
     WRONG,
@@ -52,7 +52,6 @@ from dfeas.verify.dyadic import signs as exact_signs
 from dfeas.verify.dyadic import split_integers
 from dfeas.verify.view import FeatureScaling, Numbers, SignedBlock, ViewTransform, transform_of
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 LOST = 2.0**-500

@@ -16,7 +16,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.dyadic import Floats, Integers, bound_products, find_orthogonal, scale_integers
+from dfeas.verify.arithmetic import Floats
+from dfeas.verify.dyadic import Integers, bound_products, find_orthogonal, scale_integers
 from dfeas.verify.integers import IntegerEntries, exponents, units
 
 Indices = NDArray[np.int64]
