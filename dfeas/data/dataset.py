@@ -149,7 +149,7 @@ class Dataset:
         return said(None if self.positive is None else self.classes[1], self.transform)
 
     @property
-    def named(self) -> tuple[str, ...]:
+    def all_classes(self) -> tuple[str, ...]:
         """The classes as labels are stored, of which the fingerprint is one, too."""
         return self.stored_classes or self.classes
 
@@ -190,7 +190,7 @@ class Dataset:
         if len(self.classes) == 2 and place == 1:
             return self
         rest = self.classes[1] if len(self.classes) == 2 else "rest"
-        return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]), stored_classes=self.named)
+        return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]), stored_classes=self.all_classes)
 
     def count(self, code: int) -> int:
         """Points with a label as it is stored, from the header or by reading all labels."""

@@ -77,7 +77,7 @@ class TranslatedReader(MappedReader):
 
         return cls(inner, differences, point)
 
-    def stored(self, index: int, buffers: Buffers) -> AnyArray:
+    def read_stored(self, index: int, buffers: Buffers) -> AnyArray:
         """Rows as they are stored."""
         points = self.inner.read(index, buffers, Cost()).points
         return points if is_dense(points) else dense(points)

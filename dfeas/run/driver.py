@@ -112,7 +112,7 @@ def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course
     except (KeyboardInterrupt, ClusterLostError) as error:
         loop.give_up(tasks, "interrupted", str(error) or "interrupted")
         course.interruptions.append(error)
-    if not all(task.proved for task in tasks):
+    if not all(task.is_proved for task in tasks):
         course.keep(state, True)
     outcomes = [task.outcome() for task in tasks]
     return outcomes, sum(outcome.reads for outcome in outcomes) - loop.shared
@@ -133,13 +133,13 @@ class _Loop:
         limit = self.course.limits.time_limit
         return limit is not None and self.now() >= limit
 
-    def ending(self) -> bool:
+    def is_ending(self) -> bool:
         """Whether somebody asks to stop, or time is up."""
         return self.course.stop() or self.late
 
     def won(self, tasks: Sequence[Task[Any]]) -> bool:
         """Whether one of them ends the run for all."""
-        return not self.course.to_the_end and any(task.proved for task in tasks)
+        return not self.course.to_the_end and any(task.is_proved for task in tasks)
 
     def wave(self, tasks: Sequence[Task[Any]]) -> bool:
         """Ask tasks and tell them their answers, group by group; whether all were told. It ends when time is up, somebody asks
@@ -162,16 +162,16 @@ class _Loop:
 
     def _listen(self, text: str) -> None:
         """What takes long within a block of a read ends with the run; the tasks stay what they were before it."""
-        if self.ending():
+        if self.is_ending():
             raise Abandoned
 
     def _tell(self, tasks: Sequence[Task[Any]], answers: Sequence[Any]) -> int:
         """Tell tasks their answers until somebody asks to stop, or time is up; how many were told."""
         for place, (task, answer) in enumerate(zip(tasks, answers, strict=True)):
-            if place and self.ending():
+            if place and self.is_ending():
                 return place
             try:
-                task.tell(answer, self.engine, self.course.limits, self.now, self.ending)
+                task.tell(answer, self.engine, self.course.limits, self.now, self.is_ending)
             except Abandoned:
                 return place
         return len(tasks)
@@ -214,7 +214,7 @@ class _Loop:
         batch: list[tuple[Task[Any], Certificate]] = []
         for task, verdict in claims:
             certificate = task.evidence(verdict, self.engine)
-            seen = task.seen(certificate)
+            seen = task.recall_answer(certificate)
             if seen is not None:
                 task.judge(certificate, seen, self.course.limits, self.now())
                 continue
@@ -246,7 +246,7 @@ def _claims(tasks: Sequence[Task[Any]]) -> list[Claim]:
 
 
 def _state(tasks: Sequence[Task[Any]], shared: float) -> RunState:
-    return RunState(tuple(task.kept() for task in tasks), shared)
+    return RunState(tuple(task.to_state() for task in tasks), shared)
 
 
 def _groups(tasks: Sequence[Task[E]]) -> list[tuple[list[Task[E]], Question]]:

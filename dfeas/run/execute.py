@@ -38,10 +38,10 @@ class Target(Protocol):
     def abreast(self) -> int:
         """How many tasks share the memory side by side; others wait."""
 
-    def projected(self) -> Projection:
+    def project_cost(self) -> Projection:
         """What the run will take."""
 
-    def settled(self, surveyed: Surveyed) -> dict[str, Any] | None:
+    def settle(self, surveyed: Surveyed) -> dict[str, Any] | None:
         """Outcomes by name that follow from the survey alone, if they do."""
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> Sequence[Task[Any]]:
@@ -73,13 +73,13 @@ class _Execution:
         """All of it; files and sinks are closed."""
         job, target = self.job, self.target
         with one_thread(), ExitStack() as stack:  # the sums of methods, too, depend on how many there are
-            board = Scoreboard(sys.stderr, "class" if job.classes else "method") if self._tabled else None
+            board = Scoreboard(sys.stderr, "class" if job.classes else "method") if self._shows_table else None
             sinks = self._sinks(stack, board)
             saving = open_checkpointer(self.session, job, sinks, self.folder, self.how.checkpoint_every, self.earlier)
             checkpointer = stack.enter_context(saving)
             self._report_start(sinks, board)
             surveyed = self._survey(checkpointer)
-            outcomes = target.settled(surveyed)
+            outcomes = target.settle(surveyed)
             if outcomes is not None:
                 reads = max(outcome.reads for outcome in outcomes.values())
             else:
@@ -122,7 +122,7 @@ class _Execution:
         return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.names)}
 
     @property
-    def _tabled(self) -> bool:
+    def _shows_table(self) -> bool:
         """Whether progress is a table: of several tasks with margins."""
         return self.how.progress and sys.stderr is not None and self.several and self.job.soft is None
 
@@ -145,7 +145,7 @@ class _Execution:
                 report_start(own, dataset, method, f"{name} against the rest: {why}", self.earlier, name)
             else:
                 report_start(own, dataset, name, whys[name], self.earlier)
-        expected = self.target.projected()
+        expected = self.target.project_cost()
         require_addresses(expected.memory_bytes - PROCESS_BYTES)
         if board is not None:
             classes = f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n" if job.classes else ""

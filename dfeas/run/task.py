@@ -29,7 +29,7 @@ from dfeas.run.termination import (
     ProgressRecord,
     Record,
     decide,
-    ending,
+    describe_ending,
     limit_reached,
 )
 from dfeas.run.trace import Sink, resident_bytes
@@ -86,7 +86,7 @@ class Task(ABC, Generic[E]):
 
     @property
     @abstractmethod
-    def proved(self) -> bool:
+    def is_proved(self) -> bool:
         """Whether it ended with what it was asked for."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Task(ABC, Generic[E]):
         """Whether it ends here, as its record is."""
 
     @abstractmethod
-    def measured(self, engine: Engine, cost: Mapping[str, Any]) -> ProgressRecord:
+    def measure(self, engine: Engine, cost: Mapping[str, Any]) -> ProgressRecord:
         """What is known after a pass of an engine; ``cost`` are the fields of all records, which say what it took."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ class Task(ABC, Generic[E]):
         """Take what the checker says of it, so many seconds after the start. What it refuses is not claimed again."""
         raise AssertionError(f"nothing has a {certificate.kind}")
 
-    def seen(self, certificate: Certificate) -> Answer | None:
+    def recall_answer(self, certificate: Certificate) -> Answer | None:
         """What the checker has said of it already, on a read of a pass."""
         return None
 
@@ -142,7 +142,7 @@ class Task(ABC, Generic[E]):
         else:
             self.state = solved_here(lambda: self.method.tell(self.state, answer), stop)
         seconds = now()
-        self.record = self.measured(engine, self._cost(engine, seconds, seconds - began))
+        self.record = self.measure(engine, self._cost(engine, seconds, seconds - began))
         for sink in self.sinks:
             sink.record(self.record)
         self.decide(limits)
@@ -184,7 +184,7 @@ class Task(ABC, Generic[E]):
         for sink in self.sinks:
             sink.note(event, text, **values)
 
-    def kept(self) -> Any:
+    def to_state(self) -> Any:
         """What there is now; states are frozen, so nothing is copied."""
         return self.KEPT(**{entry.name: getattr(self, entry.name) for entry in fields(self.KEPT)})
 
@@ -192,7 +192,7 @@ class Task(ABC, Generic[E]):
         """Go on from there. A limit that ended it is looked at again, what was proved stands."""
         for entry in fields(self.KEPT):
             setattr(self, entry.name, getattr(kept, entry.name))
-        self.over = self.proved
+        self.over = self.is_proved
         if not self.over:
             self.decision, self.ended = None, None
 
@@ -255,7 +255,7 @@ class VerdictTask(Task[Outcome]):
         return bool(self.method.traits.columns) and not self.brief
 
     @property
-    def proved(self) -> bool:
+    def is_proved(self) -> bool:
         """Whether it ended with what it was asked for, checked; a separator that is not as wide as asked is not."""
         return self.over and self.check is not None and self.decision is not None and self.decision.stopped == "verdict"
 
@@ -305,12 +305,12 @@ class VerdictTask(Task[Outcome]):
         if not isinstance(best, Check) or (isinstance(answer, Check) and answer.margin_lower >= best.margin_lower):
             self.inspected = certificate, answer
 
-    def seen(self, certificate: Certificate) -> Answer | None:
+    def recall_answer(self, certificate: Certificate) -> Answer | None:
         if self.inspected is None or certificate.kind != self.inspected[0].kind:
             return None
         return self.inspected[1] if np.array_equal(certificate.y, self.inspected[0].y) else None
 
-    def measured(self, engine: Engine, cost: Mapping[str, Any]) -> Record:
+    def measure(self, engine: Engine, cost: Mapping[str, Any]) -> Record:
         evidence, took = self.method.evidence(self.state), engine.cost
         busy = (took.read_seconds + took.scan_seconds) / max(1, engine.parallel)
         return Record(
@@ -365,7 +365,7 @@ class VerdictTask(Task[Outcome]):
         if self.decision.verdict == UNDECIDED:
             self.over = True
             return
-        self.goal = _raised(self.goal, self.record, self.decision)
+        self.goal = _raise_goal(self.goal, self.record, self.decision)
         self.expire(limits, seconds)
         if self.decision == Decision("stalled") and not self.record.stalled:
             upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
@@ -378,7 +378,7 @@ class VerdictTask(Task[Outcome]):
         if certificate is None and evidence.bracket.y is not None:
             certificate = separator(evidence.bracket.y, self.fingerprint, self.kernel)
             certificate = replace(certificate, view=self.view)
-        text = ending(self.decision, self.record)
+        text = describe_ending(self.decision, self.record)
         self.note("stopped", text, stopped=self.decision.stopped, verdict=self.decision.verdict)
         return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)
 
@@ -395,7 +395,7 @@ def blank(method: str, upper: float) -> Record:
     return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, resident_bytes())
 
 
-def _raised(goal: Goal, record: Record, decision: Decision) -> Goal:
+def _raise_goal(goal: Goal, record: Record, decision: Decision) -> Goal:
     """The goal after refused evidence: it must get twice as good before it is checked again, and what was refused is not."""
     if decision.verdict == FEASIBLE:
         return replace(goal, feasible_above=2 * record.margin_lower)

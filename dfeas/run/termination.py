@@ -178,7 +178,7 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
     return Decision(ended) if ended else None
 
 
-def ending(decision: Decision, record: Record) -> str:
+def describe_ending(decision: Decision, record: Record) -> str:
     """Why a run ended, in a sentence."""
     more = f": {record.stalled}" if decision.stopped == Stop.STALLED and record.stalled else ""
     return Stop(decision.stopped).sentence + more

@@ -165,4 +165,4 @@ def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:
 
 def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:
     """The fingerprint of points and labels as they are stored."""
-    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, checksums, dataset.named)
+    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, checksums, dataset.all_classes)

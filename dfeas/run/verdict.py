@@ -32,7 +32,7 @@ from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
 from dfeas.run.table import VERDICTS
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
+from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, describe_ending
 from dfeas.run.trace import RunOptions, Sink
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import SEPARATED
@@ -58,7 +58,7 @@ class VerdictTarget:
             return len(job.names)
         return self.geometry.abreast(job.methods[0], len(job.classes), self.session.dataset, job.asked.memory)
 
-    def projected(self) -> Projection:
+    def project_cost(self) -> Projection:
         """The speed is measured on large data, whose first pass is long."""
         session, dataset, request = self.session, self.session.dataset, self.job.asked
         sizes = {"workers": session.workers, "threads": session.threads, "classes": self.abreast if self.job.classes else 1}
@@ -68,7 +68,7 @@ class VerdictTarget:
             return projection
         return replace(projection, seconds=self.probe.seconds(session.engine, dataset))
 
-    def settled(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
+    def settle(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
         session, job = self.session, self.job
         if surveyed.zero is None or session.dataset.intercept or not self.geometry.zero_is_origin:
@@ -135,7 +135,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     if certificate is not None and dataset.features:
         certificate = replace(certificate, features=dataset.features)
     lower, upper = bracket(record, proved)
-    detail = ending(outcome.decision, record) if proved is None else proved.message + _advice(dataset, job, proved)
+    detail = describe_ending(outcome.decision, record) if proved is None else proved.message + _advice(dataset, job, proved)
     x = None
     if dataset.program is not None and proved is not None:
         detail = dataset.program.explain(proved.verdict, detail)
@@ -178,7 +178,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         sides=sides_of(session, job, positive),
         features=list(dataset.features) or None,
         evidence=certificate,
-        weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
+        weighed=_sparse_weights(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
         points=session.dataset.uncached() if job.kernel and not job.data.by_path else None,
         function=session.checking.function,
         x=x,
@@ -211,7 +211,7 @@ def bracket(record: Record, proved: Check | None) -> tuple[float, float]:
     return max(proved.margin_lower, min(lower, proved.margin_upper)), proved.margin_upper
 
 
-def _weighed(outcome: Outcome) -> Sparse | None:
+def _sparse_weights(outcome: Outcome) -> Sparse | None:
     """Weights of points with |Ax| = margin_upper, if the method has few of them."""
     build = outcome.evidence.gordan
     gordan = None if build is None else build()

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dfeas.verify.arithmetic import UP, UP_SUMS, Floats, floor_of, gamma
 from dfeas.verify.blocks import BlockTally
-from dfeas.verify.cone_rows import ConeRows, DenseRows, least_proved
+from dfeas.verify.cone_rows import ConeRows, DenseConeRows, least_proved
 from dfeas.verify.dyadic import Dyadic, Integers, common
 from dfeas.verify.integers import independent, solve
 
@@ -225,7 +225,7 @@ def look_inside(cones: ConeRows, x: Floats, level: float) -> InteriorTally:
 
 def _multiply_rows(cones: ConeRows, factor: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Products of the features of all rows, each times 0 or a power of two, and which features there are."""
-    if isinstance(cones, DenseRows):
+    if isinstance(cones, DenseConeRows):
         flat = cones.rows.reshape(len(factor), -1)
         scaled = flat * factor[:, None]
         return scaled.T @ scaled, flat.any(axis=0)

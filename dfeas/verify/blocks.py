@@ -24,7 +24,7 @@ from dfeas.data.storage.vectors import is_mapped, pieces
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import Floats
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.view import Numbers
+from dfeas.verify.view import FeatureMoments
 
 Rows = NDArray[np.int64]
 
@@ -56,7 +56,7 @@ class Data(Protocol):
         """Of what is stored, with a checksum of its own: a block is one chunk, or some that follow each other."""
 
     @property
-    def named(self) -> tuple[str, ...]:
+    def all_classes(self) -> tuple[str, ...]:
         """The classes as labels are stored, where ``classes`` are one of them and the rest."""
 
     @property
@@ -77,7 +77,7 @@ class Translated(Protocol):
 
     point: Floats  # (m,)
 
-    def stored(self, index: int, buffers: Buffers) -> NDArray[Any]:
+    def read_stored(self, index: int, buffers: Buffers) -> NDArray[Any]:
         """Rows of a block as they are stored."""
 
 
@@ -106,7 +106,7 @@ class Block:
 def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = None) -> Block:
     """A block, as its ingest wrote it; it may lie in buffers. ``points`` are those of the data, unless others are given."""
     if is_translated(data.points):
-        plain: Any = data.points.stored(index, buffers)
+        plain: Any = data.points.read_stored(index, buffers)
         stored: Any = buffers.take("differences", plain.size * 8).view(np.float64).reshape(plain.shape)
         np.subtract(plain, data.points.point, out=stored, dtype=np.float64)
     else:
@@ -256,7 +256,14 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
         every[read_ones] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
         checksums = every.tobytes()
     dtype = (data.stored or data).dtype.name
-    head = {"format": 1, "n": data.n, "m": data.m, "dtype": dtype, "block_rows": data.chunk_rows, "classes": list(data.named)}
+    head = {
+        "format": 1,
+        "n": data.n,
+        "m": data.m,
+        "dtype": dtype,
+        "block_rows": data.chunk_rows,
+        "classes": list(data.all_classes),
+    }
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     digest.update(checksums)
     mark = digest.hexdigest()
@@ -312,7 +319,7 @@ class Tallies:
 
     checksums: bytes  # of points and labels of each chunk, as stored
     tallies: list[Any]  # of each certificate
-    numbers: Numbers | None = None  # that a transform is made of
+    numbers: FeatureMoments | None = None  # that a transform is made of
     signs: bool = True  # whether all labels are -1 or +1
 
     def add(self, other: Tallies) -> None:

@@ -109,7 +109,7 @@ class ConeRows(ABC):
 
 
 @dataclass(frozen=True)
-class DenseRows(ConeRows):
+class DenseConeRows(ConeRows):
     """Rows (c, d, m) that are stored dense."""
 
     @property
@@ -134,7 +134,7 @@ class DenseRows(ConeRows):
 
 
 @dataclass(frozen=True)
-class SparseRows(ConeRows):
+class SparseConeRows(ConeRows):
     """Rows (c d, m) of a CSR matrix, each feature of a row once."""
 
     @property
@@ -167,7 +167,7 @@ class SparseRows(ConeRows):
         places = some[:, None] * d + np.arange(d)
         if self.kind == "s":
             return singular_values_proved(self.rows[places.reshape(-1)], d)
-        above = SparseRows("l", 1, some, self.rows[places[:, 0]]).frobenius()
+        above = SparseConeRows("l", 1, some, self.rows[places[:, 0]]).frobenius()
         below = above * (1 - 3 * gamma(len(self.rows.data) + 8))
         if self.kind == "q":
             low, high = singular_values_proved(self.rows[places[:, 1:].reshape(-1)], d - 1)

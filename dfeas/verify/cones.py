@@ -23,7 +23,7 @@ from dfeas.verify.arithmetic import NORMS, UP, Floats, U, gamma, longest
 from dfeas.verify.balance import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
 from dfeas.verify.blocks import WRONG, Block, BlockTally, Data, Parts, Tallies, blocks, look_at, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
-from dfeas.verify.cone_rows import ConeRows, DenseRows, SparseRows, least_proved, unit
+from dfeas.verify.cone_rows import ConeRows, DenseConeRows, SparseConeRows, least_proved, unit
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
 """Kind, size and first rows of cones."""
@@ -184,7 +184,7 @@ def _pieces(block: Block, cones: Groups) -> Iterator[ConeRows]:
             some = starts[first : first + at_once]
             places = some[:, None] + np.arange(d)
             rows = block.points[places if dense else places.reshape(-1)].astype(np.float64)
-            found = (DenseRows if dense else SparseRows)(kind, size, block.start + some, rows)
+            found = (DenseConeRows if dense else SparseConeRows)(kind, size, block.start + some, rows)
             most = found.most()
             if not (np.isfinite(most).all() and ((most == 0) | ((most > NORMS[0]) & (most < NORMS[1]))).all()):
                 raise CheckFailedError(

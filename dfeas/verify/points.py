@@ -50,7 +50,7 @@ from dfeas.verify.blocks import (
 from dfeas.verify.certificate import HYPERPLANE, Answer, Certificate, Check, attempt
 from dfeas.verify.dyadic import signs as exact_signs
 from dfeas.verify.dyadic import split_integers
-from dfeas.verify.view import FeatureScaling, Numbers, SignedBlock, ViewTransform, transform_of
+from dfeas.verify.view import FeatureMoments, FeatureScaling, SignedBlock, ViewTransform, transform_of
 
 Indices = NDArray[np.int64]
 
@@ -132,7 +132,7 @@ class Sight:
         separators = [each.y for each in self.certificates if each.kind == "separator" and not each.integers]
         shown = Tallies(block.checksums, [])
         if transform is not None and block.start < transform.points:
-            shown.numbers = Numbers.of(block.points[: transform.points - block.start], scaling, intercept)
+            shown.numbers = FeatureMoments.of(block.points[: transform.points - block.start], scaling, intercept)
         fast = iter(Fast.of(block.points, separators if length is None else [], intercept, scaling))
         for place, (certificate, code) in enumerate(zip(self.certificates, self.codes, strict=True)):
             tally, stored = PointTally(points=block.points.shape[0]), self.sign_block(block, code)

@@ -129,7 +129,7 @@ class FeatureScaling:
 
 
 @dataclass
-class Numbers:
+class FeatureMoments:
     """What the points say that a transform is made of."""
 
     points: int
@@ -141,7 +141,7 @@ class Numbers:
     longest: float  # of the transformed points, with the intercept
 
     @classmethod
-    def of(cls, points: Any, scaling: FeatureScaling | None, intercept: bool) -> Numbers:
+    def of(cls, points: Any, scaling: FeatureScaling | None, intercept: bool) -> FeatureMoments:
         """Of some points (r, m) as they are stored, r > 0. Raises CheckFailedError when sums of theirs cannot be exact."""
         dense = isinstance(points, np.ndarray)
         if scaling is not None and scaling.shift is not None and not dense:
@@ -153,7 +153,7 @@ class Numbers:
         return numbers[0]
 
     @classmethod
-    def _of_piece(cls, wide: Any, scaling: FeatureScaling | None, intercept: bool) -> Numbers:
+    def _of_piece(cls, wide: Any, scaling: FeatureScaling | None, intercept: bool) -> FeatureMoments:
         count, sums = wide.shape[0], ExactSums.of(wide) if scaling is not None and scaling.shift is not None else ExactSums({})
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             z = wide if scaling is None else scaling(wide)
@@ -170,7 +170,7 @@ class Numbers:
                 longest = float(np.sqrt(np.asarray(z.multiply(z).sum(axis=1)).max()))
         return cls(count, least, greatest, sums, mean, squares, float(np.hypot(longest, intercept)))
 
-    def add(self, other: Numbers) -> None:
+    def add(self, other: FeatureMoments) -> None:
         points = self.points + other.points
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             apart = other.mean - self.mean

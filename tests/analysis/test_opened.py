@@ -20,7 +20,7 @@ from dfeas.data.storage.layout import Header, seal
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.passes.survey import Moments, MomentsAnswer, _of
 from dfeas.verify.certificate import load
-from dfeas.verify.view import FeatureScaling, Numbers
+from dfeas.verify.view import FeatureMoments, FeatureScaling
 
 Edit = Callable[[dict[str, Any]], Any]
 
@@ -202,8 +202,8 @@ def test_exact_sums_are_those_of_fractions_however_points_are_cut() -> None:
             X = X * 10.0 ** rng.integers(-150, 20, X.shape)
         right = [float(sum(map(Fraction, column), Fraction(0)) / len(X)) for column in X.T.tolist()]
         cut = int(rng.integers(1, len(X)))
-        numbers = Numbers.of(X[:cut], FeatureScaling(np.zeros(3), None), False)
-        numbers.add(Numbers.of(X[cut:], FeatureScaling(np.zeros(3), None), False))
+        numbers = FeatureMoments.of(X[:cut], FeatureScaling(np.zeros(3), None), False)
+        numbers.add(FeatureMoments.of(X[cut:], FeatureScaling(np.zeros(3), None), False))
         assert numbers._means().tolist() == right
         moments: MomentsAnswer = Moments().merge(_of(X[:cut], True), _of(X[cut:], True))
         assert moments.center.tolist() == right

@@ -154,11 +154,11 @@ def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> No
     request = Request.begun(Goal(), Limits(), Resources())
     job = RunSpec(request, ("perceptron",), ("asked for",), False, False, DataSpec(large, intercept=False))
     with open_session(Problem(large), Resources()) as session:
-        expected = VerdictTarget(session, job, Probe(bytes=1, share=0.1)).projected()
+        expected = VerdictTarget(session, job, Probe(bytes=1, share=0.1)).project_cost()
         session.engine.run(Survey())
         assert expected.seconds is not None
         assert 0 < expected.seconds < 20 * session.engine.cost.wall_seconds
-        assert VerdictTarget(session, job, Probe(bytes=1, share=1e-9)).projected().seconds is None
+        assert VerdictTarget(session, job, Probe(bytes=1, share=1e-9)).project_cost().seconds is None
     assert f"a pass reads 457.76 MiB in about {expected.seconds:.2g} s" in str(expected)
 
 

@@ -99,14 +99,14 @@ class SoftMarginTask(Task[SoftMarginOutcome]):
         self.record = self._record({"method": self.method.name, "passes": 0})
 
     @property
-    def proved(self) -> bool:
+    def is_proved(self) -> bool:
         """Whether it ended with gaps that are small enough."""
         return self.decision is not None and self.decision.stopped == "verdict"
 
     def decide(self, limits: Limits) -> None:
         self.decision = decide(self.record, self.goal, limits)
 
-    def measured(self, engine: Engine, cost: Mapping[str, Any]) -> SoftMarginRecord:
+    def measure(self, engine: Engine, cost: Mapping[str, Any]) -> SoftMarginRecord:
         return self._record(cost)
 
     def _record(self, cost: Mapping[str, Any]) -> SoftMarginRecord:
@@ -171,11 +171,11 @@ class SoftMarginTarget:
         working = [count for count, facts in each.items() if fits(facts, k)]
         return next((count for count, facts in each.items() if method.cost(facts, k).enough), (working or [1])[0])
 
-    def projected(self) -> Projection:
+    def project_cost(self) -> Projection:
         sizes = {"workers": self.session.workers, "threads": self.session.threads}
         return project_soft(self.session.dataset, self.job.methods[0], self.options, self.job.asked.memory, **sizes)
 
-    def settled(self, surveyed: Surveyed) -> None:
+    def settle(self, surveyed: Surveyed) -> None:
         """Losses are finite at any point."""
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[SoftMarginTask]:

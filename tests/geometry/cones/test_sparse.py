@@ -82,7 +82,7 @@ def test_norms_are_those_of_parts_that_share_no_feature(seed: int, share: float,
         for kind, size, rows in cones_of(CONE):
             exact = norm(kind, array[rows])
             np.testing.assert_allclose(ours[rows], exact, rtol=1e-12)
-            low, high = cone_rows.SparseRows(kind, size, np.zeros(1, np.int64), X[rows]).norms(np.zeros(1, np.int64))
+            low, high = cone_rows.SparseConeRows(kind, size, np.zeros(1, np.int64), X[rows]).norms(np.zeros(1, np.int64))
             assert low[0] <= exact * (1 + 1e-13)
             assert exact * (1 - 1e-13) <= high[0] <= low[0] * (1 + 1e-5)
 
@@ -127,8 +127,8 @@ def test_bounds_of_sparse_rows_hold_those_of_arrays(monkeypatch: pytest.MonkeyPa
         d, count = rows_of(kind, size), 7
         X = sp.csr_array(rng.standard_normal((count * d, 12)) * (rng.random((count * d, 12)) < 0.3))
         X.data[:d] *= 1e90
-        stored = cone_rows.SparseRows(kind, size, np.arange(0, count * d, d), X)
-        dense = cone_rows.DenseRows(kind, size, stored.row, X.toarray().reshape(count, d, 12))
+        stored = cone_rows.SparseConeRows(kind, size, np.arange(0, count * d, d), X)
+        dense = cone_rows.DenseConeRows(kind, size, stored.row, X.toarray().reshape(count, d, 12))
         exact = np.array([norm(kind, rows) for rows in dense.rows])
         low, high = stored.norms(np.arange(count))
         assert (low <= exact * (1 + 1e-13)).all()
