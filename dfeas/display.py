@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from html import escape
+from textwrap import wrap
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,10 @@ BRIEF = 100
 """Characters of the one line."""
 WORD = 12
 """Columns of the word before a text."""
+INDENT = "    "
+"""Before a remark that has no room beside its row."""
+LEAST_NAME = 8
+"""Characters that are left of a name where a line is too long."""
 WIDEST = 1 << 16
 """Columns where there is no terminal."""
 LONG = 1000
@@ -50,34 +55,44 @@ class Grid:
     spare: Sequence[str] = ()  # headings of columns that a narrow terminal goes without, in this order
 
     def lines(self, columns: float = math.inf) -> list[str]:
-        """Lines of equal columns, which have room in so many if that can be: names and remarks then go on below."""
+        """Lines of equal columns, which have room in so many if that can be; otherwise remarks stand below their rows."""
+        from rich.cells import cell_len
+
+        kept, rows = list(range(len(self.head))), [self.head, *self.rows]
+        widths = [max(cell_len(visible(row[place])) for row in rows) for place in kept]
+        remarks = ["".join(f"  {visible(text)}" for text in row[len(self.head) :]) for row in rows]
+        longest = max(map(cell_len, remarks))
+        for word in self.spare:
+            if sum(widths[place] + 2 for place in kept) - 2 + longest <= columns:
+                break
+            kept = [place for place in kept if self.head[place] != word]
+        over = max(0.0, sum(widths[place] + 2 for place in kept) - 2 - columns)
+        found = []
+        for line, remark in zip(self._print_table(kept, max(LEAST_NAME, widths[0] - int(over))), remarks, strict=True):
+            if not remark or cell_len(line + remark) <= columns:
+                found.append(f"{line}{remark}".rstrip())
+            else:
+                found.append(line.rstrip())
+                found += wrap(remark.strip(), int(columns), initial_indent=INDENT, subsequent_indent=INDENT)
+        return found
+
+    def _print_table(self, kept: Sequence[int], longest: int) -> list[str]:
+        """Some columns, the first of which has room for so many letters."""
         from rich.console import Console
-        from rich.measure import Measurement
-
-        width, without = int(min(columns, WIDEST)), 0
-        console = Console(file=io.StringIO(), width=WIDEST, color_system=None, highlight=False, markup=False, emoji=False)
-        table = self._build_table(())
-        while without < len(self.spare) and Measurement.get(console, console.options, table).minimum > width:
-            without += 1
-            table = self._build_table(self.spare[:without])
-        with console.capture() as found:
-            console.print(table, width=width)
-        return [line.rstrip() for line in found.get().splitlines()]
-
-    def _build_table(self, without: Sequence[str]) -> Any:
-        """Of rich, but for some columns."""
         from rich.table import Table
+        from rich.text import Text
 
-        table, kept = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False), []
-        for place, text in enumerate(self.head):
-            if text not in without:
-                kept.append(place)
-                table.add_column(visible(text), justify="left" if place < self.left else "right", no_wrap=place > 0)
-        if any(len(row) > len(self.head) for row in self.rows):
-            table.add_column()
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        for place in kept:
+            side: Any = "left" if place < self.left else "right"
+            table.add_column(visible(self.head[place]), justify=side, no_wrap=True)
         for row in self.rows:
-            table.add_row(*(visible(row[place]) for place in kept), *map(visible, row[len(self.head) :]))
-        return table
+            cells = [Text(visible(row[place])) for place in kept]
+            cells[0].truncate(longest, overflow="ellipsis")
+            table.add_row(*cells)
+        file = io.StringIO()
+        Console(file=file, width=WIDEST, color_system=None, highlight=False, markup=False, emoji=False).print(table)
+        return file.getvalue().splitlines()
 
 
 Part = Row | Grid

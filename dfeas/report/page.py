@@ -159,7 +159,6 @@ def _picture(title: str, drawing: Drawing, caption: str = "") -> Picture:
 
 
 def _describe_verdict(run: Run, seen: Seen) -> Section:
-    """A verdict, its evidence and its course."""
     from dfeas.report.figures import draw_brackets, draw_times
 
     values, ordered = run.values, facts.order_conflict(run.values["conflicts"])
@@ -185,7 +184,6 @@ def _describe_verdict(run: Run, seen: Seen) -> Section:
 def _build_section(
     run: Run, seen: Seen, headline: str, said: Sequence[str], parts: Sequence[Part], memory: Sequence[int]
 ) -> Section:
-    """With what is said of all runs: data, machine, commands and log."""
     log = Grid(("event", "what"), [(str(note["event"]), str(note["text"])) for note in run.notes], left=2)
     commands = facts.list_commands(run)
     nothing = facts.IN_MEMORY if run.values["data"] is None else "No command checks this run or does it again."
@@ -199,7 +197,6 @@ def _build_section(
 
 
 def _ask_about(values: dict[str, Any]) -> str:
-    """Which hyperplanes; any, where there is an intercept."""
     if values["intercept"]:
         return ""
     if values.get("kernel"):
@@ -208,7 +205,6 @@ def _ask_about(values: dict[str, Any]) -> str:
 
 
 def _show_evidence(run: Run, seen: Seen) -> list[Part]:
-    """Distances of the points from the hyperplane and its coefficients, or the points that conflict."""
     certificate, values = run.certificate, run.values
     if certificate is None:
         return [Part("Evidence", "The run left no certificate.")]
@@ -223,7 +219,6 @@ def _show_evidence(run: Run, seen: Seen) -> list[Part]:
 
 
 def _show_distances(run: Run, seen: Seen, what: str, margin: float = 0.0) -> Part:
-    """How far the points are from a hyperplane, with a line at its margin where it separates them."""
     from dfeas.report.figures import draw_margins
 
     part, margins = Part(f"Distances of the points from the {what}"), seen.margins
@@ -313,7 +308,6 @@ def _show_soft_course(values: dict[str, Any], passes: Sequence[dict[str, Any]]) 
 
 
 def _parse_soft_pass(event: dict[str, Any]) -> dict[str, Any]:
-    """A pass; what was not known then is null."""
     for name in ("passes", "objective", "lower", "gap"):
         if not isinstance(event[name], int | float | None):
             raise TypeError(f"{name} is {event[name]!r}")
@@ -321,13 +315,11 @@ def _parse_soft_pass(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load_soft_run(name: str, folder: Path) -> Run:
-    """A soft margin, whose passes are read with its page."""
     values = load_soft(folder)
     return Run(folder, name, values, (), (), certificate_of(folder, values))
 
 
 def _choose_target(runs: Sequence[str | Path], out: str | Path | None) -> Path:
-    """Where the page goes; raises UsageError when it may not."""
     if out is None and len(runs) != 1:
         raise UsageError("several runs: say where the page goes, with --out FILE")
     target = Path(runs[0]) / "report.html" if out is None else Path(out)

@@ -40,11 +40,9 @@ class Reading:
     size: int  # bytes of all of them
 
     def rate(self, now: float) -> str:
-        """Bytes that come in a second."""
         return f"{format_bytes(self.size * self.done / self.of / max(now - self.began, 1e-9))}/s" if self.size else ""
 
     def left(self, now: float) -> float:
-        """Seconds until the read is done."""
         return (now - self.began) * (self.of - self.done) / self.done if self.done else math.inf
 
 
@@ -168,19 +166,16 @@ class Scoreboard(Watched):
         self._ended: dict[str, str] = {}
 
     def row(self, name: str) -> Sink:
-        """The sink of one method, or class."""
         self._rows[name] = None
         return _Row(self, name)
 
     def update(self, name: str, record: Record) -> None:
-        """After a pass of one of them."""
         self.reading = None
         self._rows[name] = record
         if self.screen.due():
             self.show()
 
     def say(self, text: str) -> None:
-        """A line of its own, above the table."""
         if not logger.isEnabledFor(logging.INFO):
             self.screen.say(text)
 
@@ -203,7 +198,6 @@ class Scoreboard(Watched):
         self.screen.show(lines)
 
     def _table(self) -> list[str]:
-        """As many columns as the screen has room for."""
         shown = list(self._rows)
         if len(shown) > MOST_ROWS:
             shown = [name for name in shown if name not in self._ended][:MOST_ROWS]

@@ -11,16 +11,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.util import find_spec
-from threading import RLock
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, cast
 
 from dfeas.errors import visible
 
 LEAST_BAR = 8
 """Columns of a bar, with its edges; where there are fewer only the percentage is shown."""
 LEAST_COLUMNS = 20
+WIDEST = 100
+"""Columns of a notebook that lines may have with a bar."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,22 @@ class Line:
         share = "" if self.share is None else f"{100 * self.share:.0f} %"
         return "  ".join(part for part in (self.text, share, self.more) if part)
 
-    def fitted(self, columns: int | None) -> str:
-        """As a format of tqdm, in so many columns at most."""
-        from tqdm.utils import disp_len, disp_trim
+    def build_row(self, columns: int) -> Any:
+        """What rich shows in one row, with a bar where there is room for one."""
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
 
-        whole = str(self)
-        if self.share is None or (columns is not None and disp_len(whole) + LEAST_BAR > columns):
-            return _literal(whole if columns is None else disp_trim(whole, columns))
-        return f"{_literal(self.text)}  {{percentage:3.0f}}%|{{bar}}|  {_literal(self.more)}".rstrip()
-
-
-def _literal(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
+        whole = Text(visible(str(self)), no_wrap=True, overflow="ellipsis")
+        if self.share is None or whole.cell_len + LEAST_BAR > columns:
+            return whole
+        row = Table.grid(padding=(0, 2, 0, 0), expand=True)
+        for ratio in (None, 1, None):
+            row.add_column(ratio=ratio, no_wrap=True)
+        row.add_row(
+            Text(visible(self.text)), ProgressBar(1.0, self.share), Text(visible(f"{self.share:.0%}  {self.more}".rstrip()))
+        )
+        return row
 
 
 @dataclass
@@ -60,11 +64,10 @@ class Screen:
     clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
     _lost: bool = field(default=False, init=False)
     _shown: float = field(default=-math.inf, init=False)  # when
-    _bars: list[Any] = field(default_factory=list, init=False)  # of tqdm, one a line
+    _live: Any = field(default=None, init=False)  # of rich, while something is shown
 
     @property
     def live(self) -> bool:
-        """Whether what is shown can be written over."""
         return not self._lost and (self.stream.isatty() or (self.stream is sys.stderr and in_notebook()))
 
     @property
@@ -82,7 +85,6 @@ class Screen:
 
     @property
     def columns(self) -> float:
-        """That a line may have."""
         size = self.size if self.live else None
         return math.inf if size is None else size[0]
 
@@ -99,29 +101,38 @@ class Screen:
         if not self.live:
             self.write("".join(f"{visible(str(line))}\n" for line in lines))
             return
-        while len(self._bars) > len(lines):
-            self._bars.pop().close()
-        columns, rows = self.size or (None, None)
-        for place, line in enumerate(lines):
-            shape = {"ncols": columns, "nrows": rows, "bar_format": line.fitted(columns)}
-            if place == len(self._bars):
-                bar = bars()(total=1, initial=line.share or 0, position=place, leave=False, file=self, **shape)
-                self._bars.append(bar)
-                continue
-            for name, value in {**shape, "n": line.share or 0}.items():
-                setattr(self._bars[place], name, value)
-            self._bars[place].refresh()
+        from rich.console import Group
+
+        columns, rows = self.size or (WIDEST, len(lines))
+        live = self._live or self._start()
+        if self.size is not None:
+            live.console.size = columns, rows
+        live.update(Group(*(line.build_row(columns) for line in lines[:rows])), refresh=True)
+
+    def _start(self) -> Any:
+        """Begin to write over what is shown. No thread does it: whoever shows a line says when."""
+        from rich.console import Console
+        from rich.live import Live
+
+        file, notebook = cast("IO[str]", self), self.size is None
+        plain: dict[str, Any] = {"color_system": None, "highlight": False, "markup": False, "emoji": False}
+        console = Console(file=file, force_terminal=not notebook, force_jupyter=notebook, **plain)
+        keep: dict[str, Any] = {"auto_refresh": False, "redirect_stdout": False, "redirect_stderr": False}
+        self._live = Live(console=console, transient=True, vertical_overflow="crop", **keep)
+        self._live.start()
+        return self._live
 
     def say(self, text: str) -> None:
-        """A line that stays, above those that are shown."""
-        for bar in self._bars:
-            bar.clear()
-        self.write(f"{visible(text)}\n")
+        if self._live is None:
+            self.write(f"{visible(text)}\n")
+        else:
+            self._live.console.print(visible(text), soft_wrap=True)
 
     def leave(self, lines: Sequence[Line] = ()) -> None:
         """Show nothing any more but lines that stay."""
-        while self._bars:
-            self._bars.pop().close()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
         self.write("".join(f"{visible(str(line))}\n" for line in lines))
 
     def write(self, text: str) -> int:
@@ -139,20 +150,7 @@ class Screen:
 
     @property
     def encoding(self) -> str:
-        """That of the stream, which says how bars are drawn."""
         return getattr(self.stream, "encoding", None) or "ascii"
-
-
-@cache
-def bars() -> Any:
-    """The class of bars, of a terminal or of a notebook."""
-    from tqdm.auto import tqdm
-
-    class Bar(tqdm):  # type: ignore[misc]
-        monitor_interval = 0  # no thread: whoever shows a line says when
-
-    Bar.set_lock(RLock())  # no semaphore either: one process shows
-    return Bar
 
 
 def in_notebook() -> bool:

@@ -24,11 +24,9 @@ class Table:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What is compared, by the keys of ``result.json``."""
         return (*self.words, *self.numbers, FINGERPRINT)
 
     def row(self, name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What is compared of a run."""
         return {"run": name, "folder": str(folder), **{key: values[key] for key in self.keys}}
 
     def grid(self, rows: Sequence[Mapping[str, Any]]) -> Grid:

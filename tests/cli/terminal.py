@@ -19,7 +19,7 @@ ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 
 
 class Screen:
-    """Rows as a terminal shows them; it knows what tqdm and we write."""
+    """Rows as a terminal shows them; it knows what rich and we write."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns

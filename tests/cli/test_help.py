@@ -77,7 +77,7 @@ def test_info_loads_no_method_and_no_reader_of_another_format(tmp_path: Path) ->
     done = subprocess.run([sys.executable, "-c", look, "info", data], cwd=tmp_path, capture_output=True, text=True, check=True)
     *shown, loaded = done.stdout.splitlines()
     assert shown[1].split()[1] == "2"
-    unused = {"dfeas.methods", "dfeas.geometry", "dfeas.verify", "dfeas.api", "h5py", "pyarrow", "flint", "distributed", "tqdm"}
+    unused = {"dfeas.methods", "dfeas.geometry", "dfeas.verify", "dfeas.api", "h5py", "pyarrow", "flint", "distributed", "rich"}
     assert not unused & set(loaded.split())
 
 
