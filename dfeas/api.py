@@ -308,7 +308,7 @@ def solve(
     infeasible
     """
     require_type("method", method, "str")
-    problem = Problem(
+    problem = Problem.of(
         X,
         labels,
         View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
@@ -385,7 +385,7 @@ def one_vs_rest(
     {'a': 'feasible', 'b': 'feasible', 'c': 'feasible'}
     """
     require_type("method", method, "str")
-    problem = Problem(
+    problem = Problem.of(
         X,
         labels,
         View(one_vs_rest=True, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
@@ -470,7 +470,7 @@ def race(
     {'perceptron': 'feasible', 'working-set': 'feasible'}
     """
     require_type("to_the_end", to_the_end, "bool")
-    problem = Problem(
+    problem = Problem.of(
         X,
         labels,
         View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
@@ -570,7 +570,7 @@ def soft_margin(
     array([1])
     """
     require_type("method", method, "str")
-    problem = Problem(X, labels, View(positive=positive, intercept=intercept, also=also, mask=mask))
+    problem = Problem.of(X, labels, View(positive=positive, intercept=intercept, also=also, mask=mask))
     objective = Objective(
         C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
     )
@@ -645,7 +645,7 @@ def soft_margin_classes(
     array(['a'], dtype='<U1')
     """
     require_type("method", method, "str")
-    problem = Problem(X, labels, View(one_vs_rest=True, intercept=intercept, also=also, mask=mask))
+    problem = Problem.of(X, labels, View(one_vs_rest=True, intercept=intercept, also=also, mask=mask))
     objective = Objective(
         C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
     )
@@ -715,7 +715,7 @@ def resume(
     feasible
     """
     path = Path(run)
-    given = Problem(X, labels, View(mask=mask), Kernel(kernel=kernel))
+    given = Problem.of(X, labels, View(mask=mask), Kernel(kernel=kernel))
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=path, progress=progress, callback=callback, stop=stop)
     with open_client(client) as workers:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dfeas.data.source import ALL_POSITIVE, SCALES, UNSEEN, DataSpec, Transform
+from dfeas.data.source import SCALES, UNSEEN, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import paths_of
 from dfeas.errors import BadInputError, UsageError, none_of
@@ -73,31 +72,22 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Problem:
-    """Points, labels, how they are seen, and the space in which they are to be separated."""
+    """Points, labels and how they are seen, and the space in which they are to be separated."""
 
-    X: Any
-    labels: Any = None
-    view: View = View()
+    spec: DataSpec
     kernel: Kernel = Kernel()
 
-    @property
-    def all_positive(self) -> bool:
-        """Whether the question is asked without labels, by name."""
-        return isinstance(self.labels, str) and self.labels == ALL_POSITIVE
-
-    def __post_init__(self) -> None:
-        if self.view.intercept is None and (self.kernel.kernel is not None or self.all_positive):
-            object.__setattr__(self, "view", replace(self.view, intercept=False))
-        if self.view.transform and self.kernel.kernel is not None:
+    @classmethod
+    def of(cls, X: Any, labels: Any = None, view: View = View(), kernel: Kernel = Kernel()) -> Problem:
+        """From the arguments of a verb. Raises UsageError for what contradicts each other."""
+        if view.transform and kernel.kernel is not None:
             raise UsageError(UNSEEN)
-
-    @cached_property
-    def spec(self) -> DataSpec:
-        """What the data is, and how it is seen. Raises UsageError for what contradicts each other."""
-        view = self.view
         how = view.mask, view.positive, view.intercept, view.point
         also = tuple(map(str, paths_of(view.also, "--also")))
-        return DataSpec(self.X, self.labels, also, *how, transform=view.transform, one_vs_rest=view.one_vs_rest)
+        spec = DataSpec(X, labels, also, *how, transform=view.transform, one_vs_rest=view.one_vs_rest)
+        if view.intercept is None and (kernel.kernel is not None or spec.all_positive):
+            spec = replace(spec, intercept=False)
+        return cls(spec, kernel)
 
 
 @dataclass(frozen=True, kw_only=True)

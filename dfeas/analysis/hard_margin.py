@@ -197,7 +197,7 @@ def hard_margin(
     """
     require_type("method", method, "str")
     require_points(X, "a hard margin")
-    problem = Problem(
+    problem = Problem.of(
         X,
         labels,
         View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
@@ -347,7 +347,8 @@ def _derive_margin(result: Result, problem: Problem, resources: Resources) -> Ha
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
     transform = seen_as(result.evidence.view)[1] if result.evidence is not None else None
-    with open_session(problem, resources, transform=transform or Transform()) as session:
+    seen = replace(problem, spec=replace(problem.spec, transform=transform))
+    with open_session(seen, resources) as session:
         radius = survey(session).radius
         least = session.engine.run(Select(y, math.inf, 1, 1, raw=True))
     w, bias, margin = _canonical(y, float(least.score[0]), m, transform)

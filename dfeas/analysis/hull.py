@@ -164,7 +164,7 @@ def in_hull(
             raise BadInputError(f"{point}: no such file")
         point = load_npy(Path(point))
     require_type("method", method, "str")
-    problem, goal = Problem(X, view=View(point=point)), Goal(eps=eps)
+    problem, goal = Problem.of(X, view=View(point=point)), Goal(eps=eps)
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
     with open_client(client) as workers:

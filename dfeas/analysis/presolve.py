@@ -61,7 +61,7 @@ def eliminate_levels(
     until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
-        require_labels(problem, session.dataset)
+        require_labels(problem.spec, session.dataset)
         surveyed = survey(session)
         checked = session.checking.dataset
         levels = Levels.of(rows(checked, np.arange(checked.n)))

@@ -170,7 +170,7 @@ def separation(
     quasi-complete
     """
     require_type("method", method, "str")
-    problem = Problem(X, labels, View(positive=positive, intercept=intercept))
+    problem = Problem.of(X, labels, View(positive=positive, intercept=intercept))
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     output = Output(out=out, progress=progress, callback=callback, stop=stop)
     with open_client(client) as workers:
@@ -180,7 +180,7 @@ def separation(
 
 def separate(problem: Problem, method: str, limits: Limits, resources: Resources, output: Output) -> Separation:
     """The answer to ``dfeas.separation``."""
-    require_points(problem.X, "separation")
+    require_points(problem.spec.where, "separation")
     began, goal = time.monotonic(), Goal(eps=EPS)
     early = eliminate_levels(problem, goal, limits, resources, output)
     if early is not None:

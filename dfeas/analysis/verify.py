@@ -301,27 +301,27 @@ def verify_certificate(
     rigorous
     """
     view = View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize)
-    return check_stored(Problem(path, labels, view), Path(certificate), parse_bytes(memory), kernel, quick)
+    return check_stored(Problem.of(path, labels, view), Path(certificate), parse_bytes(memory), kernel, quick)
 
 
 def check_stored(problem: Problem, certificate: Path, memory: int, function: Function | None, quick: bool) -> Check:
     """The answer to ``dfeas.verify_certificate``."""
-    view = problem.view
+    asked = problem.spec
     made = load(certificate)
     positive, transform = seen_as(made.view)
-    if positive is not None and view.positive not in (None, positive):
-        raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {view.positive}")
+    if positive is not None and asked.positive not in (None, positive):
+        raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {asked.positive}")
     own = transform or Transform()
-    if view.transform and view.transform != Transform(own.scale, own.center, own.normalize):
-        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {view.transform.words}")
+    if asked.transform and asked.transform != Transform(own.scale, own.center, own.normalize):
+        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {asked.transform.words}")
     spec = replace(
-        resolve(problem.spec),
-        positive=positive or view.positive,
-        intercept=False if view.intercept is None and made.kernel else view.intercept,
-        one_vs_rest=problem.labels is not None and positive is not None,
+        resolve(asked),
+        positive=positive or asked.positive,
+        intercept=False if asked.intercept is None and made.kernel else asked.intercept,
+        one_vs_rest=asked.labels is not None and positive is not None,
         transform=transform,
     )
-    source = Source(spec, cones=not view.also)
+    source = Source(spec, cones=not asked.also)
     dataset = open_source(for_checker(source.within(memory)))
     with local_engine(dataset, memory) as engine:
         proved = check(engine, dataset, made, function, quick=quick)

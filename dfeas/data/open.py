@@ -16,7 +16,7 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import require_aligned
 from dfeas.data.labels import points_of, stored_type, too_many
 from dfeas.data.product import Product
-from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file
+from dfeas.data.source import DataSpec, Source, is_file
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import (
     ATTRIBUTE,
@@ -99,7 +99,7 @@ def resolve(spec: DataSpec) -> DataSpec:
 
     Raises UsageError and BadInputError for a file of points that has no such labels.
     """
-    if not spec.by_path or spec.point is not None or spec.labels == ALL_POSITIVE:
+    if not spec.by_path or spec.point is not None or spec.all_positive:
         return spec
     if is_file(place(spec.where)):
         from dfeas.data.ingest.small_file import labels_in  # with readers of all formats

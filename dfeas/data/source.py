@@ -195,9 +195,14 @@ class DataSpec:
         return isinstance(self.where, str)
 
     @property
+    def all_positive(self) -> bool:
+        """Whether the question is asked without labels, by name."""
+        return isinstance(self.labels, str) and self.labels == ALL_POSITIVE
+
+    @property
     def beside(self) -> Any:
         """The labels, where some were given."""
-        return None if isinstance(self.labels, str) and self.labels == ALL_POSITIVE else self.labels
+        return None if self.all_positive else self.labels
 
     def intercepts(self, labelled: bool) -> bool:
         """Whether points have an intercept, which may depend on whether they have labels."""

@@ -13,7 +13,7 @@ import psutil
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data
-from dfeas.data.source import Source
+from dfeas.data.source import Source, Transform
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
@@ -142,7 +142,7 @@ def plan(
     """
     require_type("method", method, "str | None")
     require_type("margin", margin, "float")
-    problem = Problem(
+    problem = Problem.of(
         X,
         labels,
         View(
@@ -157,7 +157,7 @@ def plan(
         ),
         Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
     )
-    view, budget = problem.view, Resources(memory=memory).memory_bytes
+    spec, budget = problem.spec, Resources(memory=memory).memory_bytes
     space = kernel_options(problem.kernel)
     if method is not None and space is None:
         known_method(method, None)
@@ -166,17 +166,17 @@ def plan(
     asked = Objective(C=1.0 if C is None else C, loss=loss, folds=folds)
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")
-    if C is not None and (view.one_vs_rest or method is not None or space is not None or view.transform):
+    if C is not None and (spec.one_vs_rest or method is not None or space is not None or spec.transform):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
-    opened = open_data(Source(problem.spec, cones=True).within(budget))[1]
-    require_labels(problem, opened)
+    opened = open_data(Source(spec, cones=True).within(budget))[1]
+    require_labels(spec, opened)
     geometry = geometry_of(opened, space)
-    geometry.require(opened, transform=view.transform, C=C is not None)
-    if method is not None and view.one_vs_rest:
+    geometry.require(opened, transform=spec.transform, C=C is not None)
+    if method is not None and spec.one_vs_rest:
         geometry.require_shared(method)
-    classes = len(classes_to_share(opened)) if view.one_vs_rest else 1
-    name = str(problem.X) if isinstance(problem.X, str | Path) else opened.where
-    dataset = as_planned(opened, view.transform)
+    classes = len(classes_to_share(opened)) if spec.one_vs_rest else 1
+    name = str(X) if spec.by_path else opened.where
+    dataset = as_planned(opened, spec.transform or Transform())
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:
         soft = options_of(dataset, asked)

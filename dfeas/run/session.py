@@ -111,21 +111,19 @@ def open_session(
     *,
     cones: bool = False,
     progress: bool = False,
-    transform: Transform | None = None,
 ) -> Iterator[Session]:
-    """The data of a problem, and who reads it; reads for a ``transform`` whose numbers are not known yet are done, and said
-    where ``progress`` is shown. With a client a Dask array or frame stays where it lies.
+    """The data of a problem, and who reads it; reads for a transform whose numbers are not known yet are done, and said where
+    ``progress`` is shown. With a client a Dask array or frame stays where it lies.
 
     n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. Raises what opening does,
     and UsageError for an ``out`` in the data or around it.
     """
     spec, kernel, client = problem.spec, problem.kernel, resources.client
-    data = source, dataset = _open_there(client, source_for(spec, resources, cones))
-    wanted = spec.transform if transform is None else transform
-    geometry_of(dataset).require(dataset, kernel=kernel.kernel, transform=wanted)
+    data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
+    geometry_of(dataset).require(dataset, kernel=kernel.kernel, transform=spec.transform)
     if kernel.kernel is not None and collection_of(dataset) is not None:
         raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or leave the client out")
-    data = with_transform(data, wanted or Transform(), resources.memory_bytes, client, progress)
+    data = with_transform(data, spec.transform or Transform(), resources.memory_bytes, client, progress)
     if out is not None:
         require_apart(out, source.spec.where, *source.spec.also)
     with ExitStack() as stack:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.data.frames import require_aligned
-from dfeas.data.source import Transform
+from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.problem import Goal, Kernel, Objective, Problem, View
+from dfeas.problem import Goal, Kernel, Objective, Problem
 from dfeas.run.budget import limit_passes
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
@@ -47,20 +47,20 @@ def decide(
 
     ``then`` is what the result is for: a run that goes on later goes on to that.
     """
-    methods, view = _names(methods), problem.view
+    methods, spec = _names(methods), problem.spec
     space = kernel_options(problem.kernel, resources.scratch)
     _require_known(methods, space, race)
     request = Request.begun(goal, limits, resources)
     last = RACE if race else RESULT
-    if view.transform and output.out is not None:  # its numbers take reads
+    if spec.transform and output.out is not None:  # its numbers take reads
         require_free(local(output.out, "--out"), last)
     with ExitStack() as stack:
-        opened = open_session(problem, resources, output.out, cones=not view.one_vs_rest, progress=output.shows_progress)
+        opened = open_session(problem, resources, output.out, cones=not spec.one_vs_rest, progress=output.shows_progress)
         session = stack.enter_context(opened)
-        require_labels(problem, session.dataset)
+        require_labels(spec, session.dataset)
         geometry = geometry_of(session.dataset, space)
         classes: tuple[str, ...] = ()
-        if view.one_vs_rest:
+        if spec.one_vs_rest:
             geometry.require_shared(methods[0])
             classes = classes_to_share(session.dataset)
         geometry, names, whys, request = _chosen(session, geometry, methods, request, classes, race)
@@ -119,14 +119,14 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
     request = replace(Request.begun(Goal(), limits, resources), eps=float(objective.gap))
     dual = None if objective.dual is None else dual_place(objective.dual, output.out)
     if dual is not None:
-        require_apart(dual, problem.X)
-    if problem.view.mask is None:
-        require_aligned(problem.X, objective.weights, "weights")
+        require_apart(dual, problem.spec.where)
+    if problem.spec.mask is None:
+        require_aligned(problem.spec.where, objective.weights, "weights")
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources, output.out, progress=output.shows_progress))
         dataset, classes = session.dataset, tuple[str, ...]()
-        require_labels(problem, dataset)
-        if problem.view.one_vs_rest:
+        require_labels(problem.spec, dataset)
+        if problem.spec.one_vs_rest:
             classes = classes_to_share(dataset)
             if objective.weights_of_classes is None:
                 raise UsageError("balanced weights are of two classes: give weights of points")
@@ -161,7 +161,7 @@ class Resumed:
 
 
 def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Resumed:
-    """The data of ``problem`` is that of the checkpoint where X is None; its view is that of the run, but for a mask.
+    """The data of ``problem`` is that of the checkpoint where it has none; it is seen as in the run, but for a mask.
 
     Limits that are None, and the memory, are those of the run.
     """
@@ -176,16 +176,14 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
             raise CorruptDataError(f"{folder / CHECKPOINT}: not a checkpoint of a run")
         _warn_of_versions(run, earlier)
         job = earlier.job
-        problem = _as_asked(run, job, problem)
+        problem = Problem(_as_asked(run, job.data, problem.spec), problem.kernel)
         limits = Limits(
             max_passes=job.asked.max_passes if limits.max_passes is None else limits.max_passes,
             time_limit=job.asked.time_limit if limits.time_limit is None else limits.time_limit,
         )
         resources = replace(resources, memory=job.asked.memory)
         began = time.monotonic() - earlier.seconds
-        opened = open_session(
-            problem, resources, folder, cones=True, progress=output.shows_progress, transform=job.data.transform or Transform()
-        )
+        opened = open_session(problem, resources, folder, cones=True, progress=output.shows_progress)
         session = stack.enter_context(opened)
         if job.classes and session.dataset.classes != job.classes:
             raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
@@ -202,18 +200,10 @@ def _warn_of_versions(run: Path, earlier: Checkpoint) -> None:
         logger.warning("%s: begun with %s: the bits may differ", run, visible("; ".join(other)))
 
 
-def _as_asked(run: Path, job: RunSpec, given: Problem) -> Problem:
-    """The problem of a job, with data that is given anew, if it is."""
-    spec = job.data
-    X, labels = (spec.where, spec.labels) if given.X is None else (given.X, given.labels)
-    if X is None:
+def _as_asked(run: Path, kept: DataSpec, given: DataSpec) -> DataSpec:
+    """The data of a run, or what is given as it anew, and seen as it was; with another mask, if one is given."""
+    anew = kept if given.where is None else given
+    if anew.where is None:
         raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
-    view = View(
-        intercept=spec.intercept,
-        positive=spec.positive,
-        one_vs_rest=spec.one_vs_rest,
-        also=spec.also,
-        mask=spec.mask if given.view.mask is None else given.view.mask,
-        point=spec.point,
-    )
-    return Problem(X, labels, view, Kernel(kernel=given.kernel.kernel))
+    mask = kept.mask if given.mask is None else given.mask
+    return replace(kept, where=anew.where, labels=anew.labels, mask=mask)

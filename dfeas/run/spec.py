@@ -21,7 +21,7 @@ from dfeas.linalg.points import Floats
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import SoftMargin, make_costs
 from dfeas.methods.soft_margin.rows import least_memory
-from dfeas.problem import Goal, Objective, Problem
+from dfeas.problem import Goal, Objective
 from dfeas.run.resources import Limits, Resources
 
 
@@ -82,12 +82,12 @@ class RunSpec:
         return self.classes or self.methods
 
 
-def require_labels(problem: Problem, dataset: Dataset) -> None:
+def require_labels(spec: DataSpec, dataset: Dataset) -> None:
     """Raise UsageError where nobody said what the labels are: without them another question would be answered."""
-    if problem.all_positive:
+    if spec.all_positive:
         if dataset.classes:
             raise UsageError(f"{dataset.where}: it has labels, and --unlabelled asks about points without: leave it out")
-    elif not dataset.classes and problem.view.point is None and geometry_of(dataset).labelled:
+    elif not dataset.classes and spec.point is None and geometry_of(dataset).labelled:
         raise UsageError(f"{dataset.where}: no labels; give --labels, or ask about points that have none by --unlabelled")
 
 

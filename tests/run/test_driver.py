@@ -28,6 +28,7 @@ from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
+from dfeas.problem import Goal as Wanted
 from dfeas.problem import Problem
 from dfeas.run.driver import Course, run
 from dfeas.run.execute import execute
@@ -219,9 +220,9 @@ class Counting(LocalEngine):
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", ["planted", "gaussian"])
 def test_a_solve_reads_exactly_what_it_says(arrays: Callable[..., Any], name: str, kind: str) -> None:
-    request = Request.begun(Goal(eps=0.02), Limits(), Resources())
+    request = Request.begun(Wanted(eps=0.02), Limits(), Resources())
     job = RunSpec(request, (name,), ("asked for",), False, False, DataSpec(None, intercept=False))
-    with open_session(Problem(*arrays(kind, 5, 400, margin=0.1)), Resources()) as session:
+    with open_session(Problem.of(*arrays(kind, 5, 400, margin=0.1)), Resources()) as session:
         passes = Counting(session.dataset, 1, session.scratch)
         checks = Counting(session.checking.dataset, 1)
         counted = replace(session, engine=passes, checking=replace(session.checking, engine=checks))

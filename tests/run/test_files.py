@@ -98,7 +98,7 @@ def test_other_verbs_and_views_take_it_too(here: Path, tmp_path: Path) -> None:
     assert dfeas.plan("table.csv", "kind").n == dfeas.plan("data").n
     assert dfeas.race("table.csv", "kind", methods=("working-set", "perceptron")).first is not None
     assert dfeas.in_hull([0.0, 0, 0], "points.npy").inside
-    assert dfeas.solve("points.npy", dfeas.problem.ALL_POSITIVE).verdict == "infeasible"
+    assert dfeas.solve("points.npy", "all-positive").verdict == "infeasible"
     twice = dfeas.solve("table.csv", "kind", positive="bad", also=["table.parquet"], scale="std", center=True)
     assert (twice.verdict, twice.n) == ("feasible", 2 * dfeas.plan("data").n)
     mask = np.arange(dfeas.plan("data").n) % 2 == 0
@@ -145,7 +145,7 @@ def test_the_commands_take_it_by_its_name(here: Path, tmp_path: Path) -> None:
         (["table.csv", "--label-column", "knd"], 4, "no column knd; did you mean kind?"),
         (["table.csv", "--label-column", "kind", "--labels", "kind"], 2, "choose one of --labels and --label-column"),
         (["points.npy"], 2, "it has no labels beside the points; give --labels FILE"),
-        (["points.npy", "--labels", "labels.npy", "--one-vs-rest", "--positive", "good"], 2, "leave out --positive"),
+        (["points.npy", "--labels", "labels.npy", "--one-vs-rest", "--positive", "good"], 2, "takes no --positive"),
         (["points.svm", "--labels", "labels.npy"], 2, "svmlight has its labels beside the points"),
         (["odd.csv", "--label-column", "kind"], 4, "line 3, column dose: the cell is empty"),
         (["doubt.csv", "--labels", "0"], 2, "say --header or --no-header: these are options of dfeas ingest"),

@@ -153,7 +153,7 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
 def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> None:
     request = Request.begun(Goal(), Limits(), Resources())
     job = RunSpec(request, ("perceptron",), ("asked for",), False, False, DataSpec(large, intercept=False))
-    with open_session(Problem(large), Resources()) as session:
+    with open_session(Problem.of(large), Resources()) as session:
         expected = VerdictTarget(session, job, Probe(bytes=1, share=0.1)).project_cost()
         session.engine.run(Survey())
         assert expected.seconds is not None

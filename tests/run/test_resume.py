@@ -149,7 +149,7 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
     dfeas.solve(X, labels, intercept=False, out=tmp_path / "whole")
     request = Request.begun(Goal(), Limits(), Resources())
     job = RunSpec(request, ("working-set",), ("it fits",), False, False, DataSpec(None, intercept=False))
-    opened = open_session(Problem(X, labels, View(intercept=False)), Resources(), tmp_path / "run")
+    opened = open_session(Problem.of(X, labels, View(intercept=False)), Resources(), tmp_path / "run")
     with opened as session, run_folder(tmp_path / "run") as folder:
         checking = Interrupted(session.checking.engine, session.checking.dataset)
         with pytest.raises(KeyboardInterrupt, match="goes on"):

@@ -53,10 +53,10 @@ class Regression:
 
     def asked(self, options: Options) -> Separation:
         if self._one_sided:
-            problem = Problem(self.signed(), ALL_POSITIVE)
+            problem = Problem.of(self.signed(), ALL_POSITIVE)
         else:
             some = signed(self.points, self.codes, self.outcome)
-            problem = Problem(some.points, some.labels, View(intercept=self.design.intercept))
+            problem = Problem.of(some.points, some.labels, View(intercept=self.design.intercept))
         limits = Limits(max_passes=options.get("max_passes"), time_limit=options.get("time_limit"))
         resources, output = Resources(memory=options.get("memory")), Output(stop=options.get("stop", never))
         return separate_table(problem, limits, resources, output)
