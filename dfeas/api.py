@@ -16,7 +16,7 @@ from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.places import require_apart
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.writers.dataset import Progress
-from dfeas.engine.client import open_client
+from dfeas.engine.protocol import open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, View
 from dfeas.run.resources import Limits, Output, Resources, never
 from dfeas.run.results import Result
@@ -28,7 +28,7 @@ from dfeas.verify.separation import SEPARATED
 
 if TYPE_CHECKING:
     from dfeas.data.ingest.ingest import Note
-    from dfeas.engine.client import Workers
+    from dfeas.engine.protocol import Workers
 
 A = TypeVar("A")
 

@@ -19,7 +19,7 @@ from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Part, Row
-from dfeas.engine.client import open_client
+from dfeas.engine.protocol import open_client
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
@@ -38,7 +38,7 @@ from dfeas.verify.core import Reach
 from dfeas.verify.view import transform_of
 
 if TYPE_CHECKING:
-    from dfeas.engine.client import Workers
+    from dfeas.engine.protocol import Workers
 
 SAME = 1e-9
 """Relative difference of numbers between machines, whose sums run in other orders."""

@@ -26,7 +26,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.client import open_client
+from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem, View
 from dfeas.run.exact.search import floats
@@ -38,7 +38,7 @@ from dfeas.settings import require_type
 from dfeas.verify.separation import COMPLETE
 
 if TYPE_CHECKING:
-    from dfeas.engine.client import Workers
+    from dfeas.engine.protocol import Workers
 
 EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""

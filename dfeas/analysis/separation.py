@@ -29,7 +29,7 @@ from dfeas.analysis.presolve import decide_small, eliminate_levels
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Part, Row
-from dfeas.engine.client import open_client
+from dfeas.engine.protocol import open_client
 from dfeas.geometry.cones.space import require_points
 from dfeas.problem import Goal, Problem, View
 from dfeas.run.checkpoint.folder import discard_checkpoints
@@ -47,7 +47,7 @@ from dfeas.verify.separation import COMPLETE, QUASI, SEPARATED, SEPARATION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dfeas.engine.client import Workers
+    from dfeas.engine.protocol import Workers
 
 EPS = 1e-9
 LEAST = 1e-3

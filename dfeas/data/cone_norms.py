@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.cones import Group, groups_of, length
-from dfeas.linalg.components import parts
-from dfeas.linalg.csr import take_rows, with_data
-from dfeas.linalg.lanczos import largest_singular
-from dfeas.linalg.narrow import Narrow, few_at_once
+from dfeas.linalg.csr import Narrow, few_at_once, take_rows, with_data
 from dfeas.linalg.points import Floats, Points, is_dense, norms
 from dfeas.linalg.points import take_rows as some_of
+from dfeas.linalg.singular import largest_singular, parts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

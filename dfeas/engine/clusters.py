@@ -116,7 +116,7 @@ def mend(client: Client, workers: int) -> None:
 
 @contextmanager
 def client_of(given: Any) -> Iterator[Client]:
-    """The client of what is no None: see ``dfeas.engine.client.open_client``."""
+    """The client of what is no None: see ``dfeas.engine.protocol.open_client``."""
     if given is True:
         given = _current() or scheduler_address()
         if given is None:

@@ -16,8 +16,7 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.scan import RangeEngine, RangeMerge, cut, fold_blocks, parts, pieces, scan_into, scan_pairs
 from dfeas.engine.tile_cache import TileCache
-from dfeas.linalg.blas import one_thread, processors
-from dfeas.linalg.pulse import beat, heard
+from dfeas.linalg.blas import beat, heard, one_thread, processors
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
 

@@ -1,13 +1,21 @@
-"""What a driver knows of an engine."""
+"""What a driver knows of an engine, and what ``client=`` means, the same for all verbs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from dfeas.data.storage.readers import Cost
 from dfeas.passes.protocol import Question
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.deploy import Cluster
+
+    Workers: TypeAlias = Client | Cluster | str | bool
+    """What names a cluster: see ``open_client``."""
 
 R = TypeVar("R")
 
@@ -46,3 +54,19 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release workers, buffers and blocks that were kept."""
+
+
+@contextmanager
+def open_client(given: Any) -> Iterator[Client | None]:
+    """The client of a cluster: of a Client itself, of a cluster, of the address of a scheduler, or with True the current one,
+    else that of Dask's ``scheduler-address``. None for None: this process works alone. What was opened here is closed.
+
+    Raises UsageError for anything else, and where no scheduler answers.
+    """
+    if given is None or given is False:
+        yield None
+        return
+    from dfeas.engine.clusters import client_of
+
+    with client_of(given) as client:
+        yield client

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from dfeas.api import one_vs_rest, solve
 from dfeas.data.storage.numbers import array_of, exact
-from dfeas.engine.client import open_client
+from dfeas.engine.protocol import open_client
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
 from dfeas.run.results import Result

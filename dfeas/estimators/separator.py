@@ -12,11 +12,10 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_its_cluster, rows_of
-from dfeas.geometry.kernel.expansion import KernelDirections
-from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.kernel.kernel import Kernel, KernelDirections
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats, stack_points, take_rows
-from dfeas.methods.soft_margin.rows import SignedRows
+from dfeas.methods.soft_margin.band import SignedRows
 from dfeas.methods.soft_margin.squared_hinge import newton
 from dfeas.run.results import Result
 from dfeas.run.signs import give_true_signs, near_zero, plane_of

@@ -1,5 +1,8 @@
 """One BLAS thread: threads of OpenBLAS wait for each other by spinning, which costs ten times the work when cores are shared,
 and the order of its sums depends on their number. Parallel work is cut into pieces by us, the same ones on any machine.
+
+Long work, of a solver or on a large cone, says between its steps how far it is (``beat``); whoever listens may end it there
+with an exception.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from threading import RLock, get_ident
 from typing import TypeVar
@@ -15,6 +19,9 @@ from typing import TypeVar
 from threadpoolctl import LibController, ThreadpoolController
 
 R = TypeVar("R")
+Listener = Callable[[str], None]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @lru_cache(maxsize=2)
@@ -113,6 +120,23 @@ def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
     if threads <= 1:
         return [function(i) for i in range(count)]
     return list(_pool().map(function, range(count)))
+
+
+@contextmanager
+def heard(listener: Listener) -> Iterator[None]:
+    """What long work says in here, in this thread, goes to the listener."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def beat(text: str = "") -> None:
+    """Say how far it is; nothing new without a text."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(text)
 
 
 # threadpoolctl has a lock, too, which is asked for under this one only

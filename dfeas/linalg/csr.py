@@ -6,7 +6,9 @@ in the order of its entries, so that they are the same in any cut into blocks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,30 +34,22 @@ FEW = 16
 
 def csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], features: int) -> csr_array:
     """A matrix of these arrays, without a copy or a check; ``indices`` and ``indptr`` have one type."""
-    matrix = copy(_empty_csr(len(indptr) - 1, features))
+    matrix: csr_array = copy(_empty(len(indptr) - 1, features, False))
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
 
 
 def transpose(points: csr_array) -> csc_array:
     """The same arrays, seen as columns."""
-    matrix = copy(_empty_csc(*points.shape))
+    matrix: csc_array = copy(_empty(*points.shape, True))
     matrix.data, matrix.indices, matrix.indptr = points.data, points.indices, points.indptr
     return matrix
 
 
-@lru_cache(maxsize=64)
-def _empty_csr(size: int, features: int) -> csr_array:
+@lru_cache(maxsize=128)
+def _empty(size: int, features: int, by_columns: bool) -> Any:
     """A matrix to copy, whose arrays are replaced: SciPy takes several times as long to make one."""
-    matrix = scipy.sparse.csr_array((size, features))
-    matrix.indptr = matrix.indptr[:0].copy()
-    return matrix
-
-
-@lru_cache(maxsize=64)
-def _empty_csc(size: int, features: int) -> csc_array:
-    """The same of columns; ``size`` of them."""
-    matrix = scipy.sparse.csc_array((features, size))
+    matrix = scipy.sparse.csc_array((features, size)) if by_columns else scipy.sparse.csr_array((size, features))
     matrix.indptr = matrix.indptr[:0].copy()
     return matrix
 
@@ -174,11 +168,6 @@ def nbytes(points: csr_array) -> int:
     return int(points.data.nbytes + points.indices.nbytes + points.indptr.nbytes)
 
 
-def with_ones(points: csr_array) -> csr_array:
-    """With one more feature, equal to 1."""
-    return with_columns(points, np.ones((points.shape[0], 1)))
-
-
 def stack_rows(parts: list[csr_array]) -> csr_array:
     """The rows of all parts, below each other."""
     return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
@@ -220,3 +209,57 @@ def check_matrix(points: csr_array) -> csr_array:
     """The same, of which products are safe. Raises ValueError for arrays that are no matrix."""
     points.check_format(full_check=True)
     return points
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """The entries of c cones of d rows each; a cone has room for a power of two of features, whatever others have."""
+
+    dimension: int  # d
+    value: Floats  # (e,)
+    row: Indices  # (e,) of all rows (c d,)
+    place: Indices  # (e,) among the features of its cone
+    first: Indices  # (c + 1,) where the features of each cone begin
+    feature: Indices  # ascending in each cone
+    widths: Indices  # (c,) powers of two
+
+    @classmethod
+    def of(cls, rows: csr_array, dimension: int) -> Narrow:
+        """Of rows (c d, m)."""
+        m, row = rows.shape[1], row_numbers(rows)
+        cone = row // dimension
+        key, where = np.unique(cone * m + rows.indices, return_inverse=True)
+        first = np.searchsorted(key, m * np.arange(rows.shape[0] // dimension + 1))
+        widths = 1 << np.ceil(np.log2(np.maximum(1, np.diff(first)))).astype(np.int64)
+        return cls(dimension, rows.data.astype(np.float64), row, where.reshape(-1) - first[cone], first, key % m, widths)
+
+    def dense(self, some: Indices, width: int) -> Floats:
+        """Rows (s, d, width) of some cones, ascending, that have no more features."""
+        order = np.full(len(self.widths), -1)
+        order[some] = np.arange(len(some))
+        cone = order[self.row // self.dimension]
+        entries = np.flatnonzero(cone >= 0)
+        found = np.zeros((len(some), self.dimension, width))
+        found[cone[entries], self.row[entries] % self.dimension, self.place[entries]] = self.value[entries]
+        return found
+
+    def features(self, some: Indices, width: int) -> Indices:
+        """Numbers (s, width) of the features of these cones, any one where a cone has fewer: their entries are zeros."""
+        counts = self.first[some + 1] - self.first[some]
+        place = np.minimum(np.arange(width), np.maximum(counts - 1, 0)[:, None])
+        found = np.zeros((len(some), width), np.int64)
+        filled = counts > 0
+        found[filled] = self.feature[(self.first[some][:, None] + place)[filled]]
+        return found
+
+
+def few_at_once(points: csr_array, rows: Indices, at_once: int) -> Iterator[tuple[slice, csr_array]]:
+    """Runs of cones with rows (c, d), one at least, of about so many entries as arrays; and these rows below each other."""
+    d = rows.shape[1]
+    stored = points.indptr[rows[:, -1] + 1] - points.indptr[rows[:, 0]]
+    size = np.cumsum(d * np.maximum(1, 2 * np.minimum(stored.astype(np.int64), points.shape[1])))
+    first, before = 0, 0
+    while first < len(rows):
+        stop = max(first + 1, int(np.searchsorted(size, before + at_once, side="right")))
+        yield slice(first, stop), take_rows(points, rows[first:stop].reshape(-1))
+        first, before = stop, int(size[stop - 1])

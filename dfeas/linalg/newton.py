@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
+from dfeas.linalg.blas import beat
 from dfeas.linalg.columns import BASIS_BYTES, ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
-from dfeas.linalg.pulse import beat
 
 RESOLVED = 1e-13
 """A Cholesky factor is used while (1/C) / trace is above this."""

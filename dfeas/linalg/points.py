@@ -266,9 +266,8 @@ def in_type(points: Points, dtype: type) -> Points:
 
 def with_ones(points: Points) -> Points:
     """With one more feature, equal to 1: the intercept."""
-    if not is_dense(points):
-        return csr.with_ones(points)
-    return np.hstack([points, np.ones((len(points), 1), points.dtype)])
+    ones = np.ones((points.shape[0], 1), points.dtype)
+    return np.hstack([points, ones]) if is_dense(points) else csr.with_columns(points, ones)
 
 
 def stack_points(parts: Sequence[Points]) -> Points:
@@ -333,9 +332,8 @@ def placed_in(memory: NDArray[np.uint8], points: Points) -> Points:
 
 
 def times_rows(points: Points, factors: Floats) -> Tile:
-    """Each sparse point times its factor (b,), in float64."""
-    assert not is_dense(points), "an array is multiplied by NumPy"
-    return csr.scaled_rows(points, factors)
+    """Each point times its factor (b,), in float64."""
+    return points * factors[:, None] if is_dense(points) else csr.scaled_rows(points, factors)
 
 
 def largest(points: Tile) -> Floats:

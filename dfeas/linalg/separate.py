@@ -18,8 +18,7 @@ import scipy  # loads its parts when they are used
 
 from dfeas.linalg.basic import among_heavy, basic, conflict, independent
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix
-from dfeas.linalg.few_columns import multiplied_out
+from dfeas.linalg.columns import ColumnMatrix, multiplied_out
 from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from dfeas.linalg.points import CONVERTED, Floats, Indices
 from dfeas.passes.block import Block, rounding
-from dfeas.passes.pieces import in_order
 from dfeas.passes.protocol import Plain, SumPass
+from dfeas.passes.select import in_order
 
 POINT_BYTES = 40
 """Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""

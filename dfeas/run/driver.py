@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
-from dfeas.linalg.pulse import heard
+from dfeas.linalg.blas import heard
 from dfeas.passes.protocol import AnyPass, Batchable, Blocks, Exclusive, Partial, Question, together
 from dfeas.run.resources import Limits
 from dfeas.run.solver_thread import Abandoned

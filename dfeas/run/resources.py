@@ -13,7 +13,7 @@ from dfeas.errors import UsageError
 from dfeas.settings import parse_bytes, require_types, setting
 
 if TYPE_CHECKING:
-    from dfeas.engine.client import Workers
+    from dfeas.engine.protocol import Workers
 
 EVERY = 30.0
 """Seconds between checkpoints."""

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from dfeas.engine.signals import LEFT_BEHIND
-from dfeas.linalg.pulse import heard
+from dfeas.linalg.blas import heard
 
 R = TypeVar("R")
 

@@ -19,8 +19,7 @@ from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.registry import SOFT_MARGINS
-from dfeas.methods.soft_margin.problem import SoftMargin, make_costs
-from dfeas.methods.soft_margin.rows import least_memory
+from dfeas.methods.soft_margin.problem import SoftMargin, least_memory, make_costs
 from dfeas.problem import Goal, Objective
 from dfeas.run.resources import Limits, Resources
 

@@ -13,7 +13,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import dfeas
-from dfeas.engine.client import open_client
+from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
 from tests.run.test_resume import after, digest
 

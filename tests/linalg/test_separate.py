@@ -18,9 +18,9 @@ from dfeas.data.generate.points import Instance
 from dfeas.linalg import basic as basic_vectors
 from dfeas.linalg import blas, separate
 from dfeas.linalg.basic import basic, conflict, nearest
+from dfeas.linalg.blas import heard
 from dfeas.linalg.columns import LARGE, ColumnMatrix
 from dfeas.linalg.newton import line_search
-from dfeas.linalg.pulse import heard
 from dfeas.linalg.separate import Solution, solve
 from dfeas.linalg.sparse_columns import column_matrix
 from tests.exact import conflicts, small_instance

@@ -15,9 +15,8 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.linalg.points import taken_together
 from dfeas.passes.block import Columns
-from dfeas.passes.pieces import FEW_BYTES
 from dfeas.passes.protocol import Partial
-from dfeas.passes.select import Sample, Select, sample
+from dfeas.passes.select import FEW_BYTES, Sample, Select, sample
 from dfeas.passes.vectors import Gathers, SparseWeights
 
 
@@ -26,7 +25,7 @@ def test_weights_of_many_blocks_come_in_order_whoever_is_merged_first(sizes: lis
     edges, rng = np.cumsum([0, *sizes]), np.random.default_rng(seed)
     partials = [SparseWeights(((np.arange(a, b), np.arange(a, b) / 7),)) for a, b in pairwise(edges)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("dfeas.passes.pieces.FEW_BYTES", 16 * few)
+        patched.setattr("dfeas.passes.select.FEW_BYTES", 16 * few)
         while len(partials) > 1:
             second, first = (partials.pop(rng.integers(len(partials))) for _ in range(2))
             partials.append(Gathers().merge(first, second))

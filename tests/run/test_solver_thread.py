@@ -12,7 +12,7 @@ import pytest
 
 import dfeas
 from dfeas.engine.signals import LEFT_BEHIND
-from dfeas.linalg.pulse import beat
+from dfeas.linalg.blas import beat
 from dfeas.methods.protocol import AnyMethod, Wrapping
 from dfeas.methods.registry import METHODS
 from dfeas.run import solver_thread

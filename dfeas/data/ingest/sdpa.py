@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dfeas.data.ingest.text import values_of
 from dfeas.data.storage.layout import MOST_ORDER, rows_of
 from dfeas.errors import BadInputError
-from dfeas.linalg.components import label_components
+from dfeas.linalg.singular import label_components
 
 try:
     import pyarrow

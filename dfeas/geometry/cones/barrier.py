@@ -25,8 +25,8 @@ from dfeas.geometry.cones.curvature import part_of
 from dfeas.geometry.cones.parts import ConePart, DensePart
 from dfeas.geometry.cones.scaling import NesterovTodd, inside, scaling
 from dfeas.linalg import csr
+from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Floats, Indices, Tile, stack_points, take_rows
-from dfeas.linalg.pulse import beat
 
 BELOW = 2.0
 """Of the first t, over |y|: the eigenvalues of A*y are within |y|."""

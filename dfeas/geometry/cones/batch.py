@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.cones import Group, Spectrum, squares, triangle
+from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Array, Floats, Indices
-from dfeas.linalg.pulse import beat
 
 DEGREE = {4: 8, 8: 16}
 """Of the polynomial, for float32 and float64."""

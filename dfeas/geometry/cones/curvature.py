@@ -5,7 +5,7 @@ its scaling and F_j its columns as matrices, the entries tr F_i Z F_j Z are foun
 Nakata, Exploiting sparsity in primal-dual interior-point methods for semidefinite programming, 1997):
 
     pairs   sum over the entries of F_i and of F_j of products of two entries of Z, for columns of few entries; of cones that
-            have few entries in all, of all these at once (``dfeas.geometry.cones.pairs``)
+            have few entries in all, of all these at once (``dfeas.geometry.cones.parts``)
     image   Z F_j Z by products with the rows of F_j that are not zero, of which every F_i takes the entries that it has
 """
 
@@ -19,11 +19,10 @@ import numpy as np
 import scipy  # loads its parts when they are used
 
 from dfeas.data.cones import Group, triangle, unit
-from dfeas.geometry.cones.pairs import PAIR_BYTES, Pairs, pairs_of
-from dfeas.geometry.cones.parts import ConePart, DensePart
+from dfeas.geometry.cones.parts import PAIR_BYTES, ConePart, DensePart, Pairs, pairs_of
 from dfeas.geometry.cones.scaling import Linear, NesterovTodd, SecondOrder, Semidefinite
 from dfeas.linalg import csr
-from dfeas.linalg.narrow import Narrow, few_at_once
+from dfeas.linalg.csr import Narrow, few_at_once
 from dfeas.linalg.points import Floats, Indices, Tile
 
 if TYPE_CHECKING:

@@ -37,9 +37,9 @@ import numpy as np
 
 from dfeas.data.cones import Group, Spectrum, groups_of, pieces
 from dfeas.geometry.cones.batch import ConeBatch
+from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dots, in_type, take_rows, times
 from dfeas.linalg.points import combine_rows as combinations
-from dfeas.linalg.pulse import beat
 from dfeas.methods.protocol import Mixture
 from dfeas.passes.block import Block, in_precision
 from dfeas.passes.softmin import Softmin, SoftminAnswer, SoftminPartial

@@ -14,16 +14,20 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
+from dfeas.data.views import stored_rows
 from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.geometry.kernel.distances import Array, Distance, Floats, Prepared, inner, squares
+from dfeas.geometry.protocol import Trained
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, any_entry, in_type, is_dense, largest, row_slice, take_rows, working_type
+from dfeas.linalg.points import Points, any_entry, dense, in_type, is_dense, largest, row_slice, take_rows, working_type
+from dfeas.methods.vector import Expansion
+from dfeas.passes.block import against
 
 Function = Callable[[Any, Any], Any]
 """Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite. Blocks are arrays, or
@@ -307,3 +311,42 @@ def scores(kernel: Kernel, points: Points, amounts: Floats, others: Points, sing
         left, _ = kernel.prepare(row_slice(others, slice(first, first + size)), single, middle)
         score[first : first + size] = kernel.tile(left, right) @ weights
     return score
+
+
+@dataclass(frozen=True)
+class KernelDirections:
+    """Directions y = sum_i amount_i a_i of one kernel."""
+
+    mend: ClassVar[None] = None
+
+    kernel: Kernel
+    points: Points  # (s, m) of all of them
+    amounts: Floats  # (s, k) of unit vectors without signs
+
+    @classmethod
+    def of(cls, kernel: Kernel, trained: Trained) -> KernelDirections:
+        """Those of a run, whose data is needed: each is about a class, or about labels as the data is seen."""
+        data, sums = trained.data, [y for y in trained.directions if isinstance(y, Expansion)]
+        assert data is not None, "a kernel needs its points"
+        index = np.unique(np.concatenate([each.index for each in sums]))
+        points, labels = stored_rows(data, index)
+        amounts = np.zeros((len(index), len(sums)))
+        for column, each in enumerate(sums):
+            rows = np.searchsorted(index, each.index)
+            if trained.classes is None:
+                signs = data.signs(labels)
+            else:
+                signs = against(labels, data.codes[data.classes.index(trained.classes[column])])
+            amounts[rows, column] = each.amount * signs[rows]
+        return cls(kernel, as_floating(points), amounts)
+
+    @property
+    def width(self) -> int:
+        return int(max(self.amounts.shape))
+
+    def scores(self, points: Points) -> Floats:
+        """Scores (b, k) of points (b, m), which may be sparse or not, whatever those of the expansion are."""
+        others = as_floating(points)
+        if is_dense(others) != is_dense(self.points):
+            others = scipy.sparse.csr_array(others) if is_dense(others) else dense(others)
+        return scores(self.kernel, in_type(self.points, np.float64), self.amounts, others, False)

@@ -23,9 +23,8 @@ from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError, enough, format_bytes, near
 from dfeas.geometry.kernel.distances import Array
-from dfeas.geometry.kernel.expansion import KernelDirections
 from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, TileRun
-from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, as_floating, kernel_of, usual_gamma
+from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, KernelDirections, as_floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
 from dfeas.geometry.points import rule_of

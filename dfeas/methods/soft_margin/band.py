@@ -14,19 +14,97 @@ b_j|^2 / 2. Few points are not clipped: a step costs one product with all points
 From the minimum w of one of them the others are not far. So a point far from the margin at w stands for its line there, which
 is nowhere above its hinge: what is left is a small band, whose lower bound is one of the whole. Where the whole at the small
 one's minimum is above that by more than is wanted, because far points changed their side, it is solved from there.
+
+Points are rows in float64, dense or sparse; products are cut into pieces alike on any machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.linalg.blas import one_thread
-from dfeas.linalg.points import Floats, Indices
-from dfeas.methods.soft_margin.rows import DIRECT, DIRECT_SPARSE, SignedRows
+from dfeas.linalg.blas import one_thread, side_by_side
+from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
+from dfeas.passes.block import Columns
+
+DIRECT = 4000
+"""Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
+DIRECT_SPARSE = 500
+"""The same where points are sparse, and products cost little beside a factorisation."""
+PIECES = 4
+"""Cuts of what is done side by side."""
+WORTH = 1 << 19
+"""Entries below which one thread is as fast as several."""
+
+
+@dataclass(frozen=True)
+class SignedRows:
+    """r points of m features in memory."""
+
+    values: Tile  # (r, m) float64, C order or CSR
+
+    @classmethod
+    def of(cls, columns: Columns) -> SignedRows:
+        """Of points whose factors are their labels."""
+        return cls(columns.multiply_by(np.ones(len(columns))))
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def features(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def sparse(self) -> bool:
+        return not is_dense(self.values)
+
+    def _cuts(self, count: int) -> list[slice]:
+        pieces = PIECES if count * self.values.size >= WORTH * max(1, len(self)) else 1
+        return [slice(first, stop) for first, stop in pairwise(count * i // pieces for i in range(pieces + 1))]
+
+    def _pieces(self) -> list[tuple[slice, Tile]]:
+        return [(cut, tile(self.values, cut, False)) for cut in self._cuts(len(self))]
+
+    def scores(self, w: Floats) -> Floats:
+        """(r,) b_j'w, or (r, k) of w (m, k)."""
+        score, pieces = np.empty((len(self), *w.shape[1:])), self._pieces()
+
+        def multiply(i: int) -> None:
+            cut, part = pieces[i]
+            score[cut] = part @ w
+
+        side_by_side(multiply, len(pieces))
+        return score
+
+    def combine(self, x: Floats) -> Floats:
+        """(m,) sum_j x_j b_j, or (k, m) of x (r, k)."""
+        pieces = self._pieces()
+        parts = side_by_side(lambda i: combine_rows(x[pieces[i][0]].T, pieces[i][1]), len(pieces))
+        return np.asarray(np.sum(parts, axis=0))
+
+    def part(self, rows: Indices) -> SignedRows:
+        return SignedRows(self.values[rows])
+
+    def scale_by(self, factors: Floats) -> SignedRows:
+        return SignedRows(times_rows(self.values, factors))
+
+    def longest(self) -> float:
+        return float(norms(self.values).max(initial=0.0))
+
+    def products(self) -> Floats:
+        return products(self.values)
+
+    def gram(self, rows: Indices, cost: Floats) -> Floats:
+        """(m, m) sum_j c_j b_j b_j' over some rows, with costs (len(rows),)."""
+        cuts = self._cuts(len(rows))
+        parts = side_by_side(lambda i: moments(self.values[rows[cuts[i]]], cost[cuts[i]]), len(cuts))
+        return np.asarray(np.sum(parts, axis=0))
+
 
 COLD, WARM = 0.5, 0.05
 """The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""

@@ -26,9 +26,19 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.band import Band, BandSolution, minimise_alike
-from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, MarginCost, Progress, SampledMargin, looks, sample_of
-from dfeas.methods.soft_margin.rows import SignedRows, capacity, kept_bytes
+from dfeas.methods.soft_margin.band import Band, BandSolution, SignedRows, minimise_alike
+from dfeas.methods.soft_margin.problem import (
+    TRIALS,
+    Best,
+    Dual,
+    MarginCost,
+    Progress,
+    SampledMargin,
+    capacity,
+    kept_bytes,
+    looks,
+    sample_of,
+)
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial

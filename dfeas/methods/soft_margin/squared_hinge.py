@@ -22,9 +22,18 @@ import numpy as np
 from dfeas.linalg.newton import line_search
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.band import positive_solve
-from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, MarginCost, SampledMargin, looks, sample_of
-from dfeas.methods.soft_margin.rows import SignedRows, capacity, kept_bytes
+from dfeas.methods.soft_margin.band import SignedRows, positive_solve
+from dfeas.methods.soft_margin.problem import (
+    TRIALS,
+    Best,
+    Dual,
+    MarginCost,
+    SampledMargin,
+    capacity,
+    kept_bytes,
+    looks,
+    sample_of,
+)
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial

@@ -15,8 +15,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.geometry.protocol import facts_of
 from dfeas.methods.registry import SOFT_MARGINS
-from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin
-from dfeas.methods.soft_margin.rows import fits
+from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, fits
 from dfeas.passes.slacks import SampleCosts
 from dfeas.run.budget import Projection, project_soft
 from dfeas.run.resources import Limits

@@ -26,8 +26,7 @@ from dfeas.geometry.cones.scaling import scaling
 from dfeas.geometry.cones.space import ConeEngine
 from dfeas.geometry.cones.working_set import RowLimit, SelectCones
 from dfeas.linalg import csr
-from dfeas.linalg.components import parts
-from dfeas.linalg.lanczos import largest_singular
+from dfeas.linalg.singular import largest_singular, parts
 from dfeas.passes.softmin import Softmin
 from dfeas.verify import cone_rows
 from dfeas.verify.core import check

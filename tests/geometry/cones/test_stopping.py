@@ -13,7 +13,7 @@ import dfeas
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
 from dfeas.geometry.cones import batch
-from dfeas.linalg.pulse import beat, heard
+from dfeas.linalg.blas import beat, heard
 
 PASSES = 6
 OPTIONS: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": PASSES, "margin_tolerance": 1e-4}

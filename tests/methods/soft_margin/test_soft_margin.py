@@ -19,10 +19,9 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.band import Band, minimise_alike
+from dfeas.methods.soft_margin.band import Band, SignedRows, minimise_alike
 from dfeas.methods.soft_margin.hinge import HingeMargin
 from dfeas.methods.soft_margin.problem import SoftMargin, make_costs
-from dfeas.methods.soft_margin.rows import SignedRows
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import fold_of
