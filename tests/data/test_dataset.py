@@ -20,10 +20,9 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.metadata import member, put_array, put_group
+from dfeas.data.storage.metadata import StoredArray, member, put_array, put_group, through_zarr
 from dfeas.data.storage.readers import Cost, SliceReader
 from dfeas.data.storage.shards import ChunkReader, Form, codecs_of
-from dfeas.data.storage.stored_array import StoredArray, through_zarr
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import dense

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, conform
 from dfeas.data.storage.readers import AnyArray, Buffers, Folder, Looks, Take, chunks_of, in_pages
-from dfeas.data.storage.stored_array import CODEC
 from dfeas.errors import BadInputError, CorruptDataError
 
 ABSENT = np.uint64(2**64 - 1)
@@ -32,6 +31,8 @@ WRITE_EMPTY = "zarr.create_array('X', data=X, config={'write_empty_chunks': True
 
 CRC = 4
 """Bytes of a crc32c."""
+
+CODEC = "sharding_indexed"
 
 MOST_CHUNKS = 1 << 22
 """Of a shard, whose index is read as a whole: 64 MiB."""

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.metadata import FILE, no_array, read_node
+from dfeas.data.storage.metadata import ARRAY, FILE, no_array, read_node
 from dfeas.data.storage.numbers import array_of, require_unpacked
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import Files, Folder, RowReader, SliceReader, cacheable_bytes
 from dfeas.data.storage.shards import CRC, WRITE_EMPTY, ChunkReader, Form, codecs_of, require_chunks_in
-from dfeas.data.storage.stored_array import ARRAY
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 

@@ -208,10 +208,6 @@ class DatasetWriter:
 
     def _store(self, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
         """Write one chunk: its entries, fill values behind a short one, and the checksum, which is known of the entries."""
-        if not np.little_endian:
-            first = index * self.block_rows
-            array[first : first + len(values)] = values
-            return
         parts: list[Any] = [np.ascontiguousarray(values).data]
         if len(values) < self.block_rows:
             rest = np.full((self.block_rows - len(values), *values.shape[1:]), array.fill_value, array.dtype)

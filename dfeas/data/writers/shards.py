@@ -52,7 +52,7 @@ def shard_bytes(asked: str | int | None) -> int | None:
 def chunks_of_shard(asked: int | None, points: int, block: int) -> int:
     """Chunks of a shard of so many bytes, of ``points`` and ``block`` bytes of all points and of a block; 0: no shards."""
     size = (SHARD_BYTES if points > SHARDED_ABOVE else 0) if asked is None else asked
-    return max(1, min(CHUNKS, size // (block + CRC))) if size and np.little_endian else 0
+    return max(1, min(CHUNKS, size // (block + CRC))) if size else 0
 
 
 class Begun(Protocol):
