@@ -209,9 +209,9 @@ def _numbers(weights: Any, where: str) -> Floats:
     series = nw.from_native(weights, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
         return series.cast(nw.Float64).to_numpy()
-    held = weights if isinstance(series, nw.Series) else array_of(weights, where)
+    held: Any = series if isinstance(series, nw.Series) else array_of(weights, where)
     if isinstance(series, nw.Series) or held.dtype.kind not in "biuf":
-        raise BadInputError(f"{where}: expected weights that are numbers, got {series.dtype}")
+        raise BadInputError(f"{where}: expected weights that are numbers, got {held.dtype}")
     return exact(held, np.float64, where)
 
 
