@@ -58,7 +58,6 @@ def require_claims(
 
 
 def _sides(dataset: Dataset, positive: int) -> dict[str, Any] | None:
-    """``sides`` as a result has them."""
     if dataset.cones is not None or point_of(dataset) is not None:
         return None
     return {label: {"name": name, "points": points} for label, (name, points) in dataset.sides(positive).items()}
@@ -82,7 +81,6 @@ def not_checked(values: Values, proved: Check, certificate: Certificate) -> list
 
 
 def _require_verdict(where: Path, values: Values, proved: Check) -> None:
-    """The verdict, why the run ended, and how sure it is."""
     claimed, eps = values["verdict"], values["eps"]
     if not LEAST_EPS <= eps < 1:
         raise CheckFailedError(f"{where}: eps is {eps!r}, expected a number from {LEAST_EPS:g} to below 1")

@@ -343,7 +343,6 @@ def _canonical(
 
 
 def _derive_margin(result: Result, problem: Problem, resources: Resources) -> HardMargin:
-    """The margin of a separator, with the figures that follow from it."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
     transform = seen_as(result.evidence.view)[1] if result.evidence is not None else None

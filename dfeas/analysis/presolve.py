@@ -74,7 +74,7 @@ def eliminate_levels(
         require_proved(session.checking, decided.face)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
         why = f"{session.dataset.dimension} features, most of them levels of one effect, which are eliminated"
-        return decided.face, _write_result(stack, session, asked, decided, surveyed, folder, problem, output, (NAME, why))
+        return decided.face, _write_result(stack, session, asked, decided, surveyed, folder, output, (NAME, why))
 
 
 def decide_small(
@@ -95,7 +95,7 @@ def decide_small(
             return None
         decided = Elimination(face, (face.support, face.weights))
         how = TABLE, "a table that is small enough to be decided at once"
-        return face, _write_result(stack, session, asked, decided, surveyed, None, problem, output, how)
+        return face, _write_result(stack, session, asked, decided, surveyed, None, output, how)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -111,19 +111,11 @@ def _write_result(
     decided: Elimination,
     surveyed: Surveyed,
     folder: Path | None,
-    problem: Problem,
     output: Output,
     method: tuple[str, str],
 ) -> Result:
     dataset, face, (name, why) = session.dataset, decided.face, method
-    job = RunSpec(
-        asked,
-        (name,),
-        (why,),
-        race=False,
-        to_the_end=False,
-        data=session.source.spec.without_memory(),
-    )
+    job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
     how = run_options(0.0, Output(progress=output.progress))
     report_start(run_sinks(stack, session, job, folder, how, None), dataset, name, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)

@@ -121,11 +121,9 @@ class Wide:
         return np.einsum("ij,ij->i", self.points, self.points) if self.dense else self.row_sums(self.points.data**2)
 
     def norm(self) -> Floats:
-        """Euclidean norms (r,) of the points, rounded."""
         return np.asarray(np.sqrt(self.squares()))
 
     def nonzero(self) -> NDArray[np.bool_]:
-        """Which points (r,) are not zero."""
         if self.dense:
             return np.asarray(self.points.any(axis=1))
         return np.asarray(self.row_sums((self.points.data != 0).astype(np.float64)) > 0)

@@ -188,7 +188,6 @@ def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.
 
 
 def _format(path: Path, archive: zipfile.ZipFile) -> Any:
-    """The number of its format, 0 where it has none."""
     return _array(path, archive, files.KEY).item() if f"{files.KEY}.npy" in archive.namelist() else 0
 
 

@@ -79,7 +79,6 @@ class ConeRows(ABC):
 
     @property
     def dimension(self) -> int:
-        """How many rows a cone has."""
         return rows_of(self.kind, self.size)
 
     @property

@@ -217,7 +217,6 @@ def _look_at_eigenvalues(tally: ConeTally, cones: ConeRows, y: Floats, known: fl
 
 
 def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate: Certificate) -> None:
-    """Add the weighted rows of a block that are in the support."""
     m = block.points.shape[1]
     tally.total, tally.spread = np.zeros(m), np.zeros(m)
     for some, x in _take_weighted(cones, block, certificate):
@@ -276,7 +275,6 @@ def _row(cone: Critical, data: Data) -> int:
 
 
 def _name_cone(cone: Critical, data: Data) -> str:
-    """A cone by the row that it begins with."""
     row = _row(cone, data)
     return f"{cone.kind} at row {row}" if cone.kind == "l" else f"{cone.kind} {cone.size} at row {row}"
 

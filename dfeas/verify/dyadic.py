@@ -81,7 +81,6 @@ class Dyadic:
         return np.array([_float(d, self.exponent) for d in self.digits.ravel().tolist()]).reshape(self.digits.shape)
 
     def sign(self) -> NDArray[np.int8]:
-        """-1, 0 or 1 of each."""
         return np.array([(d > 0) - (d < 0) for d in self.digits.ravel().tolist()], np.int8).reshape(self.digits.shape)
 
 
@@ -382,7 +381,6 @@ def _row(points: Matrix, row: int) -> tuple[Floats, NDArray[np.int64] | slice]:
 
 @cache
 def _powers(prime: int, count: int) -> list[int]:
-    """Powers of two modulo a prime."""
     powers = [1]
     for _ in range(count - 1):
         powers.append(2 * powers[-1] % prime)

@@ -120,7 +120,6 @@ class Sight:
         return (None, None) if self.transform is None else (self.transform.scaling, self.transform.length)
 
     def sign_block(self, block: Block, code: int | None) -> SignedBlock:
-        """A block with the labels of a certificate."""
         origin = None if self.point is None else (block.plain, self.point)
         sign = signs_of(block.label, code)
         return SignedBlock(self.where, block.start, block.points, sign, self.intercept, origin, *self._view)
@@ -186,7 +185,6 @@ class Points:
         return blocks_of(data, (certificate.support for certificate in certificates))
 
     def more(self, certificates: Sequence[Certificate]) -> int:
-        """No read after the first."""
         return 0
 
     def look(

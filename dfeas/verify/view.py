@@ -121,7 +121,6 @@ class FeatureScaling:
         return np.concatenate([part[0] for part in pairs]), np.concatenate([part[1] for part in pairs])
 
     def nonzero(self, points: Any) -> NDArray[np.bool_]:
-        """Which points (r, m), as stored, are not zero: a difference never underflows to zero."""
         if isinstance(points, np.ndarray):
             wide = points.astype(np.float64)
             return np.asarray((wide != (0.0 if self.shift is None else self.shift)).any(axis=1))
@@ -255,7 +254,6 @@ class SignedBlock:
         return 1 if self.scaling is None else 2
 
     def nonzero(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which of some points are not zero."""
         if self.scaling is None or self.intercept:
             return self.wide(rows).nonzero()
         return self.scaling.nonzero(self.points[rows])

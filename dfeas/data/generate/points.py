@@ -74,7 +74,6 @@ class Generated(ABC):
 
     @property
     def has_margin(self) -> bool:
-        """Whether the margin says something."""
         return self.kind not in ("halfspace", "gaussian")
 
     @property
@@ -83,7 +82,6 @@ class Generated(ABC):
         return {"kind": self.kind, "seed": self.seed, **({"margin": self.margin} if self.has_margin else {})}
 
     def random(self, stream: int, index: int = 0) -> np.random.Generator:
-        """Numbers of one stream of the seed."""
         return np.random.Generator(np.random.SFC64(np.random.SeedSequence((self.seed, stream, index))))
 
     @abstractmethod

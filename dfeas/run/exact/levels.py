@@ -173,7 +173,7 @@ class Gaps:
 
 
 def _near(levels: Levels, b: Integers) -> tuple[Floats, Floats]:
-    """Bounds of b'z for all rows, of b as products.scaled makes it."""
+    """Bounds of b'z for all rows, of b as ``scale_integers`` makes it."""
     near = scale_integers(levels.scale_to_stored(b)[:, None])[0]
     with np.errstate(over="ignore", invalid="ignore"):
         score, bound = bound_products(levels.rest, near)

@@ -121,7 +121,6 @@ def decide_table(checking: Checking, stop: Callable[[], bool], most_reads: float
 
 
 def _search_and_prove(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
-    """What a search finds, proved."""
     face = search(checking, start, stop, most_reads)
     if isinstance(face, Face):
         require_proved(checking, face)
@@ -253,7 +252,6 @@ def _lift_face(
 
 
 def _shorten_vectors(vectors: Integers) -> Integers:
-    """Vectors (d, k), each without what its entries have in common."""
     return np.array([primitive(column) for column in vectors.T.tolist()], object).reshape(-1, len(vectors)).T
 
 

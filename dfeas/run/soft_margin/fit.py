@@ -99,7 +99,6 @@ class SoftMarginTask(Task[SoftMarginOutcome]):
 
     @property
     def is_proved(self) -> bool:
-        """Whether it ended with gaps that are small enough."""
         return self.decision is not None and self.decision.stopped == "verdict"
 
     def decide(self, limits: Limits) -> None:
