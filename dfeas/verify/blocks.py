@@ -8,9 +8,9 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Any, ClassVar, Protocol, TypeGuard, TypeVar
 
 import crc32c
 import numpy as np
@@ -370,15 +370,13 @@ def nodes_of(parts: Iterable[tuple[int, P]]) -> list[Node[P]]:
     return nodes
 
 
-Parts = Iterator[tuple[int, P]]
-"""What each of some blocks showed, with its place among these."""
-
-
 class Looker(Protocol):
     """Looks at blocks for certificates. Picklable."""
 
-    def look(self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None) -> Parts[Any]:
-        """What each of some blocks shows of all of them."""
+    as_stored: ClassVar[bool]  # whether it looks at points without their transform
+
+    def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Any]:
+        """Takes blocks one after the other, and says what each shows of all certificates."""
 
 
 def look_at(
@@ -392,7 +390,8 @@ def look_at(
 ) -> list[Node[Any]]:
     """What blocks first .. stop-1, of all or of the chosen ones, show of certificates."""
     indices = range(first, stop) if chosen is None else chosen[first:stop]
-    return nodes_of((first + place, part) for place, part in looker.look(data, indices, certificates, stopped))
+    look, points = looker.look(data, certificates), (data.stored or data).points if looker.as_stored else data.points
+    return nodes_of((first + place, look(block)) for place, block in blocks(data, indices, stopped, points))
 
 
 def whole(ranges: Iterable[list[Node[P]]]) -> P:

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
-from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import NORMS, UP, Floats, U, gamma, longest
 from dfeas.verify.balance import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
-from dfeas.verify.blocks import WRONG, Block, BlockTally, Data, Parts, Tallies, blocks, look_at, require_support
+from dfeas.verify.blocks import WRONG, Block, BlockTally, Data, Tallies, look_at, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.cone_rows import ConeRows, DenseConeRows, SparseConeRows, least_proved, unit
 
@@ -110,9 +109,9 @@ class Cones:
         """None as a rule; a conflict may need another one, to be proved exactly."""
         return 0
 
-    def look(
-        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
-    ) -> Parts[Tallies]:
+    as_stored: ClassVar = False
+
+    def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
         known = [np.inf] * len(certificates)  # the least margins so far
 
         def look_at_block(block: Block) -> Tallies:
@@ -130,7 +129,7 @@ class Cones:
                 tally.count_padding(block)
             return shown
 
-        return ((place, look_at_block(block)) for place, block in blocks(data, indices, stopped))
+        return look_at_block
 
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
@@ -316,9 +315,9 @@ class Inside:
 
     level: float
 
-    def look(
-        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
-    ) -> Parts[Tallies]:
+    as_stored: ClassVar = False
+
+    def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
         """How far inside of their cones the weights of each block are."""
 
         def look_at_block(block: Block) -> Tallies:
@@ -330,7 +329,7 @@ class Inside:
                 shown.tallies.append(tally)
             return shown
 
-        return ((place, look_at_block(block)) for place, block in blocks(data, indices, stopped))
+        return look_at_block
 
 
 def _conclude_weights(tally: ConeTally, data: Data) -> Check:

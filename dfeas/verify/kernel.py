@@ -16,13 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import UP_SUMS as UP
 from dfeas.verify.arithmetic import Floats, Wide, gamma
@@ -30,8 +29,6 @@ from dfeas.verify.blocks import (
     WRONG,
     Block,
     Data,
-    Parts,
-    blocks,
     blocks_of,
     code_of,
     look_at,
@@ -68,9 +65,9 @@ class KernelSums:
         codes = tuple(self.codes[column] for column in columns)
         return KernelSums(self.kernel, self.index[rows], self.points[rows], self.amounts[rows][:, columns], codes)
 
-    def look(
-        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
-    ) -> Parts[ScoreTally]:
+    as_stored: ClassVar = False
+
+    def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], ScoreTally]:
         """Scores all points: the kernel is evaluated once for all sums."""
         columns = self.amounts.shape[1]
         size = max(1, TILE_BYTES // (8 * len(self.amounts)))
@@ -88,7 +85,7 @@ class KernelSums:
                         part.wrong[column].append(start + int(row))
             return part
 
-        return ((place, score_block(block)) for place, block in blocks(data, indices, stopped))
+        return score_block
 
 
 def lengths(expansions: KernelSums, scores: Floats, errors: Floats, share: float) -> Floats:
@@ -218,9 +215,9 @@ class Kernels:
         """All points are scored by separators when those that are weighed are gathered."""
         return int(any(certificate.kind != "gordan" for certificate in certificates))
 
-    def look(
-        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
-    ) -> Parts[SupportTally]:
+    as_stored: ClassVar = False
+
+    def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], SupportTally]:
         """Gathers the points that are weighed."""
         width = data.m if data.entries is None else data.entries.count / data.n + 1
         if len(certificates) > 1 and sum(len(each.support) for each in certificates) * width > ENTRIES:
@@ -232,7 +229,7 @@ class Kernels:
             rows = support[low:high] - block.start
             return SupportTally(block.checksums, [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
 
-        return ((place, gather_block(block)) for place, block in blocks(data, indices, stopped))
+        return gather_block
 
     def conclude(
         self, part: SupportTally, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]

@@ -20,13 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.readers import Stop
 from dfeas.data.storage.vectors import pieces, total
 from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Floats, Wide, gamma, without_zeros
@@ -36,9 +35,7 @@ from dfeas.verify.blocks import (
     Block,
     BlockTally,
     Data,
-    Parts,
     Tallies,
-    blocks,
     blocks_of,
     checksums_of,
     code_of,
@@ -150,6 +147,8 @@ class Sight:
 class Points:
     """Checks separators and weights of points."""
 
+    as_stored: ClassVar = True
+
     def require(self, certificate: Certificate, data: Data) -> None:
         if certificate.kind == HYPERPLANE:
             raise CheckFailedError("it is the hyperplane of a soft margin, which proves nothing")
@@ -187,12 +186,9 @@ class Points:
     def more(self, certificates: Sequence[Certificate]) -> int:
         return 0
 
-    def look(
-        self, data: Data, indices: Sequence[int], certificates: Sequence[Certificate], stopped: Stop | None
-    ) -> Parts[Tallies]:
+    def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
         sight, known = Sight.of(data, certificates), [math.inf] * len(certificates)
-        read = blocks(data, indices, stopped, (data.stored or data).points)
-        return ((place, sight.look(block, known)) for place, block in read)
+        return lambda block: sight.look(block, known)
 
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]

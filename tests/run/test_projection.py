@@ -35,6 +35,7 @@ from dfeas.run.resources import Limits, Resources
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.verdict import VerdictTarget
+from dfeas.verify.blocks import look_at
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.points import Points as CheckedPoints
 
@@ -265,7 +266,7 @@ def test_blocks_of_short_rows_are_small_and_their_scores_are_projected(tmp_path:
     scanned = tracemalloc.get_traced_memory()[1] - before
     certificate = Certificate("separator", dataset.fingerprint, np.ones(1))
     tracemalloc.reset_peak()
-    list(CheckedPoints().look(dataset, range(1), [certificate], None))
+    look_at(dataset, 0, 1, CheckedPoints(), [certificate], None)
     looked = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     assert max(scanned, looked) <= thread_bytes(dataset) <= 40 << 20
