@@ -112,7 +112,6 @@ class Sent:
 
     @property
     def done(self) -> int:
-        """Blocks that were gone through."""
         return sum(size for size, future in zip(self.sizes, self.futures, strict=True) if future.done())
 
 
@@ -312,7 +311,6 @@ class DaskEngine(RangeEngine):
         return self.client.submit(function, *args, key=key, pure=False, **wish)
 
     def _cancel(self, values: Iterable[Any]) -> None:
-        """Whatever of it is a task."""
         if self.client.status == "running":
             self.client.cancel([value for value in values if isinstance(value, Future)], force=True)
 

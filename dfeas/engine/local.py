@@ -95,7 +95,6 @@ class LocalEngine(RangeEngine):
         return self._map(self._threads, function, args, count)
 
     def _map(self, most: int, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
-        """The same in at most so many threads."""
         self._stop.clear()
         blocks = self.dataset.blocks if count is None else count
         threads = max(1, min(self._threads, most, blocks))

@@ -154,7 +154,6 @@ def _partials(
 
 
 def _scan_vectors(question: OnVectors, rows: range, block: Block | None, scratch: Scratch) -> Any:
-    """Scan some rows, and write what comes out."""
     partial, written = question.pass_.scan(rows, block, tuple(scratch.read(name, rows) for name in question.reads))
     for name, values in zip(question.writes, written, strict=True):
         scratch.write(name, rows.start, values)
@@ -209,7 +208,6 @@ class RangeMerge:
                     self._tree.push(*node)
 
     def finish(self) -> tuple[Any, Cost]:
-        """The answer and the whole cost, when all have ended."""
         return self._tree.finish(), self._total
 
 
@@ -289,7 +287,6 @@ class _Held:
         return self._prepared[left.start], self._prepared[right.start]
 
     def _rows(self, run: range) -> Block:
-        """A copy of the rows of a run."""
         dataset = self._dataset
         points: list[Points] = []
         labels, norms = [], []

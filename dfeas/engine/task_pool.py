@@ -50,7 +50,6 @@ class TaskPool:
             sent.cancel()
 
     def _submit(self, work: Callable[[T], R], item: T, key: str) -> Future:
-        """A piece of work on its way."""
         return self._client.submit(_on_worker, work, item, key=key, pure=False)
 
 
@@ -131,7 +130,6 @@ class _Sent(Generic[T, R]):
             self._again.append(self._sent.pop(future))
 
     def cancel(self) -> None:
-        """Whatever is still to come."""
         if self._client.status == "running":
             self._client.cancel(list(self._sent), force=True)
 

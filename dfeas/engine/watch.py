@@ -204,7 +204,6 @@ class Watch:
 
 
 def _has(now: dict[str, int], workers: Collection[str]) -> bool:
-    """Whether some workers are all there."""
     return now.keys() >= set(workers)
 
 

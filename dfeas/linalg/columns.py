@@ -75,7 +75,6 @@ class ColumnMatrix:
 
     @cached_property
     def single(self) -> bool:
-        """Whether products over all columns are in float32."""
         return self.points.dtype == np.float32 and not self.exact
 
     def equilibrate(self) -> list[ColumnMatrix]:
@@ -104,7 +103,6 @@ class ColumnMatrix:
         return squares
 
     def some(self, rows: Indices) -> ColumnMatrix:
-        """Some columns, in the same precision."""
         if len(rows) * self.shape[1] <= TILE_BYTES:
             return replace(self, points=self.points[rows], scale=self.scale[rows])
         points, middle = np.empty((len(rows), self.shape[1]), self.points.dtype), len(rows) // 2
@@ -206,7 +204,6 @@ class ColumnMatrix:
         return score
 
     def scores_of(self, rows: Indices, v: Floats) -> Floats:
-        """Scores (r,) of some columns in float64."""
         return self._products(rows, self.feature * v)
 
     def _wide(self, v: Floats) -> Floats:
@@ -251,7 +248,6 @@ class ColumnMatrix:
         return np.asarray(self.feature * np.sum(side_by_side(add, len(groups)), axis=0))
 
     def lengths(self, rows: Indices) -> Floats:
-        """Lengths (r,) of some columns D a_j."""
         length = np.empty(len(rows))
         for here, part in self._tiles(rows):
             length[here] = np.sqrt(np.einsum("ij,ij->i", part, part))
@@ -316,7 +312,6 @@ class ColumnMatrix:
 
 
 def _place(rows: Indices | range) -> Indices | slice:
-    """What takes rows from an array."""
     return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
@@ -326,7 +321,6 @@ class FewColumns(ColumnMatrix):
 
     @classmethod
     def of(cls, matrix: ColumnMatrix) -> FewColumns:
-        """All columns of a matrix."""
         return cls(matrix.gather(slice(None)), np.ones(matrix.shape[0]), matrix.feature, True, matrix.direct)
 
     def _with(self, factor: Floats) -> ColumnMatrix:

@@ -147,7 +147,6 @@ class Round:
 
     @property
     def whole(self) -> bool:
-        """Whether all columns are solved, and none waits."""
         return len(self.rows) == self.matrix.shape[0]
 
     @property
@@ -386,7 +385,6 @@ def _describe(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float, sh
 
 
 def _lowest(score: Floats, count: int) -> Indices:
-    """Positions of the lowest scores."""
     if count >= len(score):
         return np.arange(len(score))
     return np.argpartition(score, count - 1)[:count]

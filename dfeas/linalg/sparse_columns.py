@@ -31,7 +31,6 @@ class SparseMatrix(ColumnMatrix):
 
     @property
     def wide(self) -> bool:
-        """Whether there are many features."""
         return self.shape[1] > DIRECT_SPARSE
 
     @property
@@ -55,7 +54,6 @@ class SparseMatrix(ColumnMatrix):
         return replace(self, points=self.points[rows], scale=self.scale[rows])
 
     def take_columns(self, rows: Indices) -> Any:
-        """Columns D a_j of some rows, sparse."""
         return self._entries(self.points[rows], self.scale[rows])
 
     def gather(self, rows: Indices | slice) -> Floats:
@@ -74,7 +72,6 @@ class SparseMatrix(ColumnMatrix):
         return ColumnMatrix(narrow.toarray(), self.scale[rows], feature, exact=True)
 
     def _multiply_rows(self, rows: csr_array, vector: NDArray[Any]) -> Floats:
-        """Products (r,) of some rows."""
         product = np.empty(rows.shape[0])
         groups = _groups(rows)
 
@@ -86,7 +83,6 @@ class SparseMatrix(ColumnMatrix):
         return product
 
     def _sum_rows(self, rows: csr_array, weights: NDArray[Any]) -> Floats:
-        """Sum (d,) of some rows with weights (r,)."""
         groups = _groups(rows)
 
         def add(g: int) -> Floats:

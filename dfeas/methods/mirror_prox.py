@@ -103,7 +103,6 @@ class Ladder(Method[S], Protocol[S]):
         return next(fitting, len(rules) - 1)
 
     def rule_of(self, rung: int) -> Steps:
-        """The rule, or one that tries fewer."""
         return (self.rule, *self.rule.fewer)[rung]
 
     def questions(self, rule: Steps) -> int:
@@ -123,7 +122,6 @@ class Ladder(Method[S], Protocol[S]):
         return None
 
     def shorter(self, state: Any) -> float:
-        """The gamma to try when none stands."""
         return max(float(state.gamma) * self.rule_of(state.rung).retry, safe_step(state.log_n))
 
     def steps(self, facts: Facts, margin: float) -> float:
@@ -210,7 +208,6 @@ class MirrorProx(Ladder[MirrorProxState]):
     traits: Traits = Traits("mirror-prox", "one read a step", points=0.03, kernel=0.2, cones=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> MirrorProxState:
-        """v_x uniform, v_y = 0, gamma = 1/L."""
         zero, log_n = facts.zero, size_of(facts)
         averages = (0, 0.0, zero, (), 0, Bracket())
         return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, *averages, rung=self.rung(facts))
@@ -228,7 +225,6 @@ class MirrorProx(Ladder[MirrorProxState]):
         return soft, [state.Ax_sum] if state.steps else []
 
     def tell(self, state: MirrorProxState, answer: Any) -> MirrorProxState:
-        """Take the largest step that stands, or try smaller ones."""
         if state.Av is None:
             return replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
         tried, (soft, hard) = len(self.gammas(state)), self._questions(state)

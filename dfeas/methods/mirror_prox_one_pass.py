@@ -72,7 +72,6 @@ class OnePassMirrorProx(Ladder[OnePassState]):
     )
 
     def init(self, facts: Facts) -> OnePassState:
-        """x uniform, y = 0, gamma = 1/L."""
         zero, log_n = facts.zero, size_of(facts)
         averages = (0, 0.0, zero, (), 0, Bracket())
         return OnePassState(safe_step(log_n), log_n, zero, zero, None, 0.0, zero, *averages, rung=self.rung(facts))
@@ -89,7 +88,6 @@ class OnePassMirrorProx(Ladder[OnePassState]):
         return [_next_sum(state, gamma) for gamma in gammas], hard
 
     def tell(self, state: OnePassState, answer: Any) -> OnePassState:
-        """A step: the largest that stands, or smaller ones to try."""
         if state.Ax is None:
             return replace(state, Ax=column(answer, 0), lse=float(answer.lse[0]))
         last, (soft, hard) = state.Ax, self._questions(state)

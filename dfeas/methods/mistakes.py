@@ -56,7 +56,6 @@ class Amounts:
         return Amounts(self.index, self.amount * factor)
 
     def sparse(self) -> Sparse:
-        """As a point of the simplex."""
         some = self.amount > 0
         return Sparse(self.index[some], self.amount[some] / self.amount.sum())
 
@@ -157,12 +156,10 @@ class Mistakes(Method[MistakesState]):
         )
 
     def ask(self, state: MistakesState) -> Select:
-        """Columns that y has on its wrong side, or nearly."""
         y, _ = _unit(state.y)
         return Select(y, self.rule.bar(state.guess) + state.reach, state.cap, state.quota, self.rule.raw)
 
     def tell(self, state: MistakesState, answer: Selection) -> MistakesState:
-        """Correct among the gathered columns."""
         y, length = _unit(state.y)
         bracket = state.bracket.with_separator(y, answer.low)
         # y = 0 has no direction, and every column is a mistake of it
@@ -196,7 +193,6 @@ class Mistakes(Method[MistakesState]):
     def _add_corrections(
         self, state: MistakesState, total: Floats, columns: Columns, shares: Floats, count: Indices
     ) -> MistakesState:
-        """After some corrections of one round."""
         some = np.flatnonzero(count)
         tally = state.tally.plus(columns.index[some], count[some] * shares[some])
         corrections = int(count.sum())

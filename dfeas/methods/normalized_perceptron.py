@@ -48,7 +48,6 @@ class NormalizedPerceptron(Method[NormalizedPerceptronState]):
     )
 
     def init(self, facts: Facts) -> NormalizedPerceptronState:
-        """w = 0, for which every column is the worst."""
         return NormalizedPerceptronState(0, facts.zero, Amounts.none(), Bracket(), None)
 
     def ask(self, state: NormalizedPerceptronState) -> Any:

@@ -94,7 +94,6 @@ class KernelPerceptron(Method[KernelPerceptronState]):
         return Products(V, state.total.floor)
 
     def tell(self, state: KernelPerceptronState, answer: Floats) -> KernelPerceptronState:
-        """Correct among the gathered columns, the worst first."""
         wrong, columns = state.wrong, np.ascontiguousarray(answer.T)
         alpha, scores = state.total.alpha.copy(), state.total.scores.copy()
         fresh = 0

@@ -200,7 +200,6 @@ class Method(Protocol[S]):
 
     @property
     def name(self) -> str:
-        """The name by which users ask for it."""
         return self.traits.name
 
     def init(self, facts: Facts) -> S:
@@ -224,7 +223,6 @@ class Method(Protocol[S]):
         return min(most, max(2.0, share * most))
 
     def cost(self, facts: Facts) -> MethodCost:
-        """What it takes beside its passes."""
         if not self.traits.weighs_all:
             return MethodCost()
         return MethodCost(per_pass=32 * facts.m, remark=f"and {weights_text(facts)}, if there is no separator")

@@ -81,7 +81,6 @@ class SnkpvnState:
     ends: Ends
 
     def question(self) -> Floats:
-        """What is multiplied next (n,)."""
         n = len(self.zero.alpha)
         if self.lambda_ == 0:
             return np.ones(n)
@@ -105,7 +104,6 @@ class Snkpvn(Method[SnkpvnState]):
         return Products(state.question()[:, None], state.zero.floor, signed=state.lambda_ > 0)
 
     def tell(self, state: SnkpvnState, answer: Floats) -> SnkpvnState:
-        """One step; a new loop when this one is done."""
         if self._stop_reason(state):
             return state
         if state.lambda_ == 0:
@@ -119,13 +117,11 @@ class Snkpvn(Method[SnkpvnState]):
         return self._around(state, p) if not self.delta and state.reached < state.delta else state
 
     def _around(self, state: SnkpvnState, q: Combination) -> SnkpvnState:
-        """The state at the beginning of a loop around q."""
         size = length(q)
         loop, delta = Loop.around(q, state.lambda_), self.delta or size / GAMMA
         return replace(state, rounds=state.rounds + 1, loop=loop, reached=size, delta=delta)
 
     def _stop_reason(self, state: SnkpvnState) -> str:
-        """Why no further step is made."""
         if self.delta:
             return f"|x|_G is below delta = {self.delta:g}, which is where it ends" if state.reached < self.delta else ""
         lost = state.delta > 0 and (GAMMA * state.delta) ** 2 <= state.zero.floor

@@ -179,12 +179,10 @@ class CombinationSoftmin:
 
     @property
     def floor(self) -> float:
-        """That of the combinations, which are all of one kind."""
         return self.y[0].floor
 
     @property
     def alpha(self) -> Floats:
-        """The coefficients (n, c) of the columns that are asked for."""
         if self.mu[0] == 0:
             return np.column_stack([unit(len(y.alpha), int(y.scores.argmin())) for y in self.y])
         return np.column_stack([softmax(-y.scores / mu) for y, mu in zip(self.y, self.mu, strict=True) if mu > 0])

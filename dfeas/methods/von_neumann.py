@@ -52,7 +52,6 @@ class VonNeumann(Method[VonNeumannState]):
     traits: Traits = Traits("von-neumann", "one read a step", points=0.25, kernel=0.4, cones=0.25)
 
     def init(self, facts: Facts) -> VonNeumannState:
-        """No column yet; the first pass gives one."""
         most = max(facts.m + 2, facts.memory // (24 * facts.m))
         return VonNeumannState(0, facts.zero, Amounts.none(), np.empty((0, facts.m)), most, Bracket(), False)
 

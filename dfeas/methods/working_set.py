@@ -181,7 +181,6 @@ class WorkingSet(Method[S], Protocol[S]):
     """A solver in memory separates W, and a pass with its y says what W misses."""
 
     def take_sample(self, state: S, answer: Any) -> Any:
-        """W, from the answer to the first question."""
         return answer
 
     def solve_columns(self, state: S) -> S:
@@ -197,7 +196,6 @@ class WorkingSet(Method[S], Protocol[S]):
         """Whether a separator is expected, however small |Ax| is."""
 
     def tell(self, state: Any, answer: Any) -> Any:
-        """W grows by what it misses, and is solved again."""
         if state.columns is None:
             return self.solve_columns(replace(state, columns=self.take_sample(state, answer)))
         bracket, violated = self.update_bracket(state, answer)
@@ -263,7 +261,6 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         return state.bracket.with_separator(_direction(state), answer.low), answer.violated
 
     def grow(self, state: PointWorkingSetState, answer: Selection, before: Bracket) -> PointWorkingSetState:
-        """With the columns that were taken, unless the last y has separated all."""
         columns, first = state.columns, state.bracket.lower > 0 >= before.lower
         assert columns is not None
         closeness = state.closeness or state.facts.tolerance

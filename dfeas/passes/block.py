@@ -108,13 +108,11 @@ class Sides:
         return bool(self.norm.min(initial=least) >= least and self.norm.max(initial=greatest) <= greatest)
 
     def against(self, code: int) -> Sides:
-        """One class, whose label is ``code``, against the rest."""
         sides = Sides(against(self.label, code), self.norm, self.intercept, self.length, self.label)
         vars(sides)["moderate"] = self.moderate  # norms are the same
         return sides
 
     def copy(self) -> Sides:
-        """The same in memory of its own."""
         return Sides(self.label.copy(), self.norm.copy(), self.intercept, self.length)
 
     @property
@@ -144,17 +142,14 @@ class Block:
 
     @property
     def label(self) -> NDArray[Any]:
-        """Labels (b,), -1 or +1, or codes."""
         return self.sides.label
 
     @property
     def norm(self) -> Floats:
-        """Euclidean norms (b,) of the stored points, without the intercept."""
         return self.sides.norm
 
     @property
     def intercept(self) -> bool:
-        """Whether every point has one more feature, equal to 1."""
         return self.sides.intercept
 
     def against(self, code: int) -> Block:
@@ -333,7 +328,6 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
         return nbytes(self.points) + self.index.nbytes + self.scale.nbytes
 
     def unit(self) -> Floats:

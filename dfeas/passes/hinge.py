@@ -103,7 +103,6 @@ class Hinge:
         return self._within(HingePartial(loss, support, tested, wrong, rest, total, tuple(kept)))
 
     def merge(self, first: HingePartial, second: HingePartial) -> HingePartial:
-        """Add, and keep the ``cap`` nearest of both."""
         return self._within(
             HingePartial(
                 first.loss + second.loss,
@@ -117,7 +116,6 @@ class Hinge:
         )
 
     def finish(self, partial: HingePartial) -> HingeAnswer:
-        """All sums, and the points that are kept."""
         p, parts = partial, sorted(partial.kept, key=lambda part: int(part.columns.index[0]))
         columns = Columns.concatenate([part.columns for part in parts]) if parts else Columns.none(len(self.Y))
         return HingeAnswer(p.loss, p.support, p.tested, p.wrong, p.rest, p.total, columns)
@@ -178,7 +176,6 @@ class SquaredHinge(SumPass[SquaredHingeAnswer]):
     matrix: bool = False  # the curvature as matrices
 
     def scan(self, block: Block) -> SquaredHingeAnswer:
-        """Sums of one block, tile by tile."""
         (m, k), near = self.Y.shape, self.near
         shape = (near, m, m) if self.matrix else (near, m) if self.along is not None else (0,)
         sums = SquaredHingeAnswer(

@@ -68,10 +68,8 @@ class Inspected(ScoringPass):
         return partial, self.look(block.start, block.points, sides.label if sides.codes is None else sides.codes)
 
     def merge(self, first: Inspections, second: Inspections) -> Inspections:
-        """Both, and what is shown where all blocks were looked at."""
         shown = None if first[1] is None or second[1] is None else first[1].beside(second[1])
         return self.pass_.merge(first[0], second[0]), shown
 
     def finish(self, partial: Inspections) -> Inspection:
-        """The selection of all points, and what they showed."""
         return Inspection(self.pass_.y, self.pass_.finish(partial[0]), partial[1])

@@ -240,7 +240,6 @@ class Together:
         return sum(map(width, self.passes))
 
     def scan(self, block: Block) -> tuple[Any, ...]:
-        """Scan the block once for each pass, while it is in cache."""
         return tuple(p.scan(block) for p in self.passes)
 
     def merge(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -262,7 +261,6 @@ class OfClass:
 
     @property
     def parts(self) -> tuple[AnyPass, ...]:
-        """The passes that it is made of."""
         return self.pass_.passes if isinstance(self.pass_, Together) else (self.pass_,)
 
     @property
@@ -270,7 +268,6 @@ class OfClass:
         return width(self.pass_)
 
     def scan(self, block: Block) -> Any:
-        """Scan the block with the signs of the class."""
         return self.pass_.scan(block.against(self.code))
 
     def merge(self, first: Any, second: Any) -> Any:

@@ -70,7 +70,6 @@ class Selection:
 
     @property
     def index(self) -> Indices:
-        """Indices (c,) of the points."""
         return np.concatenate([piece.index for piece in self.pieces])
 
 
@@ -133,11 +132,9 @@ class Select(ScoringPass):
         return SelectPartial(violated, low, arg, ((score, Columns.of(block, rows)),) if len(rows) else ())
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
-        """Keep the ``cap`` lowest of both."""
         return merge_lowest(first, second, self.cap)
 
     def finish(self, partial: SelectPartial) -> Selection:
-        """The selection of all points."""
         return finish_lowest(partial, self.cap, len(self.y))
 
 
@@ -221,11 +218,9 @@ class Sample:
         return (Columns.of(block, rows, self.unit),)
 
     def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
-        """Both, in the order of the points."""
         return in_order(first + second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
 
     def finish(self, partial: tuple[Columns, ...]) -> Columns:
-        """All columns that were drawn, in the order of the points."""
         parts = list(partial)
         del partial  # who called it holds no part
         return Columns.concatenate(parts) if parts else Columns.none(self.dimension)

@@ -116,7 +116,6 @@ class Slacks:
 
     @classmethod
     def of(cls, block: Block, rows: slice, directions: Directions) -> Slacks:
-        """Some rows of a block."""
         costs, index = directions.costs, np.arange(block.start + rows.start, block.start + rows.stop)
         points, label = block.tile(rows, False), block.label[rows].astype(np.float64)
         weight, fold = costs.weights(index, label), None
@@ -264,7 +263,6 @@ class Multipliers(Plain[MultipliersAnswer]):
         return MultipliersAnswer(((block.start, alpha),), total, pull[0], int((alpha > 0).sum()), full)
 
     def merge(self, first: MultipliersAnswer, second: MultipliersAnswer) -> MultipliersAnswer:
-        """Both, in the order of the points."""
         return MultipliersAnswer(
             tuple(sorted(first.pieces + second.pieces, key=lambda piece: piece[0])),
             first.total + second.total,

@@ -108,7 +108,6 @@ class Softmin:
         return np.ascontiguousarray(self.Y, np.float32)
 
     def scan(self, block: Block) -> SoftminPartial:
-        """Answer all questions for one block."""
         partial = self.empty()
         single = self._admits_single and block.single
         questions: Array = self._narrow if single else self.Y
@@ -167,7 +166,6 @@ class Softmin:
             partial.moment[live, m] += weights.sum(axis=1)
 
     def merge(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
-        """Combine the sums of two disjoint sets of points."""
         return self._add(replace(first, moment=first.moment.copy()), replace(second, moment=second.moment.copy()))
 
     def absorb(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:

@@ -95,7 +95,6 @@ def _first_mistake(block: Block, first: int, scores: Array, y: Floats, slack: fl
 
 
 def _least(block: Block, first: int, scores: Array, y: Floats, slack: float) -> float:
-    """The least score of a window in float64."""
     lowest = first + np.flatnonzero(scores <= scores.min() + 2 * slack)
     return float(block.exact_scores(lowest, y).min())
 
@@ -123,7 +122,6 @@ class Stochastic(Plain[StochasticCarry]):
     n: int
 
     def start(self) -> StochasticCarry:
-        """Where the read before ended."""
         carry = self.carry
         return StochasticCarry(carry.pull, carry.total, carry.seen, np.zeros_like(carry.mean))
 

@@ -61,7 +61,6 @@ def checksums(points: Points, chunk_rows: int) -> NDArray[np.uint32]:
 
 
 def _of_rows(points: csr_array, chunk_rows: int) -> NDArray[np.uint32]:
-    """Of runs of so many sparse rows."""
     (starts, *stored), crc, found = parts(points), crc32c.crc32c, []
     held = [(np.ascontiguousarray(array).view(np.uint8).data, array.itemsize) for array in stored]
     for first in range(0, points.shape[0], chunk_rows):
@@ -163,7 +162,6 @@ class Survey(Plain[Summary]):
 
 
 def _pack_checksums(block: Block) -> bytes:
-    """``_OF_CHUNK`` of its chunks."""
     points = checksums(block.points, block.chunk_rows)
     each = np.empty(len(points), _OF_CHUNK)
     each["start"] = block.start + block.chunk_rows * np.arange(len(points))
@@ -215,7 +213,6 @@ class Moments(Plain[MomentsAnswer]):
     exact: bool = False  # whether sums are, too
 
     def scan(self, block: Block) -> MomentsAnswer:
-        """Of one block, tile by tile."""
         m = block.points.shape[1]
         moments = MomentsAnswer(0, np.full(m, np.inf), np.full(m, -np.inf), np.zeros(m), np.zeros(m))
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # of entries that the survey refuses
@@ -334,7 +331,6 @@ class Histogram:
         return np.asarray(scaled / np.linalg.norm(scaled), np.float64)
 
     def scan(self, block: Block) -> Indices:
-        """Counts (2, bins) of one block."""
         bins = len(EDGES) - 1
         m = block.points.shape[1]
         slack = rounding(block.terms + 2, False)

@@ -56,7 +56,6 @@ class SparseWeights:
         return np.concatenate([piece[0] for piece in self.pieces])
 
     def weight(self) -> Floats:
-        """Weights (s,), in the order of the indices."""
         return np.concatenate([piece[1] for piece in self.pieces])
 
     def total(self) -> float | None:
@@ -64,7 +63,6 @@ class SparseWeights:
         return None
 
     def with_others(self, others: SparseWeights) -> SparseWeights:
-        """Both, in the order of the points."""
         return SparseWeights(in_order(self.pieces + others.pieces, _index, _size, _concatenate, _take) or self.pieces[:1])
 
 

@@ -55,7 +55,6 @@ class ScaledCones:
     rows: Tile  # (r, m), sparse where they are stored so
 
     def merge(self, other: ScaledCones) -> ScaledCones:
-        """Both, in the order of the rows."""
         index = np.concatenate([self.index, other.index])
         order = np.argsort(index, kind="stable")
         rows = take_rows(stack_points([self.rows, other.rows]), order)
@@ -66,7 +65,6 @@ class ScaledCones:
         return np.asarray(np.cumsum(self.label > 0) - 1)
 
     def take(self, cones: NDArray[np.bool_]) -> ScaledCones:
-        """Some of the cones (c,)."""
         rows = cones[self.cones()]
         return ScaledCones(self.index[rows], self.label[rows], self.rows[rows])
 
@@ -159,7 +157,6 @@ class NewtonSystem:
 
     @classmethod
     def of(cls, parts: list[ConePart], scalings: list[NesterovTodd]) -> NewtonSystem:
-        """With the scalings of all parts."""
         matrix = sum(part.curvature(each) for part, each in zip(parts, scalings, strict=True))
         assert isinstance(matrix, np.ndarray), "there is a part"
         matrix[np.diag_indices(len(matrix) - 1)] += 1.0

@@ -80,7 +80,6 @@ class SparsePart(ConePart):
 
     @cached_property
     def columns(self) -> list[ConeColumns]:
-        """Those of each semidefinite cone as matrices."""
         d, k = self.group.dimension, self.group.size
         return [ConeColumns.of(csr.rows_of(self.D, slice(first, first + d)), k) for first in range(0, self.D.shape[0], d)]
 
@@ -97,7 +96,6 @@ class SparsePart(ConePart):
 
     @cached_property
     def _pairs(self) -> Pairs | None:
-        """Those of all cones, where that is less work."""
         if self.pair_work == np.inf:
             return None
         if self._large:
@@ -178,7 +176,6 @@ class ConeColumns:
 
     @classmethod
     def of(cls, rows: csr_array, k: int) -> ConeColumns:
-        """What is known of the columns of rows (d, m)."""
         by_column = rows.tocsc()
         stored = np.diff(by_column.indptr)
         feature = np.argsort(stored, kind="stable")

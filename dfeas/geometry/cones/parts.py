@@ -45,7 +45,6 @@ class ConePart(ABC):
         """D'F''D (m + 1, m + 1), F'' the Hessian of the barrier in the w of a scaling."""
 
     def low(self, y: Floats) -> float:
-        """The least eigenvalue of A*y."""
         return float(least(self.group.kind, self.group.size, self.element(np.append(y, 0.0))).min())
 
     def first(self) -> Floats:

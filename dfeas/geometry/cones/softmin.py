@@ -86,7 +86,6 @@ class Lowest:
     _near: list[tuple[Group, Indices, Floats, float]] = field(default_factory=list)  # first rows, eigenvalues, their error
 
     def add(self, start: int, batch: ConeBatch) -> None:
-        """Look at cones whose rows are counted from row ``start`` of the block."""
         group = batch.group
         if self.length == 0:  # every cone scores 0, and the first one of a kind stands for all
             some, value, slack = np.zeros(1, np.int64), np.zeros(1), 0.0
@@ -149,7 +148,6 @@ class SpectralSoftmin(Softmin):
         return SpectralPartial(plain.low, plain.arg, plain.total, plain.moment, none)
 
     def scan(self, block: Block) -> SpectralPartial:
-        """Answer all questions for one block."""
         partial = self.empty()
         groups = groups_of(block.label)
         if not groups:
@@ -215,7 +213,6 @@ class SpectralSoftmin(Softmin):
         partial.moment[self._soft] = moment
 
     def merge(self, first: SoftminPartial, second: SoftminPartial) -> SpectralPartial:
-        """Combine the sums of two disjoint sets of cones."""
         both = super().merge(first, second)
         assert isinstance(first, SpectralPartial), "partials are of this pass"
         assert isinstance(second, SpectralPartial), "partials are of this pass"
@@ -256,7 +253,6 @@ class SpectralRecover(Recover):
     """The element of a mixture of T softmins; cones whose trace is at most ``floor`` times their rank are left out."""
 
     def scan(self, block: Block) -> ConeWeights:
-        """Entries of one block, in float64."""
         factor, x = factors(block), np.zeros(block.size)
         groups = groups_of(block.label)
         trace = [np.zeros(len(group.starts)) for group in groups]
@@ -292,7 +288,6 @@ class EuclideanSoftmin(SpectralSoftmin):
     """k questions to one second-order cone; those with mu = 0 are as ever."""
 
     def scan(self, block: Block) -> SpectralPartial:
-        """Answer all questions for the block of the cone."""
         plain = SpectralSoftmin(self.Y, np.zeros(len(self.mu))).scan(block)
         factor = factors(block)
         rows = np.arange(block.size)
@@ -326,5 +321,4 @@ class EuclideanMixture(Mixture):
     """x = sum_t share_t (1, u_t)."""
 
     def question(self, floor: float) -> EuclideanRecover:
-        """The pass that rebuilds x; nothing is left out."""
         return EuclideanRecover(self.Y, self.mu, self.lse, self.share, floor)

@@ -83,7 +83,6 @@ class ConeEngine:
         return getattr(self.engine, name)
 
     def run(self, question: Question) -> Any:
-        """One read of the data, or of what the question asks."""
         return self.engine.run(spectral(question))
 
 
@@ -265,7 +264,6 @@ def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:
 
 
 def _kept_bytes(method: AnyMethod, load: Load, facts: Facts, margin: float) -> float:
-    """Bytes that a method keeps until it ends."""
     cones = load.dataset.cones
     assert cones is not None, "cones"
     if method.traits.columns:

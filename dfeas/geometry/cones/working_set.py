@@ -59,7 +59,6 @@ class RowLimit:
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row in memory."""
         return 12 * self.entries + 24 if self.entries else 8 * self.m
 
     @property
@@ -84,7 +83,6 @@ class RowLimit:
 
     @property
     def fits(self) -> bool:
-        """Whether it is of use."""
         return self.memory >= self.least_memory
 
     @property
@@ -120,7 +118,6 @@ class SelectCones:
     quota: int
 
     def scan(self, block: Block) -> Selected:
-        """Select from one block, by products in float64."""
         factor = factors(block)
         (scores,) = fast_scores(block, self.y[:, None], factor, False)
         starts, values, sizes = [], [], []
@@ -165,7 +162,6 @@ class SelectCones:
 
 
 def _keep_rows(block: Block, rows: Indices, factor: Floats) -> ScaledCones:
-    """Some rows (r,) of whole cones of a block, scaled."""
     some = take_rows(block.points, rows)
     scaled = dense(some) * factor[rows, None] if is_dense(some) else times_rows(some, factor[rows])
     return ScaledCones(block.start + rows, block.label[rows].astype(np.int32), scaled)
@@ -226,7 +222,6 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
         return ConeWorkingSetState(facts=facts, cap=RowLimit(facts.m, facts.memory, 1, facts.entries).most, y=np.zeros(facts.m))
 
     def ask(self, state: ConeWorkingSetState) -> Question:
-        """A sample, or what W lacks."""
         m, blocks, kept = state.facts.m, state.facts.blocks, state.columns
         if kept is None:
             count = min(blocks, SAMPLE_BLOCKS)
@@ -244,7 +239,6 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
         return state.bracket.with_separator(state.y, float(softmin.low[0])), selected.violated
 
     def grow(self, state: ConeWorkingSetState, answer: Any, before: Bracket) -> ConeWorkingSetState:
-        """With the cones that were taken, as many as memory holds."""
         kept = state.columns
         assert kept is not None
         more = answer[1].cones.without(kept)

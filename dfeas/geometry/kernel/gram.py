@@ -66,7 +66,6 @@ class TileRun:
 
     @cached_property
     def cuts(self) -> list[slice]:
-        """Rows of each tile, of about equal length."""
         return cuts(self.points.shape[0], self.tile_rows)
 
     @cached_property
@@ -160,7 +159,6 @@ class Tiles:
 
     @property
     def places(self) -> Iterator[tuple[int, int, slice, slice]]:
-        """Number and rows of each tile, on the left and on the right."""
         for i, here in enumerate(self.left):
             for j in range(i if self.square else 0, len(self.right)):
                 yield i, j, here, self.right[j]
@@ -206,7 +204,6 @@ class Coefficients:
 
     @cached_property
     def support(self) -> Indices:
-        """Rows (s,) that are not zero."""
         return np.flatnonzero(self.values.any(axis=1))
 
 
@@ -244,7 +241,6 @@ class GramProduct(OnPairs):
         return bool(self.V[rows.start : rows.stop].any())
 
     def prepare(self, block: Block) -> TileRun:
-        """Points, for tiles on either side."""
         return TileRun.of(self.kernel, block, self.tile_rows)
 
     def scan(self, left: TileRun, right: TileRun, tile_cache: Keeps | None = None) -> Partial:
@@ -310,7 +306,6 @@ class GramProduct(OnPairs):
         return answer * theirs.scale
 
     def merge(self, first: Partial, second: Partial) -> Partial:
-        """Rows of the same run are added."""
         rows = dict(first)
         for start, values in second:
             rows[start] = rows[start] + values if start in rows else values

@@ -116,7 +116,6 @@ class Nearest:
 
     @property
     def separates(self) -> bool:
-        """Whether all scores are positive."""
         return self.low > 0
 
 

@@ -70,7 +70,6 @@ class KernelSelect(Batchable):
 
     @property
     def batch_key(self) -> Hashable:
-        """Selections with one kernel share its values."""
         return "select", self.kernel
 
     def batch(self, questions: Sequence[KernelSelect]) -> KernelSelects:
@@ -82,7 +81,6 @@ class KernelSelect(Batchable):
         return KernelSelects(tuple(questions), stack_points([each.points for each in questions])[first], amounts)
 
     def of_class(self, code: int) -> KernelSelect:
-        """With the signs of one class against the rest."""
         return replace(self, code=code)
 
     def scan(self, block: Block) -> SelectPartial:
@@ -129,16 +127,13 @@ class KernelSelect(Batchable):
         return float(unit * (self.kernel.gamma * reach * reach + 1))
 
     def _exactly(self, block: Block, rows: Indices) -> Floats:
-        """Scores (r,) a_j'y of some rows, in float64."""
         score = scores(self.kernel, self.points, self.amount, as_floating(block.points[rows]), False)
         return np.asarray(score * block.label[rows], np.float64)
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
-        """Keep the ``cap`` lowest of both."""
         return merge_lowest(first, second, self.cap)
 
     def finish(self, partial: SelectPartial) -> Selection:
-        """The selection of all points."""
         return finish_lowest(partial, self.cap, self.points.shape[1])
 
 
@@ -195,7 +190,6 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
         return KernelWorkingSetState(facts=facts, cap=min(facts.n, self.cap or capacity(facts)))
 
     def ask(self, state: KernelWorkingSetState) -> Partial | KernelSelect:
-        """A sample, or the points that W misses."""
         facts, columns = state.facts, state.columns
         if columns is None:
             count = min(FIRST, max(1, state.cap // 2)) if facts.n > state.cap else min(facts.n, 2 * FIRST)
@@ -220,7 +214,6 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
         return bracket, answer.violated
 
     def grow(self, state: KernelWorkingSetState, answer: Selection, before: Bracket) -> KernelWorkingSetState:
-        """With the points that were taken, unless y has separated all."""
         columns = state.columns
         assert columns is not None
         if state.facts.tolerance is None and state.bracket.lower > 0 >= before.lower:

@@ -49,7 +49,6 @@ class SignedRows:
 
     @classmethod
     def of(cls, columns: Columns) -> SignedRows:
-        """Of points whose factors are their labels."""
         return cls(columns.multiply_by(np.ones(len(columns))))
 
     def __len__(self) -> int:
@@ -187,7 +186,6 @@ class Band:
         return replace(better(cold, warm), steps=warm.steps + cold.steps)
 
     def value(self, w: Floats, score: Floats) -> float:
-        """The function at w, from the scores (r,) there."""
         return float(w @ w / 2 - self.linear @ w + self.cost @ np.maximum(0.0, 1 - score))
 
 

@@ -109,7 +109,6 @@ class HingeMargin(SampledMargin):
         return HingeState(facts, cap, self.start, best, np.ones(k), none, np.empty((0, k)), 0, 0, (Dual.zero(False),) * k)
 
     def ask(self, state: HingeState) -> Partial | Hinge:
-        """A sample; or f, and the points near the margin."""
         facts, target = state.facts, state.asked
         if target is None:
             return sample_of(facts, state.cap if state.cap == facts.n else max(1, state.cap // 2), self.seed)
@@ -118,7 +117,6 @@ class HingeMargin(SampledMargin):
         return Hinge(places.Y, self.counted.take(places.problem), target.shape[1], state.cap, quota)
 
     def tell(self, state: HingeState, answer: Columns | HingeAnswer) -> HingeState:
-        """Minimise the models of all problems that are not done."""
         if isinstance(answer, Columns):
             minima, steps = self.sample_minima(state.facts, answer)
             return replace(state, asked=minima, steps=steps)

@@ -48,7 +48,6 @@ class Dual:
 
     @classmethod
     def of_scores(cls, w: Floats) -> Dual:
-        """Of the squared hinge, at w."""
         return cls(True, w.copy(), np.empty(0, np.int64), np.empty(0))
 
     @classmethod

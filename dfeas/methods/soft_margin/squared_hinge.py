@@ -82,7 +82,6 @@ class Conjugate:
 
     @property
     def over(self) -> bool:
-        """Whether all are solved, or enough was read."""
         return self.products == PRODUCTS or bool((np.linalg.norm(self.residual, axis=0) <= self.enough).all())
 
 
@@ -127,7 +126,6 @@ class SquaredHingeMargin(SampledMargin):
         return facts.m <= self.direct and 8 * MATRICES * facts.m**2 * len(self.counted.C) <= facts.memory
 
     def ask(self, state: SquaredHingeState) -> Partial | SquaredHinge:
-        """A sample; a product with the curvature; or f with gradient and curvature."""
         facts, k = state.facts, len(self.counted.C)
         if state.asked is None:
             return sample_of(facts, min(facts.n, SAMPLE, capacity(facts, k)), self.seed)
@@ -137,7 +135,6 @@ class SquaredHingeMargin(SampledMargin):
         return SquaredHinge(places.Y, self.counted.take(places.problem), k, matrix=self._matrix(facts))
 
     def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
-        """The next step of all problems that are not done."""
         if isinstance(answer, Columns):
             minima, steps = self.sample_minima(state.facts, answer)
             return replace(state, asked=minima, steps=steps)
@@ -175,7 +172,6 @@ class SquaredHingeMargin(SampledMargin):
         return SquaredHingeState(state.facts, following, best, short, along, steps, still, duals)
 
     def sample_minimum(self, rows: SignedRows, cost: Floats, before: Minimum | None) -> Minimum:
-        """By the same steps in memory."""
         return newton(rows, cost, np.zeros(rows.features) if before is None else before.w)
 
 
