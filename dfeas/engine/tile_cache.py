@@ -45,6 +45,7 @@ class Spill:
         self._close = weakref.finalize(self, _close, self.folder, self._lock, os.getpid())  # at the end of the process, too
 
     def write(self, name: str, arrays: Iterable[NDArray[Any]], size: int) -> bool:
+        """Keep arrays one behind the other, ``size`` bytes in all; whether there is room for them."""
         path = self.folder / name
         part = path.with_suffix(".part")
         try:
@@ -137,6 +138,7 @@ class TileCache:
         return self._values.get(key)
 
     def take(self, size: int) -> bool:
+        """Whether there is room for so many bytes more; they are taken then."""
         with self._lock:
             if self._taken + size > self.budget:
                 return False
@@ -144,6 +146,7 @@ class TileCache:
             return True
 
     def put(self, key: Hashable, value: Any) -> None:
+        """Keep a value whose bytes were taken, or that is in ``spill``."""
         self._values[key] = value
 
     def close(self) -> None:

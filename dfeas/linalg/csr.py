@@ -173,11 +173,6 @@ def stack_rows(parts: list[csr_array]) -> csr_array:
     return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
 
 
-def product(left: Any, right: Any) -> Floats:
-    """The product of two sparse matrices, as an array."""
-    return np.asarray((left @ right).toarray())
-
-
 def placed_in(memory: NDArray[np.uint8], points: csr_array) -> csr_array:
     """A copy in memory of ``nbytes`` bytes."""
     placed: dict[str, NDArray[Any]] = {}

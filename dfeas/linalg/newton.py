@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -145,7 +144,8 @@ class Newton:
         try:
             if k < d:
                 columns = self.matrix.take_columns(rows)
-                system = _dense(columns @ columns.T)
+                product = columns @ columns.T
+                system: Floats = np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
                 system.reshape(-1)[:: k + 1] += 1 / C
                 target = np.asarray(columns.T @ _positive_solve(system, np.ones(k)))
             else:
@@ -208,10 +208,6 @@ class Newton:
         step, _ = scipy.sparse.linalg.cg(system, downhill, rtol=share, maxiter=200 if matrix.single else 1000)
         target = v + np.asarray(step)
         return target if np.isfinite(target).all() else None
-
-
-def _dense(product: Any) -> Floats:
-    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
 
 
 def _positive_solve(system: Floats, wanted: Floats) -> Floats:

@@ -244,14 +244,14 @@ def moments(points: Tile, weights: Floats) -> Floats:
     """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
     if isinstance(points, np.ndarray):
         return np.asarray(points.T @ (points * weights[:, None]))
-    return csr.product(csr.transpose(points), times_rows(points, weights))
+    return np.asarray((csr.transpose(points) @ csr.scaled_rows(points, weights)).toarray())
 
 
 def products(points: Tile) -> Floats:
     """x_i'x_j (t, t) of all pairs, in the precision of the points."""
     if isinstance(points, np.ndarray):
         return np.asarray(points @ points.T)
-    return csr.product(points, csr.transpose(points))
+    return np.asarray((points @ csr.transpose(points)).toarray())
 
 
 def dense(points: Points) -> Floats:

@@ -350,9 +350,7 @@ def _polish(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:
         return solution
     w = alpha @ columns
     margin = float(plain.scores(w).min()) / float(np.linalg.norm(w))
-    x = np.zeros(len(score))
-    x[kept] = alpha / alpha.sum()
-    closer = replace(solution, rows=kept, weight=x[kept], upper=float(np.linalg.norm(plain.combine(x)))).with_upper(solution)
+    closer = _set_weights(plain, solution, kept, alpha / alpha.sum()).with_upper(solution)
     return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, solution.margin) else closer
 
 

@@ -5,12 +5,9 @@ with others, or asked of one class against the rest.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats
 from dfeas.passes.block import Block
@@ -144,33 +141,6 @@ class OnVectors:
     blocks: tuple[int, ...] | None = None  # those that are gone through, ascending; None: all
 
 
-class Spills(Protocol):
-    """Keeps arrays on the disk."""
-
-    def write(self, name: str, arrays: Iterable[NDArray[Any]], size: int) -> bool:
-        """Keep arrays one behind the other, ``size`` bytes in all; whether there is room for them."""
-
-    def read(self, name: str, offset: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """One of the arrays, from a byte on."""
-
-
-class Keeps(Protocol):
-    """Keeps what a question can use again, as long as there is room."""
-
-    @property
-    def spill(self) -> Spills | None:
-        """For arrays that memory has no room for."""
-
-    def get(self, key: Hashable) -> Any:
-        """The value that is kept under a key, or None."""
-
-    def take(self, size: int) -> bool:
-        """Whether there is room for so many bytes more; they are taken then."""
-
-    def put(self, key: Hashable, value: Any) -> None:
-        """Keep a value whose bytes were taken, or that is in ``spill``."""
-
-
 class Batchable(ABC):
     """A question that shares what it computes with others of its ``batch_key``; the engine is asked once for all of them."""
 
@@ -207,10 +177,10 @@ class OnPairs(Batchable):
         """What is held of a run while it meets others. The block has memory of its own, so that views may be kept."""
 
     @abstractmethod
-    def scan(self, left: Any, right: Any, tile_cache: Keeps | None = None) -> Any:
+    def scan(self, left: Any, right: Any, tile_cache: Any = None) -> Any:
         """Answer for two prepared runs, the left one first in the data; or for one and itself.
 
-        The tile cache is that of the data, and has what earlier questions put there; it changes no bit of the answer.
+        The tile cache of an engine has what earlier questions put there; it changes no bit of the answer.
         """
 
     @abstractmethod

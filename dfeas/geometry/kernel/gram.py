@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from dfeas.engine.tile_cache import Spill, TileCache
 from dfeas.geometry.kernel.distances import Array, Floats, Prepared, squares
 from dfeas.geometry.kernel.kernel import Kernel, as_floating
 from dfeas.linalg.points import Indices, Points, row_slice, with_ones
 from dfeas.passes.block import Block, against
-from dfeas.passes.protocol import Keeps, OnPairs, Spills
+from dfeas.passes.protocol import OnPairs
 
 TILE_ROWS = 512
 """Of both sides: a tile is 1 MB in float32, and stays in cache until it has been used."""
@@ -100,13 +101,13 @@ def cuts(rows: int, most: int = TILE_ROWS) -> list[slice]:
 class Spilled:
     """Tiles on the disk, one behind the other."""
 
-    spill: Spills
+    spill: Spill
     name: str
     dtype: np.dtype[Any]
     places: dict[tuple[int, int], tuple[int, tuple[int, int]]]  # byte, and shape, of each
 
     @classmethod
-    def of(cls, spill: Spills, name: str, tiles: Tiles) -> Spilled:
+    def of(cls, spill: Spill, name: str, tiles: Tiles) -> Spilled:
         """In the order of the places."""
         places, byte = {}, 0
         for i, j, here, there in tiles.places:
@@ -133,7 +134,7 @@ class Tiles:
     spilled: Spilled | None = None
 
     @classmethod
-    def of(cls, left: TileRun, right: TileRun, single: bool, tile_cache: Keeps | None) -> Tiles:
+    def of(cls, left: TileRun, right: TileRun, single: bool, tile_cache: TileCache | None) -> Tiles:
         """Those of two runs; all are computed and kept if the tile cache has room, in memory or on the disk."""
         open_tiles = cls(tuple(left.cuts), tuple(right.cuts), left is right, single, (left, right))
         if tile_cache is None:
@@ -243,7 +244,7 @@ class GramProduct(OnPairs):
     def prepare(self, block: Block) -> TileRun:
         return TileRun.of(self.kernel, block, self.tile_rows)
 
-    def scan(self, left: TileRun, right: TileRun, tile_cache: Keeps | None = None) -> Partial:
+    def scan(self, left: TileRun, right: TileRun, tile_cache: TileCache | None = None) -> Partial:
         """Tiles of both, or those of the columns that count where they are fewer."""
         kept = None if tile_cache is None else tile_cache.get((self.kernel, left.start, right.start))
         single = left.safe and right.safe if kept is None else kept.single
