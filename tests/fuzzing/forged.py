@@ -197,8 +197,10 @@ class Forged:
 def written(X: np.ndarray, labels: np.ndarray, options: Values, folder: Path, what: str) -> dict[str, bytes]:
     """What a solve writes."""
     dfeas.ingest(X, folder / "data", labels=labels)
-    solve: Callable[..., Any] = dfeas.separation if what == "separation" else dfeas.solve
-    solve(folder / "data", out=folder / "run", max_passes=200, **options)
+    if what == "separation":  # whose eps is its own
+        dfeas.separation(folder / "data", out=folder / "run", max_passes=200, intercept=options["intercept"])
+    else:
+        dfeas.solve(folder / "data", out=folder / "run", max_passes=200, **options)
     names = ("certificate.npz", "result.json", "separation.json")
     return {name: (folder / "run" / name).read_bytes() for name in names if (folder / "run" / name).exists()}
 
