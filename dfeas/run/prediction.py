@@ -45,7 +45,7 @@ class Predictor(ABC):
     """A result that left a direction, or one for each class. Points are scored with it as they are given, in their units."""
 
     @abstractmethod
-    def finished(self) -> Finished:
+    def to_model(self) -> FittedModel:
         """Its directions. Raises BadInputError where there is none."""
 
     def decision_function(self, X: Any, *, memory: str | int | None = None) -> Floats:
@@ -69,11 +69,11 @@ class Predictor(ABC):
         BadInputError
             Other features, entries that are not finite, or a run that left no direction.
         """
-        finished = self.finished()
-        dataset, geometry = _opened(finished, X, memory)
-        rule = geometry.rule(finished.trained(geometry, dataset), dataset)
+        model = self.to_model()
+        dataset, geometry = _opened(model, X, memory)
+        rule = geometry.rule(model.trained(geometry, dataset), dataset)
         rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
-        return np.asarray(read_once(finished.see(dataset, geometry), rule, memory, None)[0])
+        return np.asarray(read_once(model.see(dataset, geometry), rule, memory, None)[0])
 
     def predict(self, X: Any, *, memory: str | int | None = None) -> NDArray[Any]:
         """Classify points, in one read of them; see ``decision_function``.
@@ -177,13 +177,13 @@ def predict(
     if out is not None:
         _require_place(Path(out))
         require_apart(out, X)
-    finished = run.finished() if isinstance(run, Predictor) else Finished.load(Path(run))
-    if finished.classes is not None and positive is not None:
-        raise UsageError(f"{finished.name}: a run of all classes; leave out positive")
-    dataset, geometry = _opened(finished, X, memory, labels, positive, kernel)
-    rule = geometry.rule(finished.trained(geometry, dataset), dataset)
+    model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(Path(run))
+    if model.classes is not None and positive is not None:
+        raise UsageError(f"{model.name}: a run of all classes; leave out positive")
+    dataset, geometry = _opened(model, X, memory, labels, positive, kernel)
+    rule = geometry.rule(model.trained(geometry, dataset), dataset)
     answer: Prediction | ClassPrediction | ConePrediction
-    answer = rule.prediction(read_once(finished.see(dataset, geometry), rule, memory, out), dataset)
+    answer = rule.prediction(read_once(model.see(dataset, geometry), rule, memory, out), dataset)
     return answer
 
 
@@ -214,7 +214,7 @@ def _require_place(out: Path) -> None:
 
 
 def _opened(
-    finished: Finished,
+    model: FittedModel,
     X: Any,
     memory: str | int | None,
     labels: Any = None,
@@ -222,26 +222,26 @@ def _opened(
     kernel: Function | None = None,
 ) -> tuple[Dataset, Geometry]:
     """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
-    many = finished.classes is not None
-    column = finished.labels_of(X) if labels is None else None
+    many = model.classes is not None
+    column = model.labels_of(X) if labels is None else None
     spec = DataSpec(X, column or labels, positive=positive, intercept=False, one_vs_rest=many)
-    source = Source(spec, cones=not many, features=finished.m).within(parse_bytes(memory))
+    source = Source(spec, cones=not many, features=model.m).within(parse_bytes(memory))
     try:
-        dataset = open_data(replace(source, known=() if positive is not None else finished.names))[1]
+        dataset = open_data(replace(source, known=() if positive is not None else model.names))[1]
     except BadInputError as error:
         if column not in (None, ALL_POSITIVE) and error.typed.startswith("labels of"):
-            classes = f"classes of the run ({', '.join(finished.names[:6])})" if finished.names else "labels"
+            classes = f"classes of the run ({', '.join(model.names[:6])})" if model.names else "labels"
             where = X if isinstance(X, str | Path) else "X"
             raise BadInputError(
-                f"{where}: column {column} is no feature of the run {finished.name}, and holds no {classes}: leave it out, or "
+                f"{where}: column {column} is no feature of the run {model.name}, and holds no {classes}: leave it out, or "
                 "say which column has the labels"
             ) from None
         dataset = open_data(source)[1]  # maybe labels are of other classes
-    return dataset, geometry_again(dataset, finished.certificates[0].kernel, finished.function if kernel is None else kernel)
+    return dataset, geometry_again(dataset, model.certificates[0].kernel, model.function if kernel is None else kernel)
 
 
 @dataclass(frozen=True)
-class Finished:
+class FittedModel:
     """A run that left a direction, or one for each class."""
 
     name: str  # what messages call it
@@ -253,7 +253,7 @@ class Finished:
     function: Function | None = None  # of Python, that was the kernel
 
     @classmethod
-    def load(cls, run: Path) -> Finished:
+    def load(cls, run: Path) -> FittedModel:
         """From the folder of a run. Raises BadInputError when there is no direction, or that of a hull."""
         folders = classes_of(run)
         values = named_as_there(load_result(run, soft=True))
@@ -269,7 +269,7 @@ class Finished:
         certificates: Sequence[Certificate | None],
         files: tuple[Path, ...],
         classes: tuple[str, ...] | None,
-    ) -> Finished:
+    ) -> FittedModel:
         """Of one run, or of classes. Raises BadInputError when there is no direction, or that of a hull."""
         if classes is not None:
             for one, each in zip(classes, certificates, strict=True):

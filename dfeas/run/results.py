@@ -17,7 +17,7 @@ from dfeas.errors import format_bytes
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
-from dfeas.run.prediction import Finished, Predictor
+from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.result_files import Saved
 from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate
@@ -302,7 +302,7 @@ class Result(Saved, Predictor):
             score = f"  score {entry['score']:+.6f}" if scored else ""
             yield Row("", f"point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
 
-    def finished(self) -> Finished:
+    def to_model(self) -> FittedModel:
         files = (Path(self.certificate or "the result"),)
-        finished = Finished.of("the result", self.to_json(), (self.evidence,), files, None)
-        return replace(finished, points=self.points, function=self.function)
+        model = FittedModel.of("the result", self.to_json(), (self.evidence,), files, None)
+        return replace(model, points=self.points, function=self.function)

@@ -24,7 +24,7 @@ from dfeas.methods.protocol import Sparse, weights_at_once
 from dfeas.run.budget import Projection, project
 from dfeas.run.cost import PROBE, Probe
 from dfeas.run.exact.search import exact_outcome
-from dfeas.run.prediction import Finished, Predictor
+from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.recovery import Portions, conflicts
 from dfeas.run.result_files import CLASSES, RACE, Saved, versions
 from dfeas.run.results import ALL_POSITIVE_ROW, Result, Side, Sides
@@ -317,13 +317,13 @@ class OneVsRest(Saved, Predictor):
         biases = [result.bias for result in self.results.values() if result.bias is not None]
         return np.array(biases) if len(biases) == len(self.results) else None
 
-    def finished(self) -> Finished:
+    def to_model(self) -> FittedModel:
         first = next(iter(self.results.values()))
         files = tuple(Path(result.certificate or f"class {name}") for name, result in self.results.items())
         evidence = [result.evidence for result in self.results.values()]
         values = {**first.to_json(), "sides": None}
-        finished = Finished.of("the result", values, evidence, files, self.classes)
-        return replace(finished, points=first.points, function=first.function)
+        model = FittedModel.of("the result", values, evidence, files, self.classes)
+        return replace(model, points=first.points, function=first.function)
 
     @property
     def success(self) -> bool:

@@ -20,7 +20,7 @@ from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers, MultipliersAnswer
-from dfeas.run.prediction import Finished, Predictor
+from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.result_files import SOFT_MARGIN, Saved
 from dfeas.run.results import Sides, class_names, cost_row, plane_of, sides_from
 from dfeas.run.table import SOFT_MARGINS
@@ -226,8 +226,10 @@ class SoftMarginResult(Saved, Predictor):
         """What X @ coef is added to; 0 without an intercept."""
         return plane_of(self.y, self.m)[1]
 
-    def finished(self) -> Finished:
-        return Finished.of("the result", self.to_json(), (self._certificate,), (Path(self.certificate or "the result"),), None)
+    def to_model(self) -> FittedModel:
+        return FittedModel.of(
+            "the result", self.to_json(), (self._certificate,), (Path(self.certificate or "the result"),), None
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": SOFT_MARGIN, **super().to_json()}
@@ -283,11 +285,11 @@ class SoftMarginClasses(Displayed, Predictor):
         """(classes,) what X @ coef.T is added to."""
         return np.array([result.bias for result in self.results.values()])
 
-    def finished(self) -> Finished:
+    def to_model(self) -> FittedModel:
         first = next(iter(self.results.values()))
-        planes = [result.finished().certificates[0] for result in self.results.values()]
+        planes = [result.to_model().certificates[0] for result in self.results.values()]
         files = tuple(Path(result.certificate or f"class {name}") for name, result in self.results.items())
-        return Finished.of("the result", {**first.to_json(), "sides": None}, planes, files, self.classes)
+        return FittedModel.of("the result", {**first.to_json(), "sides": None}, planes, files, self.classes)
 
 
 GROUP_BYTES = 32 << 20
