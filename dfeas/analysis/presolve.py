@@ -21,7 +21,7 @@ from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.exact.levels import Levels
-from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide_levels, decide_table, require_proved
+from dfeas.run.exact.search import MOST_BESIDE, Face, certificate_of, decide_levels, decide_table, require_proved
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
@@ -71,10 +71,11 @@ def eliminate_levels(
         if decided is None:
             return None
         del levels
-        require_proved(session.checking, decided.face)
+        face, near = decided
+        require_proved(session.checking, face)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
         why = f"{session.dataset.dimension} features, most of them levels of one effect, which are eliminated"
-        return decided.face, _write_result(stack, session, asked, decided, surveyed, folder, output, (NAME, why))
+        return face, _write_result(stack, session, asked, near, surveyed, folder, output, (NAME, why))
 
 
 def decide_small(
@@ -93,9 +94,8 @@ def decide_small(
         face = decide_table(session.checking, limits.until(output.stop, asked.began), left)
         if isinstance(face, str):
             return None
-        decided = Elimination(face, (face.support, face.weights))
         how = TABLE, "a table that is small enough to be decided at once"
-        return face, _write_result(stack, session, asked, decided, surveyed, None, output, how)
+        return face, _write_result(stack, session, asked, face, surveyed, None, output, how)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -108,19 +108,18 @@ def _write_result(
     stack: ExitStack,
     session: Session,
     asked: Request,
-    decided: Elimination,
+    face: Face,
     surveyed: Surveyed,
     folder: Path | None,
     output: Output,
     method: tuple[str, str],
 ) -> Result:
-    dataset, face, (name, why) = session.dataset, decided.face, method
+    dataset, (name, why) = session.dataset, method
     job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
     how = run_options(0.0, Output(progress=output.progress))
     report_start(run_sinks(stack, session, job, folder, how, None), dataset, name, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
-    support, weights = decided.conflict
-    certificate = certificate_of(session.checking.dataset, replace(face, support=support, weights=weights), empty)
+    certificate = certificate_of(session.checking.dataset, face, empty)
     checked = session.checking([certificate])
     (proved,) = checked.answers
     check = proved if isinstance(proved, Check) else None

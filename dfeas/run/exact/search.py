@@ -189,16 +189,8 @@ MOST_BESIDE = 1000
 """Features beside the levels that this is for."""
 
 
-@dataclass(frozen=True)
-class Elimination:
-    """What is proved of all points without their levels, with evidence."""
-
-    face: Face
-    conflict: tuple[NDArray[np.int64], Integers]  # few points and their weights, where there is a conflict
-
-
-def decide_levels(levels: Levels, stop: Callable[[], bool]) -> Elimination | None:
-    """What is proved of all points; None when ``stop`` said so."""
+def decide_levels(levels: Levels, stop: Callable[[], bool]) -> tuple[Face, Face] | None:
+    """What is proved of all points, and the same with a conflict of few points only; None when ``stop`` said so."""
     pairs = levels.spread(max(LEAST, FIRST * len(levels.columns)))
     reads, strict = 0, True
     while True:
@@ -214,7 +206,8 @@ def decide_levels(levels: Levels, stop: Callable[[], bool]) -> Elimination | Non
         more = _find_missed(levels, gaps, across, strict)
         if not len(more):
             face = _lift_face(levels, pairs, points, split, gaps, across, reads)
-            return Elimination(face, _of_points(levels, pairs, split.weights))
+            few, amounts = _of_points(levels, pairs, split.weights)
+            return face, replace(face, support=few, weights=amounts)
         before, pairs = len(pairs), np.unique(np.vstack([pairs, more]), axis=0)
         if len(pairs) == before:
             raise DfeasError("the exact search took in no new pair: please report this")

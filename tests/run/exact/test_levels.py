@@ -55,7 +55,7 @@ def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
     assert levels is not None
     decided = decide_levels(levels, lambda: False)
     assert decided is not None
-    face = decided.face
+    face, _ = decided
     whole, exponent = common(signed)
     beyond = partition(whole).beyond
     assert face.kind == (COMPLETE if beyond.all() else QUASI if beyond.any() else OVERLAP)
@@ -149,5 +149,5 @@ def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyP
         assert levels is not None
         decided = decide_levels(levels, lambda: False)
         assert decided is not None
-        assert decided.face.kind == kind
-        assert decided.face.reads > 2
+        assert decided[0].kind == kind
+        assert decided[0].reads > 2
