@@ -168,7 +168,8 @@ class DaskEngine(RangeEngine):
 
         Lost work is asked for again.
         """
-        name, homes = task_name(function, args), self._homes if count is None else None
+        name = question_name(args[0]) if function is scan_range else CHECK
+        homes = self._homes if count is None else None
         return self._persist(lambda: self._attempt(name, function, args, count, homes))
 
     def _compare(self, blocks: Sequence[int] | None) -> None:
@@ -331,11 +332,6 @@ class DaskEngine(RangeEngine):
             return
         asked = [self._submit("forget", worker, worker, forget_run, self.source.run) for worker in self._workers]
         self._watch.settled_within(asked, FORGET_SECONDS)
-
-
-def task_name(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """What a function does with blocks, in letters and dashes: of a scan the question, its first argument."""
-    return question_name(args[0]) if function is scan_range else CHECK
 
 
 def question_name(question: Any) -> str:

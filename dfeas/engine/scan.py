@@ -171,7 +171,7 @@ def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost:
 
 def merge_scans(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
     """The nodes of several ranges that follow each other, as far as the tree merges them, and the cost; takes the ranges."""
-    tree, total = Tree(parts(question)[0]), Cost()
+    tree, total = Tree(question if isinstance(question, OnPairs) else parts(question)[0]), Cost()
     while scanned:
         nodes, cost = scanned.pop(0)
         total.add(cost)
@@ -183,7 +183,7 @@ def merge_scans(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[An
 def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
     """The answer and the whole cost from the ranges, in order."""
     nodes, total = merge_scans(question, scanned)
-    return Tree(parts(question)[0], nodes).finish(), total
+    return Tree(question if isinstance(question, OnPairs) else parts(question)[0], nodes).finish(), total
 
 
 class RangeMerge:
@@ -328,14 +328,8 @@ def scan_pairs(
 
 def join_pairs(question: OnPairs, scanned: list[tuple[Any, Cost, list[int]]]) -> tuple[Any, Cost, list[int]]:
     """The answer, the whole cost, and all blocks that were read, from the ranges in order."""
-    tree, total = Tree(question), Cost()
-    reads: list[int] = []
-    for nodes, cost, blocks in scanned:
-        total.add(cost)
-        reads += blocks
-        for node in nodes:
-            tree.push(*node)
-    return tree.finish(), total, reads
+    answer, total = join(question, [(nodes, cost) for nodes, cost, _ in scanned])
+    return answer, total, [block for _, _, blocks in scanned for block in blocks]
 
 
 class RangeEngine(ABC):

@@ -29,8 +29,7 @@ from dfeas.geometry.protocol import (
     least_seconds,
 )
 from dfeas.linalg.csr import csr
-from dfeas.linalg.points import Floats, row_slice
-from dfeas.linalg.points import Points as Rows
+from dfeas.linalg.points import Floats, Points, row_slice
 from dfeas.methods import work, working_set
 from dfeas.methods.protocol import AnyMethod, Facts, weights_at_once
 from dfeas.methods.registry import METHODS
@@ -194,7 +193,7 @@ class Scorer(Protocol):
     def mend(self) -> Mend | None:
         """What gives small scores their true signs, if anything does."""
 
-    def scores(self, points: Rows) -> Floats:
+    def scores(self, points: Points) -> Floats:
         """Scores (b, k) of points (b, m)."""
 
 
@@ -209,7 +208,7 @@ class Hyperplanes:
     def width(self) -> int:
         return int(max(self.Y.shape))
 
-    def scores(self, points: Rows) -> Floats:
+    def scores(self, points: Points) -> Floats:
         m = points.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):  # who asks looks for scores that are not finite
             return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))

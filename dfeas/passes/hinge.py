@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices, add_combinations, in_type
 from dfeas.passes.block import Block, Columns
-from dfeas.passes.protocol import SumPass
+from dfeas.passes.protocol import SumPass, add_fields
 from dfeas.passes.slacks import Directions, SampleCosts, Slacks
 
 
@@ -103,17 +103,7 @@ class Hinge:
         return self._within(HingePartial(loss, support, tested, wrong, rest, total, tuple(kept)))
 
     def merge(self, first: HingePartial, second: HingePartial) -> HingePartial:
-        return self._within(
-            HingePartial(
-                first.loss + second.loss,
-                first.support + second.support,
-                first.tested + second.tested,
-                first.wrong + second.wrong,
-                first.rest + second.rest,
-                first.total + second.total,
-                first.kept + second.kept,
-            )
-        )
+        return self._within(add_fields(first, second))
 
     def finish(self, partial: HingePartial) -> HingeAnswer:
         p, parts = partial, sorted(partial.kept, key=lambda part: int(part.columns.index[0]))

@@ -65,8 +65,13 @@ class SumPass(Plain[P]):
     __slots__ = ()
 
     def merge(self, first: P, second: P) -> P:
-        names = type(first).__dataclass_fields__  # type: ignore[attr-defined]
-        return type(first)(*(getattr(first, name) + getattr(second, name) for name in names))
+        return add_fields(first, second)
+
+
+def add_fields(first: P, second: P) -> P:
+    """Two dataclasses of sums, added field by field."""
+    names = type(first).__dataclass_fields__  # type: ignore[attr-defined]
+    return type(first)(*(getattr(first, name) + getattr(second, name) for name in names))
 
 
 class ScoringPass(ABC):

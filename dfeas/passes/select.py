@@ -150,7 +150,8 @@ def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> I
 def merge_lowest(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
     """Both, with the ``cap`` lowest columns."""
     best = min((s for s in (first, second) if s.arg >= 0), key=lambda s: (s.low, s.arg), default=first)
-    pieces = in_order(first.pieces + second.pieces, _index, _size, _concatenate, _take)
+    both = first.pieces + second.pieces
+    pieces = in_order(both, lambda piece: piece[1].index, lambda piece: piece[1].nbytes, _concatenate, _take)
     count = sum(len(score) for score, _ in pieces)
     if count > cap:
         pieces = _lowest(pieces, cap)
@@ -166,14 +167,6 @@ def finish_lowest(partial: SelectPartial, cap: int, dimension: int) -> Selection
         return Selection(partial.violated, partial.low, partial.arg, np.empty(0), [Columns.none(dimension)])
     score = np.concatenate([piece[0] for piece in pieces])
     return Selection(partial.violated, partial.low, partial.arg, score, [piece[1] for piece in pieces])
-
-
-def _index(piece: Piece) -> Indices:
-    return piece[1].index
-
-
-def _size(piece: Piece) -> int:
-    return piece[1].nbytes
 
 
 def _concatenate(pieces: list[Piece]) -> Piece:

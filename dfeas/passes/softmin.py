@@ -86,11 +86,6 @@ class Softmin:
         return np.flatnonzero(self.mu > 0)
 
     @cached_property
-    def _divisor(self) -> Floats:
-        """mu, with 1 for 0: that limit is taken otherwise."""
-        return np.where(self.mu > 0, self.mu, 1.0)
-
-    @cached_property
     def _lengths(self) -> Floats:
         return np.asarray(np.linalg.norm(self.Y, axis=0), np.float64)
 
@@ -180,7 +175,7 @@ class Softmin:
         low = np.where(wins, first.low, second.low)
         # factor of the sums that are not relative to the common minimum
         gap = np.where(first.low == second.low, 0.0, low - np.maximum(first.low, second.low))
-        shrink = np.where(self.mu > 0, np.exp(gap / self._divisor), 0.0)
+        shrink = np.where(self.mu > 0, np.exp(gap / np.where(self.mu > 0, self.mu, 1.0)), 0.0)
         one, two = np.where(wins, 1.0, shrink), np.where(wins, shrink, 1.0)
         for sums, factors in ((first.moment, one), (second.moment, two)):
             if (factors != 1).any():

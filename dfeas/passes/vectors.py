@@ -30,14 +30,6 @@ Piece = tuple[Indices, Floats]
 """Numbers of points and their weights."""
 
 
-def _index(piece: Piece) -> Indices:
-    return piece[0]
-
-
-def _size(piece: Piece) -> int:
-    return int(piece[0].nbytes + piece[1].nbytes)
-
-
 def _concatenate(pieces: list[Piece]) -> Piece:
     return np.concatenate([index for index, _ in pieces]), np.concatenate([weight for _, weight in pieces])
 
@@ -63,7 +55,9 @@ class SparseWeights:
         return None
 
     def with_others(self, others: SparseWeights) -> SparseWeights:
-        return SparseWeights(in_order(self.pieces + others.pieces, _index, _size, _concatenate, _take) or self.pieces[:1])
+        both = self.pieces + others.pieces
+        pieces = in_order(both, lambda piece: piece[0], lambda piece: piece[0].nbytes + piece[1].nbytes, _concatenate, _take)
+        return SparseWeights(pieces or self.pieces[:1])
 
 
 class Gathers(Plain[SparseWeights]):

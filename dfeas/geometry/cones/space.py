@@ -204,9 +204,9 @@ class ConeSpace(Geometry):
             other = missing_for_cones("mirror-prox-one-pass", dataset, memory)
             if other:
                 raise UsageError(
-                    f"these cones need --memory {_mb(need)} for a working set, or {_mb(other)} for an x of all rows"
+                    f"these cones need --memory {enough(need)} for a working set, or {enough(other)} for an x of all rows"
                 )
-            return "mirror-prox-one-pass", f"chosen because a working set of these cones would need {_mb(need)} of memory"
+            return "mirror-prox-one-pass", f"chosen because a working set of these cones would need {enough(need)} of memory"
         if not usable_on_cones(method, dataset):
             raise UsageError(f"{method} is for one second-order cone, this is {dataset.cones}; use mirror-prox")
         need = missing_for_cones(method, dataset, memory)
@@ -214,7 +214,7 @@ class ConeSpace(Geometry):
             other_method = (
                 "mirror-prox-one-pass, which keeps no cones" if CONE_METHODS[method].traits.columns else "working-set"
             )
-            raise UsageError(f"{method} needs --memory {_mb(need)} for these cones; or use {other_method}")
+            raise UsageError(f"{method} needs --memory {enough(need)} for these cones; or use {other_method}")
         return method, "asked for"
 
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
@@ -253,7 +253,7 @@ class ConeSpace(Geometry):
             passes = _usual(CONE_METHODS[name], facts, margin)
             thinking = _solver_seconds(load.dataset, facts) if CONE_METHODS[name].traits.columns else 0.0
             need = missing_for_cones(name, load.dataset, load.memory)
-            remark = f"does not fit: {_mb(need)} of memory are needed" if need else ""
+            remark = f"does not fit: {enough(need)} of memory are needed" if need else ""
             most = CONE_METHODS[name].bound(facts, margin)
             forecasts[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
         return Forecasts(forecasts, {"cones": str(load.dataset.cones)})
@@ -298,10 +298,6 @@ def missing_for_cones(method: str, dataset: Dataset, memory: int) -> int:
         return 0 if rows.fits else 4 * rows.least_memory
     need = POINT_BYTES * dataset.n if CONE_METHODS[method].traits.weighs_all else 0
     return need if need > memory else 0
-
-
-def _mb(size: int) -> str:
-    return enough(size)
 
 
 def require_points(X: object, what: str) -> None:
