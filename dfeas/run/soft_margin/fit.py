@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -248,22 +249,21 @@ def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads:
     dataset, options, best = session.dataset, job.soft, outcome.progress.best
     assert options is not None, "a soft margin has its options"
     folds = options.folds
-    each = range(len(options.C) * (1 + folds))
     fits = [
         Fit(
-            C=options.C[i // (1 + folds)],
-            fold=None if i % (1 + folds) == 0 else i % (1 + folds) - 1,
+            C=C,
+            fold=fold,
             objective=float(best.objective[i]),
             lower=float(best.lower[i]),
             gap=float(best.gap[i]),
             support=int(best.support[i]),
             error=None if np.isnan(best.error[i]) else float(best.error[i]),
         )
-        for i in each
+        for i, (C, fold) in enumerate(product(options.C, (None, *range(folds))))
     ]
     validation = [validate(C, [fit for fit in fits if C == fit.C and fit.fold is not None]) for C in options.C] if folds else []
-    chosen = int(np.argmin([entry.error for entry in validation])) if folds else len(options.C) - 1
-    fit, y = fits[chosen * (1 + folds)], best.Y[:, chosen * (1 + folds)].copy()
+    chosen = (int(np.argmin([entry.error for entry in validation])) if folds else len(options.C) - 1) * (1 + folds)
+    fit, y = fits[chosen], best.Y[:, chosen].copy()
     length = float(np.linalg.norm(y))
     return SoftMarginResult(
         stopped=Stop(outcome.stopped),

@@ -19,7 +19,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import Multipliers, MultipliersAnswer
+from dfeas.passes.slacks import Multipliers
 from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.result_files import SOFT_MARGIN, Saved
 from dfeas.run.results import Sides, class_names, cost_row, plane_of, sides_from
@@ -308,13 +308,6 @@ def dual_place(out: str | Path, run: str | Path | None) -> Path:
     return path
 
 
-def groups(engine: Engine, dataset: Dataset, question: Multipliers) -> Iterator[MultipliersAnswer]:
-    """The dual variables of some blocks at a time, in the order of the points; one read in all."""
-    many = max(1, GROUP_BYTES // (8 * dataset.block_rows))
-    for first in range(0, dataset.blocks, many):
-        yield engine.run(Partial(question, range(first, min(dataset.blocks, first + many))))
-
-
 def write_dual_variables(
     engine: Engine, dataset: Dataset, question: Multipliers, y: Floats, objective: float, out: Path, stop: Callable[[], bool]
 ) -> DualVariables:
@@ -323,9 +316,11 @@ def write_dual_variables(
     Raises KeyboardInterrupt when ``stop`` says so.
     """
     total, pull, support, full = 0.0, np.zeros(dataset.dimension), 0, 0
+    many = max(1, GROUP_BYTES // (8 * dataset.block_rows))
     with atomic_write(out) as file:
         npy.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (dataset.n,)})
-        for answer in groups(engine, dataset, question):
+        for first in range(0, dataset.blocks, many):
+            answer = engine.run(Partial(question, range(first, min(dataset.blocks, first + many))))
             for _, alpha in answer.pieces:
                 file.write(alpha.data)
             total, pull = total + answer.total, pull + answer.pull

@@ -20,8 +20,8 @@ from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.hinge import HingeMargin
 from dfeas.methods.soft_margin.problem import make_costs
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
+from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import SampleCosts
-from dfeas.run.soft_margin.result import groups
 from tests.methods.soft_margin.test_soft_margin import overlapping
 
 
@@ -54,7 +54,7 @@ def test_after_every_read_each_problem_has_those_that_are_worth_its_lower_end(sq
         found = method.evidence(state)
         assert len(found.duals) == 6
         for i, dual in enumerate(found.duals):
-            (answer,) = groups(engine, dataset, dual.question(costs.take(np.array([i]))))
+            answer = engine.run(Partial(dual.question(costs.take(np.array([i]))), range(dataset.blocks)))
             alpha = np.concatenate([piece for _, piece in answer.pieces])
             cost, lower = all_costs[:, i], found.best.lower[i]
             assert boxed(alpha, cost, squared)
