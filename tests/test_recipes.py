@@ -1,0 +1,77 @@
+"""The recipes of docs/development, followed to the letter in a copy of the sources: types, names and laws hold afterwards.
+
+A block of Python below ``<!-- file: PATH -->`` is that file, and a ``diff`` block below ``<!-- change: PATH -->`` says what
+changes in a file: each run of its lines that were there stands there once, and what is to stand there comes in its place.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.documentation import PROJECT
+
+COPIED = ["dfeas", "tests", "docs", "scripts", "pyproject.toml", "README.md"]
+COMMANDS = {
+    "add_method": ["tests/methods/test_conformance.py", "-k", "worst"],
+    "add_pass": ["tests/engine/test_conformance.py", "-k", "above and not cluster"],
+    "add_format": ["tests/data/test_fvecs.py"],
+}
+"""What each recipe says to run."""
+
+
+def follow(page: Path, root: Path) -> list[str]:
+    """Do what a recipe says; the files that it touched."""
+    touched = []
+    steps = re.findall(r"<!-- (file|change): (\S+) -->\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    for kind, name, text in steps:
+        path = root / name
+        if kind == "file":
+            path.write_text(text)
+        else:
+            path.write_text(change(path.read_text(), text.splitlines()))
+        touched.append(name)
+    return touched
+
+
+def change(text: str, lines: list[str]) -> str:
+    """Carry out a block of a diff without places: lines that begin with a space or - are there, those with + are to be."""
+    parts: list[list[str]] = []
+    for before, line in zip(["+", *lines], lines, strict=False):  # a part ends where lines that were there follow new ones
+        if before.startswith("+") and not line.startswith("+"):
+            parts.append([])
+        parts[-1].append(line)
+    for part in parts:
+        there, to_be = ("\n".join(line[1:] for line in part if not line.startswith(mark)) for mark in "+-")
+        assert text.count(f"\n{there}\n") == 1, f"{there!r} stands there {text.count(there)} times"
+        text = text.replace(f"\n{there}\n", f"\n{to_be}\n")
+    return text
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("recipe", COMMANDS)
+def test_a_recipe_works_to_the_letter(recipe: str, tmp_path: Path) -> None:
+    for name in COPIED:
+        source = PROJECT / name
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+        else:
+            shutil.copy(source, tmp_path)
+    touched = follow(PROJECT / "docs" / "development" / f"{recipe}.md", tmp_path)
+    ours = [name for name in touched if name.endswith(".py")]
+
+    def run(*words: str) -> None:
+        command, here = [sys.executable, "-m", *words], {**os.environ, "PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    run("ruff", "check", *ours)
+    run("ruff", "format", "--check", *ours)
+    run("mypy")
+    names = ["tests/run/checkpoint", "tests/test_layers.py", "-m", "not long"]
+    run("pytest", "-q", "-p", "no:cacheprovider", *names)
+    run("pytest", "-q", "-p", "no:cacheprovider", *COMMANDS[recipe])
