@@ -32,7 +32,7 @@ from dfeas.cli.remote import run_status
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import DfeasError
 from dfeas.methods.protocol import Bracket
-from dfeas.run.checkpoint.folder import Checkpoints, resumable
+from dfeas.run.checkpoint.folder import Checkpoints, can_go_on
 from dfeas.verify.certificate import load
 
 
@@ -131,7 +131,7 @@ def drivers(kills: int, draw: random.Random, job: Job, folder: Path) -> None:
             ended += 1
             equal += job.digest(out) == expected
             continue
-        if resumable(out):
+        if can_go_on(out):
             before = run_status(out).seconds or 0.0
             good = done(lambda out=out: dfeas.resume(out))
             events = [json.loads(line) for line in (out / "trace.jsonl").read_text().splitlines()]
@@ -145,7 +145,7 @@ def drivers(kills: int, draw: random.Random, job: Job, folder: Path) -> None:
         equal += good and job.digest(out) == expected
     print(
         f"solve of {job.passes} passes with {job.method}: {whole:.1f} s undisturbed, {a_pass:.2f} s a pass, "
-        f"a checkpoint every {job.every:g} s"
+        f"a checkpoint every {os.environ['DFEAS_CHECKPOINT_EVERY']} s"
     )
     print("| kills | ended before | killed before the first checkpoint | not resumable | equal bits | lost s, median | most |")
     print("|---|---|---|---|---|---|---|")

@@ -22,8 +22,8 @@ def test_lines_beyond_the_budget_are_red(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "dfeas", tmp_path / "dfeas", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "budget.toml", tmp_path / "tests")
-    room = tmp_path / "dfeas" / "passes"
-    room.joinpath("more.py").write_text("MORE = 1\n" * 9_999)
+    for name in ("more", "and_more"):
+        (tmp_path / "dfeas" / "passes" / f"{name}.py").write_text("MORE = 1\n" * 9_999)
     done = run_budget(tmp_path)
     red = [line.split() for line in done.stdout.splitlines() if "ABOVE" in line]
     assert done.returncode == 1

@@ -159,8 +159,10 @@ def _open_counted(source: Source) -> Dataset:
     spec = source.spec
     chosen = None if spec.one_vs_rest else spec.positive
     plain = replace(spec, also=(), mask=None, positive=chosen, transform=None)
-    each = replace(source, fingerprint="", cones=source.cones and not spec.also)
+    each = replace(source, fingerprint="")
     parts = [open_source(replace(each, spec=replace(plain, where=where))) for where in (spec.where, *spec.also)]
+    if spec.also and any(part.cones is not None for part in parts):
+        raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
     if not spec.by_path:
         require_aligned(spec.where, spec.mask, "mask")
     mask = open_mask(Path(spec.mask)) if isinstance(spec.mask, str) else spec.mask

@@ -237,7 +237,7 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     "a label file of objects": (pickled("label file"), 4, "y.npy: an array of Python objects is not accepted"),
     "a pickle": (pickled("plain pickle"), 5, "a.npy: not a readable .npy array"),
     "a certificate of objects": (a_certificate_with_objects, 5, "c.npz: not a readable certificate"),
-    "a filter that unpickles": (a_compressor_that_runs_code, 4, "give plain numbers, no filters"),
+    "a filter that unpickles": (a_compressor_that_runs_code, 4, "its chunks are Python objects (pickle)"),
 }  # fmt: skip
 
 

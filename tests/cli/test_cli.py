@@ -228,7 +228,7 @@ def test_version_help_and_the_dask_plug_in() -> None:
     plugged = [sys.executable, "-m", "dask", "dfeas", "info", "nowhere"]
     done = subprocess.run(plugged, capture_output=True, text=True, check=False)
     assert done.returncode == 4
-    assert done.stderr == "dfeas: error: nowhere: no such file or folder\n"
+    assert done.stderr == f"dfeas: error: {Path('nowhere').absolute()}: no such file or folder\n"
 
 
 def test_a_plan_is_a_table_or_json(room: Path) -> None:

@@ -63,7 +63,7 @@ class CollectionTests(EngineTests):
             parts = []
             for index in range(there.blocks):
                 shape = (min(BLOCK_ROWS, there.n - index * BLOCK_ROWS), *row)
-                parts.append(da.from_delayed(read(source.path, index, name), shape, dtype))
+                parts.append(da.from_delayed(read(source.spec.where, index, name), shape, dtype))
             return self.arranged(da.concatenate(parts).rechunk({0: self.chunks}))
 
         table = Table(array("points", there.dtype, (there.m,)), array("labels", np.dtype(np.int8), ()))

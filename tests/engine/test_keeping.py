@@ -160,7 +160,7 @@ def test_a_worker_that_sees_another_dataset_is_noticed(dataset: Callable[..., An
     source = Source(DataSpec(path, intercept=False))
     engine = DaskEngine(client, source, open_source(source))
     engine.run(QUESTION)
-    elsewhere = replace(engine.source, path=str(other))
+    elsewhere = replace(engine.source, spec=DataSpec(other, intercept=False))
     engine.source = elsewhere
     with pytest.raises(CorruptDataError, match="not the dataset that the run began with"):
         engine.run(QUESTION)

@@ -50,9 +50,11 @@ def test_each_read_of_a_solve_may_fail(
     while True:
         k += 1
         count, run = Count(), tmp_path / f"run{k}"
-        monkeypatch.setattr(
-            "dfeas.run.session.open_source", lambda source, count=count, k=k: flaky(open_source(source), path, count, k, damage)
-        )
+        for module in ("data.open", "run.session"):
+            monkeypatch.setattr(
+                f"dfeas.{module}.open_source",
+                lambda source, count=count, k=k: flaky(open_source(source), path, count, k, damage),
+            )
         try:
             result = dfeas.solve(path, out=run, **options)
         except CorruptDataError:
