@@ -99,8 +99,8 @@ class Hull(Displayed):
             yield Row("", f"a hyperplane through it has all points on its positive side{where}")
         else:
             yield Row("", self.result.message)
-        yield self.result.margin_row
-        yield cost_row(self.result)
+        yield (run := self.result).margin_row
+        yield cost_row(run.passes, run.method, run.reads, run.bytes_read, run.seconds)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; the vectors are in the certificate."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.result_files import Saved
 from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate
-
-if TYPE_CHECKING:
-    from dfeas.run.soft_margin.result import SoftMarginResult
 
 
 @dataclass(frozen=True)
@@ -61,10 +58,9 @@ ALL_POSITIVE_ROW = Row("labels", "none: all points count as +1")
 """Of the homogeneous question, which was asked by name."""
 
 
-def cost_row(result: Result | SoftMarginResult) -> Row:
-    """What a run took, as a row."""
-    passes = f"{result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all"
-    return Row("cost", f"{passes}, {format_bytes(result.bytes_read)}, {result.seconds:.2f} s")
+def cost_row(passes: float, method: str, reads: float, size: int, seconds: float) -> Row:
+    """What a run took, with a size in bytes, as a row."""
+    return Row("cost", f"{passes:.4g} passes of {method}, {reads:.4g} reads in all, {format_bytes(size)}, {seconds:.2f} s")
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,7 +279,7 @@ class Result(Saved, Predictor):
         if self.all_positive:
             yield ALL_POSITIVE_ROW
         yield self.margin_row
-        yield cost_row(self)
+        yield cost_row(self.passes, self.method, self.reads, self.bytes_read, self.seconds)
         yield from self._conflict_rows()
 
     @property

@@ -200,7 +200,7 @@ class SoftMarginResult(Saved, Predictor):
         for entry in self.validation:
             error = f"{100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %"
             yield Row("validation", f"C = {entry.C:g}: {error}{'  chosen' * (entry.C == self.C)}")
-        yield cost_row(self)
+        yield cost_row(self.passes, self.method, self.reads, self.bytes_read, self.seconds)
 
     @property
     def success(self) -> bool:
