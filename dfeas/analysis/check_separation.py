@@ -125,7 +125,7 @@ def check_separation(
             raise UsageError("a model says itself what it regresses: leave out y, positive, weights and intercept")
         return examined(of_model(X, outcome), options)
     weights = weights.compute() if hasattr(weights, "compute") else weights
-    asked = (outcome, positive)
+    asked, text = (outcome, positive), (text,) if isinstance(text, str) else text
     if isinstance(X, str) and "~" in X and not X.startswith("~/"):
         if not intercept:
             raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
+from pathlib import Path
 from shlex import quote
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -49,6 +51,8 @@ class Cluster:
                 raise click.UsageError("--performance-report is for a cluster: --scheduler, --scheduler-file or --local")
             yield None
             return
+        if self.performance_report is not None and Path(self.performance_report).exists():
+            raise click.UsageError(f"--performance-report {self.performance_report}: exists already; choose another file")
         from dfeas.engine.clusters import connect, local_cluster
         from dfeas.run.cluster_log import dashboard, performance_report
 
@@ -282,11 +286,28 @@ def method_of(names: Sequence[str]) -> Decorator:
     )
 
 
+def _set_for_command(context: click.Context, parameter: click.Parameter, value: float | None) -> None:
+    """Give a setting the value that was typed, until the command has ended."""
+    if value is not None:
+        name = variable(parameter.name or "")
+        before, os.environ[name] = os.environ.get(name, ""), str(value)
+        context.call_on_close(lambda: os.environ.update({name: before}))
+
+
+CHECKPOINTS = option(
+    "Output",
+    "--checkpoint-every",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    expose_value=False,
+    callback=_set_for_command,
+    help="Seconds between checkpoints.  [default: 30]",
+)
 METHOD = method_of(ALL_METHODS)
 SOFT_METHOD = option(
     "Question", "--method", default="auto", show_default=True, type=Name(SOFT_METHODS), help="How the minimum is found."
 )
-GO_ON = [*CLUSTER, PERFORMANCE, QUIET, JSON]
+GO_ON = [CHECKPOINTS, *CLUSTER, PERFORMANCE, QUIET, JSON]
 OF_DATA = [LABELS, COLUMN, UNLABELLED]
 RUN = [*NAMED, *OF_DATA, *GO_ON]
 

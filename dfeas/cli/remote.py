@@ -22,7 +22,7 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import Goal, Kernel, Objective, View, check
-from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished
+from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished, require_free
 from dfeas.run.resources import Limits
 from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.run.trace import last_pass
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 RUNS = "dfeas-runs"
 """Where the scheduler keeps what was submitted: the folder of each, and whether it was cancelled."""
-CANCELLED = "cancelled"
+CANCELLED, BEGUN = "cancelled", "begun"
 ASK_SECONDS = 0.5
 """Between two looks of a driver whether its run was cancelled."""
 PATIENCE = 30.0
@@ -181,6 +181,8 @@ def submit(
     require_apart(out, X, *paths_of(options.get("also", ()), "--also"))
     run, data, folder = secrets.token_hex(4), absolute(X), str(local(out, "--out").absolute())
     options = {**options, **_absolute_paths(data, options)}
+    if Path(folder).exists():
+        require_free(Path(folder))
     with _reach(client) as there:
         there.set_metadata([RUNS, run], {"out": folder})
         future = there.submit(_drive, run, data, folder, options, key=_task(run), pure=False)
@@ -218,6 +220,9 @@ def _drive(run: str, X: str, out: str, options: dict[str, Any]) -> None:
 
     with inside() as client:
         cancelled = _Cancelled(client, run)
+        if not client.get_metadata([RUNS, run, BEGUN], False):  # what is there is of somebody else
+            require_free(Path(out))
+            client.set_metadata([RUNS, run, BEGUN], True)
         if is_finished(Path(out)) or cancelled():
             return
         if can_go_on(Path(out)):

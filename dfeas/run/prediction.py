@@ -283,7 +283,7 @@ class FittedModel:
                 raise BadInputError(f"{name}: {what}; each class needs one to predict")
             return cls(name, values, tuple(separators), files, classes)
         (certificate,) = certificates
-        if certificate is None or certificate.kind == "gordan":
+        if certificate is None or certificate.kind == "gordan" or values.get("objective", 0.0) is None:
             verdict = values.get("verdict", "before it found one")
             raise BadInputError(f"{name}: the run ended {verdict} and left no direction that could predict")
         if (values["data"] or {}).get("point") is not None:

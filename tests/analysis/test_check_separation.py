@@ -348,3 +348,12 @@ def test_frames_of_pandas_with_columns_of_any_name_and_sparse_ones() -> None:
         dfeas.check_separation(pd.DataFrame({"month": pd.period_range("2000-01", periods=12, freq="M")}), y)
     with pytest.raises(dfeas.BadInputError, match="unique column names"):
         dfeas.check_separation(pd.DataFrame(X, columns=["a", "a"]), y)
+
+
+def test_the_text_that_a_message_asks_for_is_one_name_and_known() -> None:
+    frame = pd.DataFrame({"dose": ["5 mg", "7 mg"] * 10, "ab": np.arange(20.0) % 7, "died": [0, 1, 1, 0] * 5})
+    with pytest.raises(dfeas.BadInputError, match="text='dose'"):
+        dfeas.check_separation(frame, "died")
+    assert dfeas.check_separation(frame, "died", text="dose").kind == "overlap"
+    with pytest.raises(dfeas.BadInputError, match="no column doses"):
+        dfeas.check_separation(frame, "died", text=["doses"])

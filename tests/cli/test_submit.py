@@ -68,6 +68,8 @@ def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_e
     assert found.error is None
     assert (found.stopped, found.passes) == ("pass_limit", 90)
     assert fetch(run, tmp_path / "got", client=cluster) == tmp_path / "got"
+    with pytest.raises(UsageError, match="choose another output"):  # an answer to another question
+        submit(dataset("one-flip", 5, 200, name="other")[0], client=cluster, out=tmp_path / "run")
     assert sorted(p.name for p in (tmp_path / "got").iterdir()) == ["certificate.npz", "result.json", "trace.jsonl"]
     assert digest(tmp_path / "got") == digest(tmp_path / "whole")
     assert json.loads((tmp_path / "got" / "result.json").read_text())["n"] == 20_000

@@ -217,7 +217,10 @@ class Survey:
 
 
 def as_text(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
-    """The frame with some columns as text."""
+    """The frame with some columns as text. Raises BadInputError for one that is not there."""
+    for name in names:
+        if name not in frame.columns:
+            raise no_column(name, frame.columns, "text")
     return frame.with_columns(nw.col(name).cast(nw.String) for name in names) if names else frame
 
 

@@ -49,6 +49,11 @@ class Validation:
     error: float  # mean over the folds
     deviation: float  # standard deviation over the folds
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Validation:
+        """From the keys of a result; what is not known yet is infinite."""
+        return cls(*(math.inf if values[name] is None else values[name] for name in ("C", "error", "deviation")))
+
 
 @dataclass(frozen=True)
 class DualVariables:
@@ -182,7 +187,10 @@ class SoftMarginResult(Saved, Predictor):
     def from_json(cls, values: Mapping[str, Any], y: Floats, **changes: Any) -> SoftMarginResult:
         """A result from the keys of its file, some of them changed; ``y`` is in a file of its own."""
         known: dict[str, Any] = {each.name: values[each.name] for each in fields(cls) if each.name in values}
-        known |= {"fits": [Fit(**fit) for fit in values["fits"]], "validation": [Validation(**v) for v in values["validation"]]}
+        known |= {
+            "fits": [Fit(**fit) for fit in values["fits"]],
+            "validation": [Validation.of(v) for v in values["validation"]],
+        }
         known |= {"stopped": Stop(values["stopped"]), "sides": sides_from(values.get("sides")), "y": y, "path": y[None]}
         known |= {name: math.inf for name in ("objective", "gap", "margin") if values[name] is None}
         return cls(**{**known, "dual": None, **changes})
@@ -191,7 +199,9 @@ class SoftMarginResult(Saved, Predictor):
         ends = f"{self.objective:.9g}, the minimum is at least {self.lower:.9g}"
         yield Row("objective", ends if math.isfinite(self.objective) else "not known yet")
         yield Row("", self.message)
-        yield Row("margin", f"{self.margin:.6g}, {self.support} points at it or beyond it, C = {self.C:g}, {self.loss}")
+        known = math.isfinite(self.objective)
+        if known:
+            yield Row("margin", f"{self.margin:.6g}, {self.support} points at it or beyond it, C = {self.C:g}, {self.loss}")
         if self.error is not None:
             yield Row("error", f"{100 * self.error:.4g} % of all points are on the wrong side")
         if self.dual is not None:
@@ -199,7 +209,8 @@ class SoftMarginResult(Saved, Predictor):
             yield Row("", f"y is their combination of the points up to {self.dual.residual:.3g}")
         for entry in self.validation:
             error = f"{100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %"
-            yield Row("validation", f"C = {entry.C:g}: {error}{'  chosen' * (entry.C == self.C)}")
+            chosen = "  chosen" * (known and entry.C == self.C)
+            yield Row("validation", f"C = {entry.C:g}: {error if math.isfinite(entry.error) else 'not known yet'}{chosen}")
         yield cost_row(self.passes, self.method, self.reads, self.bytes_read, self.seconds)
 
     @property

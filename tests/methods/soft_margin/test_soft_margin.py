@@ -368,3 +368,14 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
         dfeas.soft_margin_classes(X, label, class_weight="balanced")
     with pytest.raises(dfeas.UsageError, match="no labels"):
         dfeas.soft_margin_classes(X)
+
+
+def test_what_ends_before_it_knows_anything_says_so(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("one-flip", 5, 300)
+    result = dfeas.soft_margin(path, C=[0.1, 1.0], folds=3, max_passes=1, out=tmp_path / "run")
+    assert "not known yet" in str(result)
+    assert "chosen" not in str(result)
+    assert "inf" not in str(result)
+    dfeas.report(tmp_path / "run")
+    with pytest.raises(dfeas.BadInputError, match="no direction"):
+        dfeas.predict(tmp_path / "run", path)
