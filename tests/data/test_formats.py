@@ -791,3 +791,18 @@ dfeas.ingest({str(tmp_path / name)!r}, {str(tmp_path / "out")!r}, **{given!r})
 sys.exit("pandas" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("whole", [2**53 + 1, -(2**53) - 1, 10**17 + 1, 2**63 + 1])
+@pytest.mark.parametrize("name", ["a.csv", "a.svm"])
+def test_an_integer_that_float64_does_not_have_is_refused_in_text(tmp_path: Path, name: str, whole: int) -> None:
+    lines = {"a.csv": "x,y,class\n1,2,0\n{},2,1\n", "a.svm": "0 1:1 2:2\n1 1:{} 2:2\n"}[name]
+    options = {"label_column": "class"} if name == "a.csv" else {}
+    (tmp_path / name).write_text(lines.format(whole))
+    with pytest.raises(BadInputError, match=rf"line \d.*: an integer beyond 2\*\*53 has no exact float64: {whole}"):
+        ingest(tmp_path / name, tmp_path / "data", **options)
+    assert not (tmp_path / "data").exists()
+    for fine in (2**53, 2**70, f"{float(whole)!r}", "1e100"):
+        (tmp_path / name).write_text(lines.format(fine))
+        ingest(tmp_path / name, tmp_path / f"fine-{fine}", **options)
+        assert float(fine) in stored(tmp_path / f"fine-{fine}")

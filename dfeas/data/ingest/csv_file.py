@@ -18,7 +18,7 @@ import pyarrow.csv
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.tables import place_of, rows_of
-from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextFile, TextSource, values_of
+from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextFile, TextSource, are_short, require_exact, values_of
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
@@ -146,7 +146,7 @@ class CsvLines:
         if NUMBER.fullmatch(text.encode(errors="replace")):
             if not np.isfinite(value):
                 raise BadInputError(f"{at}: {shown} is too large for float64")
-            return value
+            return require_exact(text, value, at)
         what = f"expected a number, got {shown}" if np.isfinite(value) else f"{shown} is not finite; remove it"
         raise BadInputError(f"{at}: {what}")
 
@@ -184,7 +184,7 @@ class CsvPoints(TextSource):
             return None
         columns = [values_of(column.chunk(0)) for i, column in enumerate(table.columns) if i != self._label]
         points = rows_of(columns, self.dtype)
-        if not np.isfinite(points).all():
+        if not are_short(points):
             return None
         if self._label is None:
             return Batch(points, Categories.none(len(points)))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch
-from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource, numbers
+from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource, numbers, require_exact
 from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
@@ -174,7 +174,7 @@ def _number(word: bytes, at: str) -> float:
     value = float(word)
     if not np.isfinite(value):
         raise BadInputError(f"{at}: {_shown(word)} is too large for float64")
-    return value
+    return require_exact(word.decode(), value, at)
 
 
 def _shown(word: bytes) -> str:

@@ -47,7 +47,7 @@ def values_of(column: Any) -> NDArray[Any]:
 def numbers(text: bytes) -> NDArray[np.float64] | None:
     """The numbers (k,) of a text with one on each line, empty lines apart, each rounded to the nearest float64.
 
-    None when one of them is not finite or not a number, and without pyarrow.
+    None when one of them has to be looked at: not a number, not finite, or maybe a long integer; and without pyarrow.
     """
     if pyarrow is None:
         return None
@@ -61,7 +61,23 @@ def numbers(text: bytes) -> NDArray[np.float64] | None:
     except pyarrow.ArrowInvalid:
         return None
     values: NDArray[np.float64] = values_of(table.column(0).chunk(0))
-    return values if np.isfinite(values).all() else None
+    return values if are_short(values) else None
+
+
+def are_short(values: NDArray[np.float64]) -> bool:
+    """Whether all are finite and so small that whole numbers are exact."""
+    return bool(values.max(initial=0.0) < EXACT and values.min(initial=0.0) > -EXACT)
+
+
+def require_exact(text: str, value: float, at: str) -> float:
+    """The value of the text of a number. Raises BadInputError for an integer that float64 does not have."""
+    if abs(value) >= EXACT and WHOLE.fullmatch(text) and int(text.lstrip("+-0")) != abs(value):
+        raise BadInputError(f"{at}: an integer beyond 2**53 has no exact float64: {text[:40]}; rescale it, or drop an id")
+    return value
+
+
+EXACT = 2.0**53
+WHOLE = re.compile(r"[+-]?\d+")
 
 
 LONGEST_LINE = 1 << 26
