@@ -208,3 +208,12 @@ def test_a_scheduler_of_the_environment_is_used_unless_another_cluster_is_typed(
     done = dfeas("solve", room / "yes", "--out", tmp_path / "a", "--scheduler-file", tmp_path / "none.json")
     assert "choose one of" not in done.stderr
     assert "none.json" in done.stderr
+
+
+def test_a_report_of_the_cluster_replaces_nothing(room: Path, tmp_path: Path) -> None:
+    page = tmp_path / "mine.html"
+    page.write_text("mine")
+    done = dfeas("solve", room / "yes", "--local", "1", "--performance-report", page, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "exists already; choose another file" in done.stderr
+    assert everything(tmp_path) == {"mine.html": b"mine"}
