@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -17,15 +16,17 @@ COLOURS = {"feasible": "green", "infeasible": "red", "eps-infeasible": "red", "u
 """Of verdicts."""
 
 
-def put(values: Any, answer: Displayed | Iterable[Part], as_json: bool, *more: Part) -> None:
-    """Print values as one JSON object, or an answer that says the same: on a terminal in colour, in its columns."""
+def put(answer: Displayed, as_json: bool, *more: Part, values: Any = None) -> None:
+    """Print an answer as JSON, or as text that says ``more``: on a terminal in colour, in its columns.
+
+    The ``values`` are those of JSON where the answer has others itself.
+    """
     if as_json:
-        say(json.dumps(values))
+        say(json.dumps(answer.to_json() if values is None else values))
         return
-    parts = answer._parts() if isinstance(answer, Displayed) else answer
-    for line in lines([*parts, *more], Screen(sys.stdout).columns, _painted):
+    for line in lines([*answer._parts(), *more], Screen(sys.stdout).columns, _paint_verdict):
         click.echo(line)
 
 
-def _painted(verdict: str) -> str:
+def _paint_verdict(verdict: str) -> str:
     return click.style(verdict, fg=COLOURS.get(verdict), bold=True)

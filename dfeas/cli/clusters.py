@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,28 @@ from dfeas.api import soft_margin, solve
 from dfeas.cli import remote
 from dfeas.cli.answer import put
 from dfeas.cli.command import Command, say
-from dfeas.cli.options import CLUSTER, FORCE, GO_ON, KERNEL_HELP, METHOD, OF_DATA, PLACE, Cluster, asks, options_of
+from dfeas.cli.options import (
+    CLUSTER,
+    FORCE,
+    GO_ON,
+    KERNEL_HELP,
+    METHOD,
+    OF_DATA,
+    PLACE,
+    Cluster,
+    arguments,
+    asks,
+    drop_options,
+    is_typed,
+    options_of,
+)
 from dfeas.cli.outputs import is_run, replaced
 from dfeas.cli.parameter import JSON, LOCAL, option
 from dfeas.engine import configuration
 from dfeas.errors import UsageError
 
-SOFT = [name for name in signature(soft_margin).parameters if name not in signature(solve).parameters]
-"""Options that only a soft margin has."""
+HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) - arguments(solve)
+"""Arguments of a solve that a soft margin has not, and the other way round."""
 
 
 @click.command(
@@ -33,17 +46,17 @@ SOFT = [name for name in signature(soft_margin).parameters if name not in signat
 )
 @asks(PLACE, OF_DATA, GO_ON, METHOD, options_of(solve))
 @asks(options_of(soft_margin, *SOFT, C="Fit a soft margin. Price of losses; several together."))
-@click.pass_context
-def submit(
-    context: click.Context, /, data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
-) -> None:
+def submit(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Have the cluster itself drive a run, and return at once.
 
     It is a solve of DATA, or with --C a svm; the id of the run is printed. DATA and RUN are paths that all workers see. dfeas
     status ID and dfeas fetch ID ask for it later, from anywhere. Should the worker that drives die, another one goes on from
     the last checkpoint.
     """
-    options = _asked(context, options)
+    if not is_typed("C"):
+        options = drop_options(options, SOFT, "{} is for svm, this is a solve: give --C, too")
+    else:
+        options = drop_options(options, HARD, "{} is for a solve, this is svm: leave it out with --C")
     with cluster.joined() as client:
         run = remote.submit(data, out=out, client=client, **options)
     say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
@@ -51,19 +64,6 @@ def submit(
         say("the cluster works on it; ask for it, get its result, or end it:", err=True)
         for command in ("status", "fetch", "cancel"):
             say(f"  dfeas {command} {run}{cluster.words}", err=True)
-
-
-def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a solve, or of a soft margin. Raises UsageError for those of the other one."""
-    soft = context.get_parameter_source("C") == click.core.ParameterSource.COMMANDLINE
-    taken = signature(soft_margin if soft else solve).parameters
-    kept = {name: value for name, value in options.items() if name in taken}
-    for name in options.keys() - kept.keys():
-        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            here, there = ("a solve", "svm") if soft else ("svm", "a solve")
-            more = "leave it out with --C" if soft else "give --C, too"
-            raise click.UsageError(f"--{name.replace('_', '-')} is for {here}, this is {there}: {more}")
-    return kept
 
 
 @click.command(cls=Command, examples=("dfeas status RUN", "dfeas status --scheduler tcp://head:8786"))
@@ -76,13 +76,17 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     """
     if run is not None and Path(run).is_dir():
         answer = remote.run_status(run)
-        put([answer.to_json()], answer, as_json)
+        put(answer, as_json, values=[answer.to_json()])
         return
     if run is not None and cluster.named is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
         known = remote.status(run, client=client)
-    put([each.to_json() for each in known], [part for each in known for part in each._parts()], as_json)
+    if as_json:
+        say(json.dumps([each.to_json() for each in known]))
+    else:
+        for each in known:
+            put(each, as_json)
 
 
 @click.command(

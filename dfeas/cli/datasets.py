@@ -10,8 +10,8 @@ import click
 
 from dfeas.analysis.info import Info
 from dfeas.api import ingest as write_dataset
+from dfeas.cli.answer import put
 from dfeas.cli.command import Command
-from dfeas.cli.info import show_info
 from dfeas.cli.options import CLUSTER, FORCE, QUIET, Cluster, Told, asks, options_of
 from dfeas.cli.outputs import dataset_place
 from dfeas.cli.parameter import DATA, JSON, Count, Name, option
@@ -121,7 +121,7 @@ def generate(
         instance = SparseInstance(kind, density=density, **options)
     with dataset_place(out, force):
         header = write_instance(instance, out, _progress(quiet), shard)
-    show_info(Info(out, header.to_json()), as_json)
+    put(Info(out, header.to_json()), as_json)
 
 
 def _alone(src: str, cluster: Cluster, options: dict[str, Any]) -> bool:
@@ -168,7 +168,7 @@ def ingest(
             raise click.UsageError("a cluster is for points, not for cones")
         with dataset_place(out, force):
             header = ingest_cones(src, out, cones, options["points"], _progress(quiet), shard)
-        show_info(Info(out, header.to_json()), as_json)
+        put(Info(out, header.to_json()), as_json)
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, IngestOptions(**options))
@@ -177,4 +177,4 @@ def ingest(
             cluster = Cluster(None, None, None)
     with cluster.client() as client, dataset_place(out, force):
         header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
-    show_info(Info(out, {**header.to_json(), "notes": notes}), as_json)
+    put(Info(out, {**header.to_json(), "notes": notes}), as_json)

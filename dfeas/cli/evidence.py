@@ -17,7 +17,8 @@ from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import ALL_METHODS, FORCE, OF_DATA, asks, options_of
 from dfeas.cli.outputs import is_array, replaced
 from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
-from dfeas.cli.render import show_check, show_checks, show_prediction
+from dfeas.display import Row
+from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import warning
 from dfeas.report.page import report as write_report
@@ -41,8 +42,7 @@ def plan(data: str, as_json: bool, **options: Any) -> None:
     It is about each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
     --method that does not fit the memory is refused with the number. With --C it is about svm.
     """
-    answer = make_plan(data, **options)
-    put(answer.to_json(), answer, as_json)
+    put(make_plan(data, **options), as_json)
 
 
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
@@ -65,7 +65,7 @@ def verify(target: str, certificate: Path | None, memory: str | None, quick: boo
         _say_what_is_missing([Path(target)] if classes is None else list(classes.values()))
     if classes is not None:
         checks = verify_classes(target, memory, quick=quick)
-        show_checks(checks, as_json)
+        put(checks, as_json, values={name: check and check.to_json() for name, check in checks.items()})
         if None in checks.values():
             sys.exit(LIMIT_REACHED)
         return
@@ -73,7 +73,7 @@ def verify(target: str, certificate: Path | None, memory: str | None, quick: boo
         proved = verify_run(target, memory, quick=quick)
     else:
         proved = verify_certificate(target, certificate, memory=memory, quick=quick, **options)
-    show_check(proved, as_json)
+    put(proved, as_json)
 
 
 def _say_what_is_missing(runs: Sequence[Path]) -> None:
@@ -109,7 +109,8 @@ def predict(
         raise click.UsageError(f"{out} exists; choose another output, remove it, or say --force")
     with replaced(out, is_array, force):
         answer = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
-    show_prediction(answer, out, as_json)
+    words = {ConePrediction: "eigenvalues", ClassPrediction: "classes", Prediction: "scores"}
+    put(answer, as_json, Row(words[type(answer)], str(out)))
 
 
 @click.command(cls=Command)
@@ -141,4 +142,4 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     rows = compare_runs(runs)
     if warning(rows):
         say(f"dfeas: warning: {warning(rows)}", err=True)
-    put(rows, rows, as_json)
+    put(rows, as_json, values=rows)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import click
 
-from dfeas.analysis.info import Info
 from dfeas.analysis.info import info as describe
 from dfeas.cli.answer import put
 from dfeas.cli.command import Command
 from dfeas.cli.parameter import DATA, JSON, option
-
-
-def show_info(found: Info, as_json: bool) -> None:
-    """A dataset: the header that it was written with, or what is known of an array."""
-    put(found.to_json(), found, as_json)
 
 
 @click.command(cls=Command, examples=("dfeas info mail.data", "dfeas info points.zarr --labels labels.zarr --json"))
@@ -24,4 +18,4 @@ def show_info(found: Info, as_json: bool) -> None:
 @JSON
 def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
-    show_info(describe(data, labels), as_json)
+    put(describe(data, labels), as_json)

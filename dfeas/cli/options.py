@@ -318,41 +318,49 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
 
     def decorate(command: Body) -> Body:
         @wraps(command)
-        def called(**values: Any) -> None:
+        def run_command(**values: Any) -> None:
             if "scheduler" in values:
-                named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}
-                if _from_environment("scheduler") and (named["scheduler_file"], named["local"]) != (None, None):
-                    named["scheduler"] = None  # what is typed says more
-                if sum(choice is not None for choice in named.values()) > 1:
-                    raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
-                values["cluster"] = Cluster(**named, performance_report=values.pop("performance_report", None))
-            column = values.pop("column", None)
-            if column is not None:
-                if values["labels"] is not None:
-                    raise click.UsageError("choose one of --labels and --label-column")
-                values["labels"] = column
-            if values.pop("unlabelled", False):
-                if values["labels"] is not None:
-                    raise click.UsageError("choose one of --labels and --unlabelled")
-                values["labels"] = ALL_POSITIVE
+                values["cluster"] = _choose_cluster(values)
+            column, unlabelled = values.pop("column", None), values.pop("unlabelled", False) or None
+            flags = {"labels": values.get("labels"), "label-column": column, "unlabelled": unlabelled and ALL_POSITIVE}
+            given = {f"--{flag}": labels for flag, labels in flags.items() if labels is not None}
+            if len(given) > 1:
+                raise click.UsageError(f"choose one of {' and '.join(given)}")
+            if given:
+                (values["labels"],) = given.values()
             command(**values)
 
+        wrapped = run_command
         for each in reversed(flat):
-            called = each(called)
-        return called
+            wrapped = each(wrapped)
+        return wrapped
 
     return decorate
 
 
-def _from_environment(name: str) -> bool:
-    """Whether an option was not typed, but is a variable of the environment."""
-    return click.get_current_context().get_parameter_source(name) == ParameterSource.ENVIRONMENT
+def _choose_cluster(values: dict[str, Any]) -> Cluster:
+    """Which one is named, by at most one option; what is typed says more than the environment."""
+    named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}
+    if not is_typed("scheduler") and (named["scheduler_file"], named["local"]) != (None, None):
+        named["scheduler"] = None
+    if sum(choice is not None for choice in named.values()) > 1:
+        raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
+    return Cluster(**named, performance_report=values.pop("performance_report", None))
 
 
-def require_taken(verb: Callable[..., Any], flag: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that a verb takes. Raises UsageError for another one that was typed: the ``flag`` asks for that verb."""
-    taken, context = signature(verb).parameters, click.get_current_context()
-    for name in options.keys() - taken.keys():
-        if context.get_parameter_source(name) != ParameterSource.DEFAULT:
-            raise click.UsageError(f"{flag} takes no --{name.replace('_', '-')}: leave it out")
-    return {name: value for name, value in options.items() if name in taken}
+def is_typed(name: str) -> bool:
+    """Whether an option of the command that runs stands on its line, and is no default or variable of the environment."""
+    return click.get_current_context().get_parameter_source(name) == ParameterSource.COMMANDLINE
+
+
+def arguments(verb: Callable[..., Any]) -> set[str]:
+    """Names of all arguments of a verb."""
+    return set(signature(verb).parameters)
+
+
+def drop_options(values: dict[str, Any], names: set[str], refusal: str) -> dict[str, Any]:
+    """The values of all other options. Raises UsageError, by a text with a place for the option, for one that was typed."""
+    for name in names & values.keys():
+        if is_typed(name):
+            raise click.UsageError(refusal.format(f"--{name.replace('_', '-')}"))
+    return {name: value for name, value in values.items() if name not in names}

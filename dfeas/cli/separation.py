@@ -77,6 +77,6 @@ def check_separation(
             label_column or "", intercept, outcome, positive, without, None, more, progress, weights_column, **reading
         )
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
-    put(answer.to_json(), answer, as_json)
+    put(answer, as_json)
     if answer.kind is None:
         sys.exit(INTERRUPTED if answer.found.result.stopped == Stop.INTERRUPTED else LIMIT_REACHED)
