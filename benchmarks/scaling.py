@@ -53,7 +53,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import chunks_together, default_block_rows, scanned_rows
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.engine.configuration import configuration
+from dfeas.engine.clusters import load_configuration
 from dfeas.engine.distributed import FAN_IN, INLINE_BYTES, MERGED_BYTES, RANGES_PER_THREAD, DaskEngine
 from dfeas.engine.scan import cut, pieces, scan_range
 from dfeas.passes.softmin import Softmin
@@ -330,7 +330,7 @@ def subprocesses() -> Iterator[Client]:
     """A cluster without workers, as we ship its configuration."""
     with ExitStack() as stack:
         shipped = stack.enter_context(resources.as_file(resources.files("dfeas.engine") / "dask.yaml"))
-        allocation = {name.split(".")[-1]: str(value) for name, value in configuration().items() if "pre-spawn" in name}
+        allocation = {name.split(".")[-1]: str(value) for name, value in load_configuration().items() if "pre-spawn" in name}
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
         more = {**allocation, **QUIET, "DASK_CONFIG": str(shipped), "PYTHONPATH": paths}
         stack.enter_context(patch.dict(os.environ, more))

@@ -32,7 +32,7 @@ dask.config.set(
         "distributed.admin.system-monitor.interval": "5s",
     }
 )
-get_mp_context().set_forkserver_preload(["distributed.nanny", "dfeas.engine.worker", "dfeas.engine.preload"])
+get_mp_context().set_forkserver_preload(["distributed.nanny", "dfeas.engine.worker"])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

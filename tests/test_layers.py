@@ -87,7 +87,7 @@ DASK_ONLY_IN = {
     "engine/distributed.py",
     "engine/clusters.py",
     "engine/collection.py",
-    "engine/configuration.py",
+    "engine/protocol.py",
     "engine/task_pool.py",
     "engine/watch.py",
     "engine/worker.py",

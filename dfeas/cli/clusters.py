@@ -29,7 +29,6 @@ from dfeas.cli.options import (
 )
 from dfeas.cli.outputs import is_run, replaced
 from dfeas.cli.parameter import JSON, LOCAL, option
-from dfeas.engine import configuration
 from dfeas.errors import UsageError
 
 HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) - arguments(solve)
@@ -139,9 +138,11 @@ def config(writes: bool, force: bool, as_json: bool) -> None:
     """
     if force and not writes:
         raise click.UsageError("--force is for --write")
-    path = configuration.write(force=force) if writes else configuration.place()
+    from dfeas.engine import clusters  # loads Dask, which other commands here may not need
+
+    path = clusters.write_configuration(force=force) if writes else clusters.configuration_file()
     if as_json:
-        say(json.dumps({"path": str(path), "written": writes, "configuration": configuration.configuration()}))
+        say(json.dumps({"path": str(path), "written": writes, "configuration": clusters.load_configuration()}))
     else:
-        for line in [str(path)] if writes else configuration.text().splitlines():
+        for line in [str(path)] if writes else clusters.read_configuration().splitlines():
             say(line)

@@ -75,7 +75,7 @@ class Cluster:
     @property
     def named(self) -> Cluster | None:
         """This one, or that of Dask's ``scheduler-address``; None when there is none that goes on without you."""
-        from dfeas.engine.configuration import scheduler_address
+        from dfeas.engine.protocol import scheduler_address
 
         if (self.scheduler, self.scheduler_file) != (None, None):
             return self

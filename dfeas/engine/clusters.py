@@ -1,4 +1,4 @@
-"""Dask clusters: one of this machine, or one that runs already."""
+"""Dask clusters: one of this machine, or one that runs already; and the configuration of Dask that we ship."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import resources
 from multiprocessing import resource_tracker
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import dask.config
+import yaml
 from distributed import Client, LocalCluster, default_client, worker_client
 from distributed.client import FutureCancelledError
 from distributed.comm import connect as comm_connect
@@ -21,9 +23,13 @@ from distributed.core import Status
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
-from dfeas.engine.configuration import configuration, scheduler_address
+from dfeas.data.storage.files import atomic_write
+from dfeas.engine.protocol import scheduler_address
 from dfeas.engine.signals import SIGNALS
 from dfeas.errors import ClusterLostError, UsageError
+
+FILE = "dfeas.yaml"
+"""Our configuration, in a folder of Dask's."""
 
 CONNECT_SECONDS = 8
 
@@ -35,6 +41,43 @@ LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorke
 """What Dask raises when workers or the scheduler went away."""
 
 
+def read_configuration() -> str:
+    """As it is shipped, with its comments."""
+    return resources.files("dfeas.engine").joinpath("dask.yaml").read_text("utf-8")
+
+
+def load_configuration() -> dict[str, Any]:
+    """What we ship, by the dotted names of Dask."""
+    return dict(_flatten("", yaml.safe_load(read_configuration())))
+
+
+def _flatten(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(values, dict):
+        yield prefix, values
+        return
+    for name, value in values.items():
+        yield from _flatten(f"{prefix}.{name}" if prefix else name, value)
+
+
+def configuration_file() -> Path:
+    """The file that Dask reads: that of ``DASK_CONFIG``, or ours in that folder, else in ``~/.config/dask``."""
+    where = Path(dask.config.PATH)
+    return where if where.is_file() or where.suffix in (".yaml", ".yml") else where / FILE
+
+
+def write_configuration(*, force: bool = False) -> Path:
+    """Put what is shipped in its place, whole or not at all. Raises UsageError where another file stands, without ``force``."""
+    path, content = configuration_file(), read_configuration().encode()
+    if path.is_file() and path.read_bytes() == content:
+        return path
+    if path.exists() and not (force and path.is_file()):
+        raise UsageError(f"{path}: is there already and says something else; compare them, and replace it with --force")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        file.write(content)
+    return path
+
+
 @contextmanager
 def local_cluster(workers: int, more: Mapping[str, Any] | None = None) -> Iterator[Client]:
     """A client of a LocalCluster of single-threaded processes; everything listens on loopback only.
@@ -42,10 +85,11 @@ def local_cluster(workers: int, more: Mapping[str, Any] | None = None) -> Iterat
     ``more`` is configuration of Dask besides ours. Raises ClusterLostError when it does not start.
     """
     here = {
-        "distributed.worker.preload": ["dfeas.engine.preload"],
+        "distributed.worker.preload": ["dfeas.engine.signals"],
         "distributed.deploy.lost-worker-timeout": "10 minutes",  # a busy machine takes its time to start a worker again
     }
-    with dask.config.set({**configuration(), **here, **(more or {})}), _start(workers) as cluster, Client(cluster) as client:
+    configured = dask.config.set({**load_configuration(), **here, **(more or {})})
+    with configured, _start(workers) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -179,7 +223,6 @@ def connect(
 
 
 def _open_client(address: str, where: str, seconds: float) -> Client:
-    """A client of a scheduler. Raises UsageError where none answers."""
     try:
         if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair
             asyncio.run(_handshake(address, seconds))

@@ -58,7 +58,6 @@ def open_collection(client: Client, spec: DataSpec) -> Dataset:
 
 
 def _label_counts(client: Client, labels: Any) -> list[dict[Any, int]]:
-    """The different labels of all partitions, counted where they lie."""
     if isinstance(labels, np.ndarray):
         return [label_counts(labels, 0)]
     starts = np.cumsum([0, *labels.chunks[0]]).tolist()
@@ -68,7 +67,7 @@ def _label_counts(client: Client, labels: Any) -> list[dict[Any, int]]:
     return found
 
 
-class Task:
+class PartitionTask:
     """What a task does with its partition. No data class, through whose fields Dask would look for what it could compute."""
 
     def __init__(self, function: Callable[..., Any], window: Window, args: tuple[Any, ...], labels: Any = None) -> None:
@@ -137,7 +136,7 @@ class CollectionEngine(DaskEngine):
         rows = collection.range(partition)
         here = collection.labels[rows.start : rows.stop] if isinstance(collection.labels, np.ndarray) else None
         window = Window.of(self.dataset, collection, partition)
-        task = Task(function, window, args if apart else (*args, *sent), here)
+        task = PartitionTask(function, window, args if apart else (*args, *sent), here)
         key = f"dfeas-{name}-{self.source.run[:8]}-{self._sent}-{partition}"
         return delayed(on_partition, pure=False)(
             task, self._points[partition], labels, sent if apart else None, dask_key_name=key

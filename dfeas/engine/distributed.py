@@ -46,7 +46,6 @@ class Locality:
 
     @property
     def is_known(self) -> bool:
-        """Whether there was a pass."""
         return bool(self._workers)
 
     def remember(self, ranges: Sequence[Range], workers: Sequence[str]) -> None:
@@ -164,16 +163,12 @@ class DaskEngine(RangeEngine):
         return self._persist(lambda: self._attempt(question_name(question), scan_with_cache, args, pairs, homes))
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
-        """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order.
-
-        Lost work is asked for again.
-        """
+        """As for an engine; lost work is asked for again."""
         name = question_name(args[0]) if function is scan_range else CHECK
         homes = self._homes if count is None else None
         return self._persist(lambda: self._attempt(name, function, args, count, homes))
 
     def _compare(self, blocks: Sequence[int] | None) -> None:
-        """Raise CorruptDataError when workers did not read what the survey saw."""
         if self.dataset.read_digest(blocks) not in (None, self.cost.digest):
             raise CorruptDataError(
                 f"{self.dataset.where}: workers read other points or labels than at the start of the run; "
@@ -295,7 +290,6 @@ class DaskEngine(RangeEngine):
 
         When there is nobody else the scheduler puts such a task aside, and never takes it up; also one whose result was lost.
         """
-
         futures = sent.futures
         while not self._watch.settle(futures, set(filter(None, sent.homes)), lambda: self.observe(sent.done, sum(sent.sizes))):
             there = self._watch.threads()
@@ -331,7 +325,7 @@ class DaskEngine(RangeEngine):
         if self.client.status != "running" or not (self.source.cache_bytes or self._pair_cache):
             return
         asked = [self._submit("forget", worker, worker, forget_run, self.source.run) for worker in self._workers]
-        self._watch.settled_within(asked, FORGET_SECONDS)
+        self._watch.wait_within(asked, FORGET_SECONDS)
 
 
 def question_name(question: Any) -> str:

@@ -14,7 +14,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
-from dfeas.engine.scan import RangeEngine, RangeMerge, cut, fold_blocks, parts, pieces, scan_into, scan_pairs
+from dfeas.engine.scan import RangeEngine, RangeMerge, cut, fold_blocks, parts, pieces, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import beat, heard, one_thread, processors
 from dfeas.passes.block import Block
@@ -77,7 +77,7 @@ class LocalEngine(RangeEngine):
     def _scan(self, question: Question, count: int | None) -> tuple[Any, Cost]:
         merge, dataset = RangeMerge(question), self.dataset
         each = sums_bytes(dataset.dimension, dataset.blocks, width(parts(question)[0]))
-        self._map(self._answer_bytes // max(1, each), scan_into, (merge, question, self.scratch), count)
+        self._map(self._answer_bytes // max(1, each), merge.scan, (question, self.scratch), count)
         return merge.finish()
 
     def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:

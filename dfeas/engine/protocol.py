@@ -56,6 +56,14 @@ class Engine(Protocol):
         """Release workers, buffers and blocks that were kept."""
 
 
+def scheduler_address() -> str | None:
+    """Dask's ``scheduler-address``, which is ``DASK_SCHEDULER_ADDRESS`` in the environment."""
+    import dask.config
+
+    found = dask.config.get("scheduler-address", None)
+    return None if found is None else str(found)
+
+
 @contextmanager
 def open_client(given: Any) -> Iterator[Client | None]:
     """The client of a cluster: of a Client itself, of a cluster, of the address of a scheduler, or with True the current one,

@@ -96,9 +96,7 @@ def cut(blocks: int, pieces: int) -> list[tuple[int, int]]:
 
 def parts(question: Question) -> tuple[AnyPass | VectorPass[Any, Any], Sequence[int] | None]:
     """The pass, and the blocks that it reads; None for all of them."""
-    if isinstance(question, Partial):
-        return question.pass_, question.blocks
-    if isinstance(question, OnVectors):
+    if isinstance(question, Partial | OnVectors):
         return question.pass_, question.blocks
     if isinstance(question, Ordered | OnPairs):
         raise TypeError("neither a fold nor pairs have ranges of blocks that could be scanned apart")
@@ -207,21 +205,12 @@ class RangeMerge:
                 for node in nodes:
                     self._tree.push(*node)
 
+    def scan(self, dataset: Dataset, first: int, stop: int, *args: Any, **options: Any) -> None:
+        """``scan_range``, merged in this process with what came before."""
+        self.add(first, stop, scan_range(dataset, first, stop, *args, **options))
+
     def finish(self) -> tuple[Any, Cost]:
         return self._tree.finish(), self._total
-
-
-def scan_into(
-    dataset: Dataset,
-    first: int,
-    stop: int,
-    merge: RangeMerge,
-    question: Question,
-    scratch: Scratch | None = None,
-    stopped: Stop | None = None,
-) -> None:
-    """``scan_range``, merged in this process with what came before."""
-    merge.add(first, stop, scan_range(dataset, first, stop, question, scratch, stopped))
 
 
 def runs_of(dataset: Dataset) -> list[range]:
@@ -326,12 +315,6 @@ def scan_pairs(
     return tree.nodes, cost, held.reads
 
 
-def join_pairs(question: OnPairs, scanned: list[tuple[Any, Cost, list[int]]]) -> tuple[Any, Cost, list[int]]:
-    """The answer, the whole cost, and all blocks that were read, from the ranges in order."""
-    answer, total = join(question, [(nodes, cost) for nodes, cost, _ in scanned])
-    return answer, total, [block for _, _, blocks in scanned for block in blocks]
-
-
 class RangeEngine(ABC):
     """What both engines do alike with a question."""
 
@@ -350,8 +333,9 @@ class RangeEngine(ABC):
             answer, self.cost = self._fold(question.fold)
             self._compare(None)
         elif isinstance(question, OnPairs):
-            answer, self.cost, blocks = join_pairs(question, self._scan_pairs(question, len(pairs_of(self.dataset, question))))
-            self._compare(blocks)
+            scanned = self._scan_pairs(question, len(pairs_of(self.dataset, question)))
+            answer, self.cost = join(question, [(nodes, cost) for nodes, cost, _ in scanned])
+            self._compare([block for _, _, blocks in scanned for block in blocks])
         else:
             chosen = parts(question)[1]
             count = None if chosen is None else len(chosen)
@@ -367,7 +351,6 @@ class RangeEngine(ABC):
         self.observer = observer
 
     def observe(self, done: int, blocks: int) -> None:
-        """Say how far a read is, where somebody wants to know."""
         if self.observer is not None:
             self.observer(done, blocks, blocks * self.dataset.block_bytes if blocks <= self.dataset.blocks else 0)
 
@@ -376,7 +359,6 @@ class RangeEngine(ABC):
         """As that of an engine."""
 
     def _scan(self, question: Question, count: int | None) -> tuple[Any, Cost]:
-        """The answer to a question about all blocks, or ``count`` of them, and what it took."""
         return join(question, self.map(scan_range, question, self.scratch, count=count))
 
     @abstractmethod

@@ -69,6 +69,11 @@ def _end(number: int, frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
 
 
+def dask_setup(worker: Any) -> None:
+    """For Dask, in workers of a local cluster: who stops the driver may signal them, too, but the driver ends the run."""
+    _set(SIGNALS, signal.SIG_IGN)
+
+
 def at_once_from_now() -> None:
     """A signal ends this process, until ``mark_ended``: of a program, while it is imported."""
     atexit.register(_leave)  # comes last; Python itself takes its handlers back before it has ended
@@ -115,11 +120,16 @@ def interruptible() -> Iterator[None]:
         yield
 
 
-def _interrupt_once(number: int, frame: FrameType | None) -> None:
+def _is_echo() -> bool:
+    """Whether this signal comes so soon after the last one that somebody has passed that one on."""
     global _last
     now = time.monotonic()
     burst, _last = now - _last < BURST, now
-    if not burst:
+    return burst
+
+
+def _interrupt_once(number: int, frame: FrameType | None) -> None:
+    if not _is_echo():
         _interrupt(number, frame)
 
 
@@ -190,10 +200,7 @@ def not_interrupted() -> Iterator[None]:
 
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal came
-        global _last
-        now = time.monotonic()
-        burst, _last = now - _last < BURST, now
-        if came and not burst:
+        if not _is_echo() and came:
             _end(number, frame)
         came = True
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import islice
 from threading import Semaphore
 from typing import Any, Generic, TypeVar
@@ -40,7 +39,7 @@ class TaskPool:
         Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at a piece.
         """
         watch = Watch(self._client)
-        sent, persist = _Sent(self._client, watch, self._submit, work, iter(items)), Retry(watch)
+        sent, persist = _SentPieces(self._client, watch, self._submit, work, iter(items)), Retry(watch)
         try:
             while found := persist(sent.next, lambda: sent.done):
                 if isinstance(found[0], DfeasError):
@@ -67,24 +66,21 @@ class PartitionPool(TaskPool):
         if not self._rows:  # the first one has no less than the others
             self._size = stop - first
             self._rows = in_partitions(self._X, self._size).to_delayed().ravel().tolist()
-        there = delayed(_on_worker, pure=False)(
-            partial(_write, _Sealed(item)), self._rows[first // self._size], dask_key_name=key
-        )
-        return self._client.compute(there)
+        write = delayed(_on_worker, pure=False)
+        return self._client.compute(write(_PieceWriter(item), self._rows[first // self._size], dask_key_name=key))
 
 
-class _Sealed:
-    """A piece in which Dask does not look for what it could compute."""
+class _PieceWriter:
+    """Writes a piece, in which Dask does not look for what it could compute."""
 
     def __init__(self, piece: Piece) -> None:
         self.piece = piece
 
+    def __call__(self, array: Any) -> Done:
+        return write_piece(self.piece, array)
 
-def _write(sealed: _Sealed, array: Any) -> Done:
-    return write_piece(sealed.piece, array)
 
-
-class _Sent(Generic[T, R]):
+class _SentPieces(Generic[T, R]):
     """Pieces of work: some are sent, others wait."""
 
     def __init__(

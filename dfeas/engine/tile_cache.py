@@ -125,14 +125,9 @@ class TileCache:
     def __init__(self, budget: int, scratch: Path | None = None) -> None:
         self.budget = budget  # bytes in memory
         self.spill = None if scratch is None else Spill(scratch)  # for what it does not hold
-        self._taken = 0
+        self.bytes = 0  # that were taken of the budget
         self._values: dict[Hashable, Any] = {}
         self._lock = Lock()
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that were taken of the budget."""
-        return self._taken
 
     def get(self, key: Hashable) -> Any:
         return self._values.get(key)
@@ -140,9 +135,9 @@ class TileCache:
     def take(self, size: int) -> bool:
         """Whether there is room for so many bytes more; they are taken then."""
         with self._lock:
-            if self._taken + size > self.budget:
+            if self.bytes + size > self.budget:
                 return False
-            self._taken += size
+            self.bytes += size
             return True
 
     def put(self, key: Hashable, value: Any) -> None:
@@ -150,6 +145,5 @@ class TileCache:
         self._values[key] = value
 
     def close(self) -> None:
-        """Forget what is on the disk."""
         if self.spill is not None:
             self.spill.close()

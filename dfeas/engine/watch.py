@@ -59,7 +59,6 @@ class Watch:
     most_deaths: int = MOST_DEATHS
 
     def threads(self) -> dict[str, int]:
-        """Threads of each worker now."""
         raise_held()
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
@@ -123,7 +122,7 @@ class Watch:
         self._until(found, lambda _: False)
         return next((future for future in futures if future.done()), None)
 
-    def settled_within(self, futures: Sequence[Task], seconds: float) -> None:
+    def wait_within(self, futures: Sequence[Task], seconds: float) -> None:
         """The same, but no longer than that, and whoever is gone."""
         done, deadline = Semaphore(0), time.monotonic() + seconds
         for future in futures:

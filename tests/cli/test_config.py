@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dfeas.engine.configuration import configuration, text
+from dfeas.engine.clusters import load_configuration, read_configuration
 
 
 @pytest.fixture
@@ -32,12 +32,12 @@ def test_dask_reads_what_is_written(place: tuple[Path, dict[str, str]]) -> None:
     path, env = place
     done = run(env, "-m", "dfeas", "config", "--write")
     assert (done.returncode, done.stdout.strip()) == (0, str(path)), done.stderr
-    assert path.read_text() == text()
+    assert path.read_text() == read_configuration()
     assert [each.name for each in path.parent.iterdir() if each.name.endswith(".part")] == []
     names = ("distributed.scheduler.worker-ttl", "distributed.nanny.pre-spawn-environ", "distributed.worker.memory.pause")
     look = "import json, sys, dask.config, distributed; print(json.dumps([dask.config.get(name) for name in sys.argv[1:]]))"
     found = dict(zip(names, json.loads(run(env, "-c", look, *names).stdout), strict=True))
-    shipped = configuration()
+    shipped = load_configuration()
     assert found[names[0]] == shipped[names[0]]
     assert found[names[2]] == shipped[names[2]]
     assert found[names[1]]["MALLOC_TRIM_THRESHOLD_"] == shipped[f"{names[1]}.MALLOC_TRIM_THRESHOLD_"]
@@ -52,14 +52,14 @@ def test_a_file_that_says_something_else_stays(place: tuple[Path, dict[str, str]
     assert (done.returncode, "--force" in done.stderr, done.stderr.count("\n")) == (2, True, 1)
     assert "1h" in path.read_text()
     assert run(env, "-m", "dfeas", "config", "--write", "--force").returncode == 0
-    assert path.read_text() == text()
+    assert path.read_text() == read_configuration()
 
 
 def test_it_is_shown_without_being_written(place: tuple[Path, dict[str, str]]) -> None:
     path, env = place
     done = run(env, "-m", "dfeas", "config")
-    assert yaml.safe_load(done.stdout) == yaml.safe_load(text())
+    assert yaml.safe_load(done.stdout) == yaml.safe_load(read_configuration())
     found = json.loads(run(env, "-m", "dfeas", "config", "--json").stdout)
-    assert found == {"path": str(path), "written": False, "configuration": configuration()}
+    assert found == {"path": str(path), "written": False, "configuration": load_configuration()}
     assert not path.exists()
     assert run(env, "-m", "dfeas", "config", "--force").returncode == 2

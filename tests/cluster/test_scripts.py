@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 
-from dfeas.engine.configuration import configuration
+from dfeas.engine.clusters import load_configuration
 
 # about ten processes start for a run: on a busy machine that takes its time
 pytestmark = pytest.mark.timeout(300)
@@ -59,7 +59,7 @@ def test_there_is_one_dask_configuration() -> None:
     assert file.resolve() == CLUSTER.parent / "dfeas" / "engine" / "dask.yaml"
     assert (
         yaml.safe_load(file.read_text())["distributed"]["scheduler"]["worker-ttl"]
-        == (configuration()["distributed.scheduler.worker-ttl"])
+        == (load_configuration()["distributed.scheduler.worker-ttl"])
     )
 
 

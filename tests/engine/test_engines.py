@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
-from dfeas.engine.clusters import connect, local_cluster
-from dfeas.engine.configuration import configuration
+from dfeas.engine.clusters import connect, load_configuration, local_cluster
 from dfeas.engine.distributed import MERGED_BYTES, DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import RangeMerge, Tree, cut, join, scan_range
@@ -329,7 +328,7 @@ def test_the_shipped_configuration_reaches_the_workers(client: Any) -> None:
             "OPENBLAS_NUM_THREADS": "1",
             "spill": False,
         }
-    assert configuration()["distributed.scheduler.worker-ttl"] == "25s"
+    assert load_configuration()["distributed.scheduler.worker-ttl"] == "25s"
 
 
 def test_a_local_cluster_listens_on_loopback_only(client: Any) -> None:

@@ -38,9 +38,7 @@ OF_ANY_CLASS = {
 
 
 def modules() -> list[Any]:
-    # a process that imports what workers preload ignores signals from then on, and so does all that it starts
-    left = ("dfeas.__main__", "dfeas.engine.preload")
-    names = [module.name for module in pkgutil.walk_packages(dfeas.__path__, "dfeas.") if module.name not in left]
+    names = [module.name for module in pkgutil.walk_packages(dfeas.__path__, "dfeas.") if module.name != "dfeas.__main__"]
     return [importlib.import_module(name) for name in names]
 
 
