@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
-from dfeas.data.picks import Picks
 from dfeas.data.program import Program
 from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowReader, SliceReader, chunks_of
 from dfeas.data.storage.shards import ChunkReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
+from dfeas.data.storage.vectors import Picks
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Points, is_dense, nbytes, norms, placed_in
 from dfeas.passes.block import Block, Sides, against

@@ -46,7 +46,8 @@ from dfeas.data.storage.zarr_arrays import (
     rows_of_whole_chunks,
     slice_reader,
 )
-from dfeas.data.views import masked, open_mask, picked, point_in_order, seen_from, transformed
+from dfeas.data.subsets import join_datasets
+from dfeas.data.views import point_in_order, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
 from dfeas.linalg.blas import in_child
 from dfeas.passes.survey import checksums
@@ -165,8 +166,7 @@ def _open_counted(source: Source) -> Dataset:
         raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
     if not spec.by_path:
         require_aligned(spec.where, spec.mask, "mask")
-    mask = open_mask(Path(spec.mask)) if isinstance(spec.mask, str) else spec.mask
-    return picked(parts, mask) if spec.also else masked(parts[0], mask)
+    return join_datasets(parts, spec.mask)
 
 
 def _require_plain(dataset: Dataset, source: Source) -> None:

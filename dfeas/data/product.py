@@ -11,20 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.frames import values_of
 from dfeas.data.storage.layout import (
     CODE,
     MOST_ORDER,
     PADDING,
     ConeTable,
     code,
-    codes_of,
     default_block_rows,
     kind_of,
     rows_of,
     sparse_block_rows,
 )
-from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.sparse_readers import index_size
 from dfeas.errors import BadInputError
 
@@ -170,42 +167,3 @@ class Placing:
         source = np.full(self.n, -1, np.int64)
         source[some] = np.arange(some.sum())
         return source
-
-
-def booleans(mask: Any) -> NDArray[Any]:
-    """A mask, of which 0 and 1 are truth values, too."""
-    values = array_of(values_of(mask, "mask"), "the mask")
-    whole = values.dtype.kind in "iu" and values.size > 0 and 0 <= values.min() <= values.max() <= 1
-    truths = values.dtype == object and all(isinstance(value, bool | np.bool_) for value in values.reshape(-1).tolist())
-    return values.astype(np.bool_) if whole or truths else values
-
-
-def cones_kept(mask: Any, label: NDArray[Any], where: str) -> tuple[Product, NDArray[np.int64]]:
-    """The cones of the codes (n,) of some rows that a mask keeps, and their rows (r,), counted without padding.
-
-    The mask has an entry for each cone, or one for each of their rows. Raises BadInputError for another one, which keeps no
-    cone, or a part of one.
-    """
-    starts, row_number = codes_of(label), np.cumsum(label != PADDING) - 1
-    codes, first = label[starts], row_number[starts]
-    rows = int(row_number[-1]) + 1
-    values = booleans(mask)
-    if values.dtype != np.bool_ or values.shape not in ((len(starts),), (rows,)):
-        raise BadInputError(
-            f"the mask has shape {values.shape} and type {values.dtype}, expected {len(starts)} booleans, one for each cone of "
-            f"{where}, or {rows}, one for each of their rows"
-        )
-    if len(values) == rows:
-        size, kept = np.diff(np.append(first, rows)), np.add.reduceat(values, first, dtype=np.int64)
-        cut = (kept > 0) & (kept < size)
-        if cut.any():
-            i = int(cut.argmax())
-            kind, order = kind_of(int(codes[i]))
-            raise BadInputError(
-                f"the mask cuts the cone {kind} {order} at row {first[i]} of {where}: it keeps {kept[i]} of its {size[i]} "
-                "rows; keep all rows of a cone, or none"
-            )
-        values = kept > 0
-    if not values.any():
-        raise BadInputError(f"the mask keeps none of the {len(starts)} cones of {where}")
-    return Product.from_codes(codes[values]), np.flatnonzero(np.repeat(values, np.diff(np.append(first, rows))))

@@ -10,9 +10,10 @@ import psutil
 
 from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
-from dfeas.data.picks import Picks
 from dfeas.data.storage.readers import SliceReader
-from dfeas.data.views import MappedReader, SubsetReader
+from dfeas.data.storage.vectors import Picks
+from dfeas.data.subsets import SubsetReader
+from dfeas.data.views import MappedReader
 from dfeas.errors import UsageError, enough, format_bytes
 from dfeas.linalg.blas import blas_threads
 from dfeas.passes.block import WIDE_TILE_BYTES

@@ -25,7 +25,7 @@ from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file, seen_as
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
-from dfeas.data.views import require_features, require_names, transformed
+from dfeas.data.views import require_names, transformed
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Function
@@ -378,7 +378,7 @@ class FittedModel:
 
         Raises BadInputError for points of other features, UsageError where they cannot be seen so.
         """
-        require_features(dataset, self.features, f"the run {self.name}")
+        require_names(dataset.features, self.features, dataset.where, f"the run {self.name}")
         if dataset.m != self.m:
             text = f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {self.m}"
             short = dataset.m < self.m and not dataset.features and geometry.labelled

@@ -10,7 +10,7 @@ import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.views import picked
+from dfeas.data.subsets import join_datasets
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 
@@ -36,7 +36,7 @@ def test_picked_points_are_the_rows_of_one_array(stores: tuple[np.ndarray, np.nd
         for reader in (part.points, part.labels):
             object.__setattr__(reader, "block_rows", size)
     mask = None if share is None else np.random.default_rng(1).random(1000) < share
-    found = picked(parts, mask)
+    found = join_datasets(parts, mask)
     kept = slice(None) if mask is None else mask
     blocks = [found.read(i, Buffers(), Cost()) for i in range(found.blocks)]
     assert np.array_equal(np.concatenate([block.points for block in blocks]), X[kept])

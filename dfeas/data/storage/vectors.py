@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +21,8 @@ from dfeas.errors import CorruptDataError
 
 PIECE = 1 << 20
 """Entries that are taken at a time."""
+RUN = 1 << 16
+"""Points whose bits are looked at in one go; a multiple of 8."""
 
 
 def map_vector(file: IO[bytes], dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:
@@ -73,3 +76,36 @@ def spool(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder
         raise CorruptDataError(
             f"{folder}: weights of points cannot be written: {error.strerror}; choose --out where there is room"
         ) from None
+
+
+@dataclass(frozen=True)
+class Picks:
+    """Ascending numbers of picked points, as an array (s,) of them: a bit for each point, where a number would take 8 bytes."""
+
+    bits: NDArray[np.uint8]  # of all points, eight in a byte
+    starts: NDArray[np.int64]  # (runs + 1,) picks before each run
+
+    @classmethod
+    def of(cls, some: NDArray[np.bool_]) -> Picks:
+        """Those for which ``some`` (n,) is true."""
+        counts = [np.count_nonzero(some[first : first + RUN]) for first in range(0, len(some), RUN)]
+        return cls(np.packbits(some), np.cumsum([0, *counts]))
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        return self.bits.nbytes + self.starts.nbytes
+
+    def __getitem__(self, places: Any) -> NDArray[np.int64]:
+        """Numbers of the picks at one place, some, or a slice of them; places count from 0."""
+        wanted = np.arange(*places.indices(len(self))) if isinstance(places, slice) else np.asarray(places)
+        run, found = np.searchsorted(self.starts, wanted, "right") - 1, np.empty(wanted.shape, np.int64)
+        order = np.argsort(run, axis=None, kind="stable")
+        for some in np.split(order, np.flatnonzero(np.diff(run.flat[order])) + 1):
+            if len(some):
+                there = int(run.flat[some[0]])
+                bits = np.unpackbits(self.bits[there * RUN // 8 : (there + 1) * RUN // 8])
+                found.flat[some] = np.flatnonzero(bits)[wanted.flat[some] - self.starts[there]] + there * RUN
+        return found

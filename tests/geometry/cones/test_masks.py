@@ -15,7 +15,7 @@ from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.views import SubsetReader, masked
+from dfeas.data.subsets import SubsetReader, join_datasets
 from dfeas.data.writers.cones import read_product, writer_of
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.memory import held_bytes
@@ -183,7 +183,7 @@ def test_numbers_of_picked_rows_are_wide_and_counted(tmp_path: Path, rows: int) 
     written(tmp_path / "data", problem(np.random.default_rng(0), CONE, 4, 0.4), 12)
     stored = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
     mask = np.arange(len(CONES)) % 3 > 0
-    dataset = masked(stored, mask)
+    dataset = join_datasets([stored], mask)
     reader, n = dataset.points, rows or dataset.n
     assert isinstance(reader, SubsetReader)
 
