@@ -14,7 +14,7 @@ from distributed import Client, Future
 
 from dfeas.data.collections import in_partitions
 from dfeas.data.ingest.collection import write_piece
-from dfeas.data.ingest.partitions import Done, Piece
+from dfeas.data.ingest.ingest import Done, Piece
 from dfeas.data.storage.files import FULL
 from dfeas.engine.clusters import line
 from dfeas.engine.watch import Retry, Watch

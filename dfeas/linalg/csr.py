@@ -195,6 +195,13 @@ def canonicalise(points: csr_array) -> csr_array:
     return tidy
 
 
+def rows_ascend(indices: NDArray[Any], ends: NDArray[Any]) -> bool:
+    """Whether the indices (e,) ascend in each row; ``ends`` (b + 1,) says where rows begin and end."""
+    rising = indices[1:] > indices[:-1]
+    rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(indices))] - 1] = True
+    return bool(rising.all())
+
+
 def is_csr(value: Any) -> bool:
     """Whether a value is a CSR matrix; SciPy's sparse part is not loaded for it."""
     return type(value).__name__ == "csr_array"

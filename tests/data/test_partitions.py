@@ -22,10 +22,9 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.cli.main import commands
+from dfeas.data.ingest.ingest import Ingest, worth_starting
 from dfeas.data.ingest.ingest import ingest as ingest_here
-from dfeas.data.ingest.ingest import worth_starting
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.partitions import Ingest
 from dfeas.data.ingest.text import TextFile
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source

@@ -170,7 +170,7 @@ def test_several_processes_write_shards(tmp_path: Path) -> None:
 def narrow(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Options of sparse data in small chunks, two blocks of labels and three chunks of entries in a file."""
     monkeypatch.setattr(SparseWriter, "chunk_entries", 100)
-    for module in ("writers.sparse", "ingest.partitions", "generate.points"):
+    for module in ("writers.sparse", "ingest.ingest", "generate.points"):
         monkeypatch.setattr(f"dfeas.data.{module}.SPARSE_BLOCK_BYTES", 1500)
     return {"block_rows": 70, "shard": 2 * 1504, "sparse": True}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.data.ingest.partitions import Ingest
+from dfeas.data.ingest.ingest import Ingest
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster, mend

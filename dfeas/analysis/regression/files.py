@@ -35,9 +35,9 @@ from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
 from dfeas.analysis.regression.outcome import Codes, Outcome, Values, counted, flat, require_other, signed, weightless, wide
 from dfeas.analysis.separation import TableKind, separation
-from dfeas.data.ingest.ingest import open_columns
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.partitions import Batch, cut
+from dfeas.data.ingest.readers import open_columns
+from dfeas.data.ingest.source import Batch, cut
 from dfeas.data.labels import Categories
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows

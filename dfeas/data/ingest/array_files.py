@@ -20,7 +20,7 @@ from dfeas.data.arrays import opened, stored_dtype
 from dfeas.data.frames import values_of
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.formats import is_array
-from dfeas.data.ingest.partitions import PointSource
+from dfeas.data.ingest.source import PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names

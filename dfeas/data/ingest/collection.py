@@ -15,8 +15,9 @@ from dfeas.data.arrays import stored_dtype
 from dfeas.data.collections import LABELS, WHERE, table_of
 from dfeas.data.ingest.array_files import stored_blocks
 from dfeas.data.ingest.formats import format_of, no_column
+from dfeas.data.ingest.ingest import Done, Piece
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.partitions import Done, Piece, PointSource
+from dfeas.data.ingest.source import PointSource
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.numbers import array_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow
@@ -16,14 +16,15 @@ import pyarrow.compute
 import pyarrow.csv
 
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.partitions import Batch
-from dfeas.data.ingest.tables import place_of, rows_of
+from dfeas.data.ingest.source import Batch, stack_columns
 from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextFile, TextSource, are_short, require_exact, values_of
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
-from dfeas.data.writers.dataset import Pool
 from dfeas.errors import BadInputError, UsageError, changed
+
+if TYPE_CHECKING:
+    from dfeas.data.writers.dataset import Pool
 
 WIDE = 50_000
 """Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
@@ -164,7 +165,7 @@ class CsvPoints(TextSource):
     def __init__(self, lines: CsvLines, options: IngestOptions, pool: Pool | None = None) -> None:
         super().__init__(lines.file.path)
         self._lines, self._body = lines, lines.body
-        self._label = place_of(options.label_column, lines.columns, self.where) if options.labelled else None
+        self._label = options.label_place(lines.columns, self.where)
         self.names: Sequence[str] = [name for i, name in enumerate(lines.columns) if i != self._label]
         self.m = len(self.names)
         self.features, unkept = keep_names(self.names, self.m) if lines.named else ((), "no header")
@@ -183,7 +184,7 @@ class CsvPoints(TextSource):
         if table is None:
             return None
         columns = [values_of(column.chunk(0)) for i, column in enumerate(table.columns) if i != self._label]
-        points = rows_of(columns, self.dtype)
+        points = stack_columns(columns, self.dtype)
         if not are_short(points):
             return None
         if self._label is None:
@@ -269,8 +270,8 @@ def counts_of(text: bytes) -> Counts:
 def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:
     """Whether the first line holds names. Raises UsageError when it may be either."""
     label_column = options.label_column
-    if label_column is None and options.labelled:
-        place_of(None, cells, where)
+    if label_column is None:
+        options.label_place(cells, where)  # which says that it must be named
     label = _index(label_column, len(cells))
     if label is None and label_column in cells:
         return True

@@ -1,39 +1,46 @@
-"""Ingest: any source of rows becomes a dataset, streaming, in memory that does not depend on n."""
+"""Ingest: any source of rows becomes a dataset, streaming, in memory that does not depend on n.
+
+This process does it in order, or a pool of processes does, piece by piece, of sources whose partitions can be read apart.
+They write into a folder OUT/part-.. with a name of its own. When all is there its files move into OUT, the marker last: what a
+killed ingest left behind on some worker never reaches the dataset that is written after it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import opened
-from dfeas.data.frames import require_aligned, values_of
-from dfeas.data.ingest.array_files import ArraySource, array_labels, open_rows
-from dfeas.data.ingest.formats import format_of, is_array
+from dfeas.data.ingest.array_files import open_rows
+from dfeas.data.ingest.formats import format_of
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
+from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points
+from dfeas.data.ingest.source import MANY, Partition, PointSource, other_length
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED
-from dfeas.data.labels import LabelEncoder, encode_array
-from dfeas.data.storage.layout import MARKER, Header
-from dfeas.data.storage.places import is_url, place
+from dfeas.data.labels import CODE, Categories, LabelEncoder
+from dfeas.data.storage.files import sync
+from dfeas.data.storage.layout import MARKER, SPARSE_BLOCK_BYTES, Header
+from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
-from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.data.writers.dataset import Pool, Progress, output_place
-from dfeas.data.writers.shards import shard_bytes
-from dfeas.errors import BadInputError, UsageError, install
+from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
+from dfeas.data.writers.ledger import Ledger
+from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
+from dfeas.data.writers.sparse import SparsePieces, SparseWriter
+from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.blas import processors
 
-if TYPE_CHECKING:  # pyarrow may be absent
-    from dfeas.data.ingest.csv_file import CsvColumns
-    from dfeas.data.ingest.tables import ParquetColumns
-
-    pass
+GROWTH = 64
+"""Blocks for which room is made at a time, at least; the arrays grow by a quarter."""
 
 Note = Callable[[str], None]
 
@@ -72,95 +79,16 @@ def ingest(
     with output_place(path), ExitStack() as stack:
         source = src if isinstance(src, PointSource) else open_points(stack, src, kind, options, pool)
         beside = options.labels if source is src else labels_beside(src, kind, options)
-        about = f"labels of {source.where}"
-        names, label = encoded_beside(beside, source, about, options.positive)
+        names, label = encode_beside(beside, source, options.positive)
         stored = source.dtype if options.dtype is None else np.dtype(options.dtype)
         rows = min(source.n or MANY, options.block_rows or source.usual_rows(stored))
         source.describe(rows)
         for text in [*source.notes, *([] if stored == source.dtype else [f"rounded to {stored}, as asked"])]:
             if note is not None:
                 note(text)
-        encoder = LabelEncoder(about, options.positive)
-        shard = shard_bytes(options.shard)
-        work = Ingest(source, stored, rows, label, names, encoder, progress, shard)
-        return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
-
-
-def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
-    """An array of labels beside the points; None where they come with them."""
-    if kind == "arrays":
-        return array_labels(src if is_array(src) else place(src), options.labels, options.label_column)
-    given = options.labels
-    require_aligned(src, given, "labels")
-    if given is None:
-        return None
-    found = open_labels(place(given))[:] if isinstance(given, str | Path) else opened(values_of(given), "labels")
-    return found if found.shape else found.reshape(1)
-
-
-def encoded_beside(
-    beside: Any, source: PointSource, where: str, positive: str | None, known: tuple[str, ...] | None = None
-) -> tuple[tuple[str, ...], NDArray[Any] | None]:
-    """The classes, and labels (n,) beside points as they are stored; none where they come with the points.
-
-    Those of a stream, whose end has not come, are compared with its points later. Raises BadInputError for labels that cannot
-    be used.
-    """
-    if beside is None:
-        return (), None
-    array = isinstance(source, ArraySource)
-    n = source.n if array and source.n is not None else len(beside)
-    return encode_array(beside, n, where, positive, many=True, known=known, column=not array)
-
-
-def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None) -> PointSource:
-    """The points of a format; with a ``pool`` text is looked through first.
-
-    Raises UsageError when what the format needs is not installed.
-    """
-    if kind == "arrays":
-        where = src if is_array(src) else place(src)
-        return ArraySource(where, options.points, stack.enter_context(open_rows(where, options.points)), options.sparse)
-    if kind == "cones":
-        raise UsageError(f"{src}: cones of SDPA; dfeas ingest {quote(str(src))} cones.data, and then ask about cones.data")
-    if kind == "svmlight":
-        from dfeas.data.ingest.svmlight import Svmlight
-
-        return Svmlight(place(src), options, pool)
-    try:
-        from dfeas.data.ingest.csv_file import CsvLines, CsvPoints
-        from dfeas.data.ingest.tables import FramePoints, ParquetPoints
-    except ImportError:
-        raise UsageError(f"{kind} is read by pyarrow, which is not installed: {install('formats')}") from None
-    if kind == "frame":
-        return FramePoints(src, options)
-    if kind == "parquet":
-        return ParquetPoints(place(src), options)
-    return CsvPoints(CsvLines(place(src), kind, options), options, pool)
-
-
-def open_columns(
-    path: str | Path, options: IngestOptions, named: Sequence[str], text: Sequence[str]
-) -> CsvColumns | ParquetColumns:
-    """A table by its path; columns of ``text`` are text, and an index of pandas is none of its columns unless it is ``named``.
-
-    Raises UsageError for what is no table.
-    """
-    try:
-        from dfeas.data.ingest.csv_file import CsvColumns
-        from dfeas.data.ingest.tables import ParquetColumns
-    except ImportError:
-        raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
-    kind = format_of(path, options.format)
-    if kind not in ("csv", "tsv", "parquet"):
-        raise UsageError(f"{path}: expected .csv, .tsv (also .gz) or .parquet, or a folder of it")
-    options.require_for(kind)
-    where = place(path)
-    table = ParquetColumns(where, named, text) if kind == "parquet" else CsvColumns(where, kind, options, text)
-    twice = next((name for name in table.columns if table.columns.count(name) > 1), None)
-    if twice is not None:
-        raise BadInputError(f"{path}: two columns are called {twice}; rename one")
-    return table
+        encoder = LabelEncoder(f"labels of {source.where}", options.positive)
+        work = Ingest(source, stored, rows, label, names, encoder, progress, shard_bytes(options.shard))
+        return work.in_order(path) if pool is None else work.spread(folder_of(out), pool, str(out))
 
 
 def folder_of(out: str | Path) -> Path:
@@ -205,3 +133,164 @@ def _unsplit(where: str, why: str) -> UsageError:
         f"{where}: {why}, so one process reads it in order; workers read .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight "
         "that are not compressed: leave out --local and --scheduler"
     )
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a piece."""
+
+    block: int  # its first one
+    points: int
+    written: Ledger
+    labels: list[Any]  # the label of each code that it wrote, where labels came with the points
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Blocks that are read and written in one go."""
+
+    part: Partition
+    target: DatasetWriter
+
+    def write(self) -> Done:
+        begin, points = self.part.first // self.part.rows, 0
+        encoder = LabelEncoder(f"labels of {self.part.source.where}")
+        for index, (block, label) in enumerate(self.part.blocks(encoder), begin):
+            self.target.write(index, block, label)
+            points += len(label)
+        self.target.end_shards()
+        return Done(begin, points, self.target.written, encoder.values)
+
+
+@dataclass
+class Ingest:
+    """All points of a source, and what is made of them."""
+
+    source: PointSource
+    dtype: np.dtype[Any]  # of what is stored
+    rows: int  # of a block
+    label: NDArray[Any] | None  # (n,) as they are stored; None where labels come with the points
+    classes: tuple[str, ...]  # of ``label``
+    encoder: LabelEncoder  # of labels that come with the points
+    progress: Progress | None
+    shard: int | None = None  # bytes; None: as suits those of all points
+    _n: int = 0  # points that came so far
+
+    piece_bytes: ClassVar[int] = 64 << 20
+    """Of points that are written in one piece of work."""
+
+    def in_order(self, path: Place) -> Header:
+        """Write the dataset, by threads of this process. Raises BadInputError for a source without points."""
+        source, kind = self.source, SparseWriter if self.source.sparse else DatasetWriter
+        if source.parallel:
+            self._n = source.n or 0
+            target = self._target(kind, path, self._n, self.rows)
+            write_blocks(target, (partial(_only_block, part, self.encoder) for part in self._parts(self._n, 1)), self._tell)
+        else:
+            with closing(Partition(source, self.dtype, self.rows, self.label).blocks(self.encoder)) as blocks:
+                first = next(blocks, None)
+                if first is None:
+                    raise BadInputError(f"{source.where}: no points")
+                size = len(first[1])  # less than ``rows`` when it is the only block
+                target = self._target(kind, path, source.n or size, size)
+                write_blocks(target, self._grow(target, chain([first], blocks)), self._tell)
+            if target.n != self._n:
+                target.resize(self._n)
+        if self.progress is not None:
+            self.progress(self._n, self._n)
+        return self._finish(target)
+
+    def _grow(self, target: DatasetWriter, blocks: Iterable[Labelled]) -> Iterator[Callable[[], Labelled]]:
+        for block in blocks:
+            self._n += len(block[1])
+            if self._n > target.n:
+                target.resize(self._n + target.block_rows * max(GROWTH, target.blocks // 4))
+            yield partial(_itself, block)
+
+    def _tell(self, done: int) -> None:
+        if self.progress is not None and done < self._n:
+            self.progress(done, max(self._n + (self.source.n is None), self.source.total(self._n)))
+
+    def spread(self, path: Path, pool: Pool, where: str) -> Header:
+        """Write the dataset that messages call ``where``, by a pool of processes. Raises BadInputError as ``in_order``."""
+        source, n = self.source, self.source.n
+        if not n:
+            raise BadInputError(f"{source.where}: no points")
+        if self.label is not None and len(self.label) != n:
+            raise other_length(source.where, len(self.label), f"{n}")
+        target = self._target(SparsePieces if source.sparse else DatasetWriter, path / f"part-{uuid.uuid4().hex}", n, self.rows)
+        target.where = where
+        tables: dict[int, NDArray[Any]] = {}  # by the first block of a piece: what its codes are among those of all
+        for piece in pool(Piece.write, self._pieces(target, n)):
+            target.written.add(piece.written)
+            if piece.labels:
+                values = Categories(np.arange(len(piece.labels)), piece.labels)
+                tables[piece.block] = self.encoder.encode(values, piece.block * self.rows)
+            self._n += piece.points
+            if self.progress is not None:
+                self.progress(self._n, n)
+        if isinstance(target, SparsePieces):
+            target.join(pool)
+        header = self._finish(target, tables)
+        _move(target.path, path)
+        return header
+
+    def _target(self, kind: type[DatasetWriter], path: Place, n: int, rows: int) -> DatasetWriter:
+        label, shard = CODE if self.label is None else self.label.dtype, self._shard(n, rows)
+        return kind(path, n, self.source.m, self.dtype, rows, self.source.features, label, self.label is None, shard)
+
+    def _shard(self, n: int, rows: int) -> int:
+        """How many blocks a shard has, when it is known of n points that there are; 0 without shards."""
+        if self.source.whole and self.shard is None:
+            return 0
+        block = SPARSE_BLOCK_BYTES if self.source.sparse else rows * self.source.m * self.dtype.itemsize
+        return chunks_of_shard(self.shard, -(-self.source.total(n) // rows) * block, block)
+
+    @property
+    def _step(self) -> int:
+        """How many blocks a piece has: a shard is written by one process."""
+        shard = self._shard(self.source.n or 0, self.rows)
+        if shard:
+            return shard
+        points = self.piece_bytes // (self.source.m * self.dtype.itemsize)
+        blocks = (
+            self.piece_bytes // SPARSE_BLOCK_BYTES if self.source.sparse else max(self.source.run_rows, points) // self.rows
+        )
+        return max(1, blocks)
+
+    def _parts(self, n: int, step: int) -> Iterator[Partition]:
+        for first in range(0, n, step * self.rows):
+            stop = min(n, first + step * self.rows)
+            label = None if self.label is None else self.label[first:stop]
+            yield Partition(self.source, self.dtype, self.rows, label, first, stop)
+
+    def _pieces(self, target: DatasetWriter, n: int) -> Iterator[Piece]:
+        for part in self._parts(n, self._step):
+            yield Piece(replace(part, source=self.source.part(part.first, part.stop or n)), target.for_worker())
+
+    def _finish(self, target: DatasetWriter, tables: Mapping[int, NDArray[Any]] | None = None) -> Header:
+        """Labels become what they are to be, now that all classes are known; codes of a piece by its table."""
+        if self.label is not None:
+            return target.finish(self.classes)
+        classes, table = self.encoder.finish(self._n)
+        target.relabel(lambda block: table if tables is None else table[tables[block - block % self._step]])
+        return target.finish(classes)
+
+
+def _only_block(part: Partition, encoder: LabelEncoder) -> Labelled:
+    return next(part.blocks(encoder))
+
+
+def _itself(block: Labelled) -> Labelled:
+    return block
+
+
+def _move(part: Place, path: Path) -> None:
+    assert isinstance(part, Path), "the part of a folder is a folder"
+    for each in sorted(part.iterdir()):
+        if each.name not in (MARKER, ASIDE):
+            each.rename(path / each.name)
+    sync(path)
+    (part / MARKER).rename(path / MARKER)
+    shutil.rmtree(part, ignore_errors=True)  # somebody may just write a file aside
+    sync(path)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from dfeas.errors import UsageError, none_of
+from dfeas.data.ingest.formats import no_column
+from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.settings import parse_bytes, require_types
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
@@ -52,9 +54,25 @@ class IngestOptions:
         if self.labels is not None and self.label_column is not None:
             raise UsageError("--labels and --label-column: give one of them")
 
-    @property
-    def labelled(self) -> bool:
-        return self.labels is None
+    def label_place(self, columns: Sequence[str], where: str) -> int | None:
+        """Index of the label column, which is given by name, or else by index; None where labels are no column.
+
+        Raises UsageError where nobody said which it is, and BadInputError when there is no such column.
+        """
+        name = self.label_column
+        if self.labels is not None:
+            return None
+        if name is None:
+            shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
+            raise UsageError(f"{where}: say which column holds the labels with --label-column NAME; the columns are {shown}")
+        if columns.count(name) > 1:
+            raise BadInputError(f"{where}: {columns.count(name)} columns are called {name}; give its index")
+        if name in columns:
+            return columns.index(name)
+        try:
+            return range(len(columns))[int(name)]
+        except (ValueError, IndexError):
+            raise no_column(name, columns, where) from None
 
     def require_for(self, kind: str) -> None:
         """Raise UsageError for an option that says nothing about this kind of source."""

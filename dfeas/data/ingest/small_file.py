@@ -16,9 +16,9 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.array_files import array_labels, members_of
 from dfeas.data.ingest.formats import format_of, parquet_files
-from dfeas.data.ingest.ingest import encoded_beside, labels_beside, open_points
 from dfeas.data.ingest.options import TEXT, IngestOptions
-from dfeas.data.ingest.partitions import MANY, Partition, PointSource
+from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points
+from dfeas.data.ingest.source import MANY, Partition, PointSource
 from dfeas.data.labels import LabelEncoder
 from dfeas.data.source import Source
 from dfeas.data.storage.places import Place, absolute, is_url, place
@@ -45,7 +45,7 @@ def columns_of_file(where: str | Path) -> tuple[str, ...] | None:
         return None
     with ExitStack() as stack, _asked_of_ingest(path):
         if kind != "parquet":
-            return tuple(open_points(stack, path, kind, NO_LABELS, None).features)
+            return tuple(open_points(stack, path, kind, NO_LABELS).features)
         from dfeas.data.ingest.tables import ParquetColumns
 
         return tuple(ParquetColumns(path).columns)
@@ -78,7 +78,7 @@ def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
                 return OWN
             array_labels(path, None, None)  # which says what to do
         try:
-            open_points(stack, path, kind, IngestOptions(label_column=None if labels is None else str(labels)), None)
+            open_points(stack, path, kind, IngestOptions(label_column=None if labels is None else str(labels)))
         except BadInputError:
             if labels is None or not place(labels).exists():
                 raise
@@ -96,14 +96,13 @@ def open_file(source: Source) -> Dataset:
     _require_small(path, _size(path), source)
     options = _options(path, kind, source)
     with ExitStack() as stack, _asked_of_ingest(path):
-        points = open_points(stack, path, kind, options, None)
-        about = f"labels of {points.where}"
+        points = open_points(stack, path, kind, options)
         beside = None if spec.beside is None or kind == "svmlight" else labels_beside(path, kind, options)
         positive, known = None if spec.one_vs_rest else spec.positive, source.known or None
-        classes, label = encoded_beside(beside, points, about, positive, known)
+        classes, label = encode_beside(beside, points, positive, known)
         if spec.beside is None and kind == "arrays":
             label = np.ones(points.n or 0, np.int8)
-        encoder = LabelEncoder(about, positive, known)
+        encoder = LabelEncoder(f"labels of {points.where}", positive, known)
         held, codes = _read(path, points, label, encoder, source)
         if label is None:
             label = np.ones(len(codes), np.int8)

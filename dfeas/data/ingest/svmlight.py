@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.partitions import Batch
+from dfeas.data.ingest.source import Batch
 from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource, numbers, require_exact
 from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
-from dfeas.data.writers.dataset import Pool
-from dfeas.data.writers.sparse import rows_ascend
 from dfeas.errors import BadInputError, format_bytes
-from dfeas.linalg.csr import canonicalise
+from dfeas.linalg.csr import canonicalise, rows_ascend
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from dfeas.data.writers.dataset import Pool
 
 MOST_GROWTH = 100
 """Dense bytes for one byte of text that are taken without asking."""

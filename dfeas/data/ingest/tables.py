@@ -13,47 +13,17 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import joint_dtype, stored_dtype
 from dfeas.data.frames import is_lazy
-from dfeas.data.ingest.formats import names_below, no_column, parquet_files
+from dfeas.data.ingest.formats import names_below, parquet_files
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
+from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_columns
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.files import parse_json
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError
 from dfeas.linalg.points import Points
-
-TILE_ENTRIES = 1 << 15
-"""Entries that are transposed at a time: they stay in cache, which takes half the time."""
-
-LEAST_ROWS = 64
-
-
-def place_of(label_column: str | None, columns: Sequence[str], where: str) -> int:
-    """Index of the label column: a name, or else an index. Raises UsageError or BadInputError when there is no such column."""
-    if label_column is None:
-        shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
-        raise UsageError(f"{where}: say which column holds the labels with --label-column NAME; the columns are {shown}")
-    if columns.count(label_column) > 1:
-        raise BadInputError(f"{where}: {columns.count(label_column)} columns are called {label_column}; give its index")
-    if label_column in columns:
-        return columns.index(label_column)
-    try:
-        return range(len(columns))[int(label_column)]
-    except (ValueError, IndexError):
-        raise no_column(label_column, columns, where) from None
-
-
-def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Points (b, m) from m columns (b,), cast to ``dtype``."""
-    points = np.empty((len(columns[0]), len(columns)), dtype)
-    size = max(LEAST_ROWS, TILE_ENTRIES // len(columns))
-    for first in range(0, len(points), size):
-        rows = slice(first, first + size)
-        np.stack([column[rows] for column in columns], axis=1, out=points[rows])
-    return points
 
 
 def dtype_of(field: Any, where: str) -> np.dtype[Any]:
@@ -84,7 +54,7 @@ def points_of(batch: Any, columns: Sequence[int], dtype: np.dtype[Any], first: i
         values = column.to_numpy(zero_copy_only=False) if packed else values_of(column)
         kind = stored_dtype(values.dtype, f"{where}: column {name}")
         taken.append(exact(values, kind if np.can_cast(kind, dtype) else dtype, f"{where}: column {name}"))
-    return rows_of(taken, dtype)
+    return stack_columns(taken, dtype)
 
 
 def labels_of(column: Any, first: int, where: str, name: str) -> Categories:
@@ -120,7 +90,8 @@ class TypedPoints(PointSource):
         columns = list(schemas[0].names)
         if not columns:
             raise BadInputError(f"{where}: no columns")
-        self._label = columns[place_of(options.label_column, columns, where)] if options.labelled else None
+        place = options.label_place(columns, where)
+        self._label = None if place is None else columns[place]
         if columns.count(self._label) > 1:
             raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
         indices = index_columns(schemas[0]) - {self._label}

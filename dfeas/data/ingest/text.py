@@ -13,19 +13,21 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.ingest.partitions import MANY, Batch, PointSource, cut, in_order
+from dfeas.data.ingest.source import MANY, Batch, PointSource, cut, in_order
 from dfeas.data.labels import Categories
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import sparse_block_rows
 from dfeas.data.storage.places import Place, absolute, place
-from dfeas.data.writers.dataset import Pool
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, changed
 from dfeas.linalg.points import Points, is_dense
+
+if TYPE_CHECKING:
+    from dfeas.data.writers.dataset import Pool
 
 try:
     import pyarrow

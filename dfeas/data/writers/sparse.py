@@ -33,18 +33,12 @@ from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES
 from dfeas.data.writers.dataset import DatasetWriter, Pool
 from dfeas.data.writers.shards import ShardWriter
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.linalg.csr import rows_ascend
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 ENCODING = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}
-
-
-def rows_ascend(indices: NDArray[Any], ends: NDArray[Any]) -> bool:
-    """Whether the indices (e,) ascend in each row; ``ends`` (b + 1,) says where rows begin and end."""
-    rising = indices[1:] > indices[:-1]
-    rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(indices))] - 1] = True
-    return bool(rising.all())
 
 
 class Appended:
