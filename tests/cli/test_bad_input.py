@@ -215,10 +215,10 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     "truncated bz2": (text("a.svm.bz2", bz2.compress(SVM * 99)[:-9]), 5, "damaged or truncated after line 1"),
     "not gz": (text("a.csv.gz", CSV, "--label-column", "class"), 5, "damaged or truncated after line 1"),
     # svmlight
-    "svmlight nan": (text("a.svm", SVM + b"1 1:nan\n"), 4, "a.svm: line 3: index 1: expected a finite number, got 'nan'"),
-    "svmlight inf": (text("a.svm", SVM + b"1 1:-inf\n"), 4, "line 3: index 1: expected a finite number, got '-inf'"),
+    "svmlight nan": (text("a.svm", SVM + b"1 1:nan\n"), 4, "a.svm: line 3: index 1: 'nan' is not finite"),
+    "svmlight inf": (text("a.svm", SVM + b"1 1:-inf\n"), 4, "line 3: index 1: '-inf' is not finite"),
     "svmlight 1e400": (text("a.svm", SVM + b"1 1:1e400\n"), 4, "line 3: index 1: '1e400' is too large for float64"),
-    "svmlight label nan": (text("a.svm", SVM + b"nan 1:1\n"), 4, "line 3: label: expected a finite number, got 'nan'"),
+    "svmlight label nan": (text("a.svm", SVM + b"nan 1:1\n"), 4, "line 3: label: 'nan' is not finite"),
     "svmlight index 0": (text("a.svm", b"1 0:1\n-1 1:1\n"), 4, "line 1: index 0, expected 1 or more; if indices begin with 0"),
     "svmlight descends": (text("a.svm", b"1 3:1 2:1\n-1 1:1\n"), 4, "line 1: index 3 is not the last, and greater; indices"),
     "svmlight twice": (text("a.svm", b"1 3:1 3:1\n-1 1:1\n"), 4, "line 1: index 3 after 3"),

@@ -24,13 +24,13 @@ from dfeas.data.ingest.source import PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_unpacked
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers, fill
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, read_header
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.linalg.csr import canonicalise, with_data
 from dfeas.linalg.points import Points
 
@@ -43,63 +43,52 @@ class NpyRows:
     def __init__(self, stream: IO[bytes], size: int, where: str) -> None:
         self._stream, self._where, self._next = stream, where, 0
         self.shape, self.dtype = read_header(stream, size, where)
+        self._row = prod(self.shape[1:]) * self.dtype.itemsize  # bytes
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         first, stop, _ = rows.indices(self.shape[0])
-        if first != self._next:
-            raise ValueError(f"{self._where}: rows are read in order, expected {self._next}, asked for {first}")
-        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
-        wanted = (stop - first) * row
-        try:
-            content = self._stream.read(wanted)
-        except DfeasError:
-            raise
-        except DAMAGE as error:
-            raise CorruptDataError(f"{self._where}: damaged from row {first}: {error}") from None
-        if len(content) != wanted:
-            raise CorruptDataError(f"{self._where}: ends at row {first + len(content) // max(1, row)} of {self.shape[0]}")
+        content = self._read(first, (stop - first) * self._row)
+        if len(content) < (stop - first) * self._row:
+            raise CorruptDataError(f"{self._where}: ends at row {first + len(content) // self._row} of {self.shape[0]}")
         self._next = stop
         return np.frombuffer(content, self.dtype).reshape(stop - first, *self.shape[1:])
 
+    def _read(self, first: int, size: int) -> Any:
+        if first != self._next:
+            raise ValueError(f"{self._where}: rows are read in order, expected {self._next}, asked for {first}")
+        with damage_becomes(f"{self._where}: damaged from row {first}"):
+            return self._stream.read(size)
 
-class NpyFile:
+
+class NpyFile(NpyRows):
     """Rows of a .npy file, any of them and by several threads: a slice is valid until its thread asks for the next one."""
 
     parallel = True
 
     def __init__(self, file: IO[bytes], size: int, where: str) -> None:
-        self._file, self._where, self._held = file, where, threading.local()
-        self.shape, self.dtype = read_header(file, size, where)
-        self._begin = file.tell()
+        super().__init__(file, size, where)
+        self._begin, self._held = file.tell(), threading.local()
 
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
-        first, stop, _ = rows.indices(self.shape[0])
-        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+    def _read(self, first: int, size: int) -> Any:
         if not hasattr(self._held, "buffers"):
             self._held.buffers = Buffers()
-        buffer = self._held.buffers.take("rows", (stop - first) * row)
-        got = fill(self._file.fileno(), buffer, self._begin + first * row)
-        if got < buffer.size:
-            raise CorruptDataError(f"{self._where}: ends at row {first + got // row} of {self.shape[0]}")
-        return np.asarray(buffer.view(self.dtype).reshape(stop - first, *self.shape[1:]))
+        buffer = self._held.buffers.take("rows", size)
+        return buffer[: fill(self._stream.fileno(), buffer, self._begin + first * self._row)]
 
 
-class _StoredRows:
+class StoredRows:
+    """Rows of an array of a library, which reads them when they are asked for."""
+
     parallel = False
 
-    def __init__(self, dataset: Any, where: str) -> None:
-        self._dataset, self._where = dataset, where
-        self.shape, self.dtype = dataset.shape, dataset.dtype
+    def __init__(self, array: Any, where: str) -> None:
+        self._array, self._where = array, where
+        self.shape, self.dtype = array.shape, array.dtype
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
-        try:
-            if h5py.check_string_dtype(self.dtype):
-                return array_of(self._dataset.asstr()[rows], self._where)
-            return array_of(self._dataset[rows], self._where)
-        except DfeasError:
-            raise
-        except DAMAGE as error:
-            raise CorruptDataError(f"{self._where}: damaged from row {rows.start}: {error}") from None
+        with damage_becomes(f"{self._where}: damaged from row {rows.start}"):
+            array = self._array.asstr() if h5py.check_string_dtype(self.dtype) else self._array
+            return array_of(array[rows], self._where)
 
 
 @contextmanager
@@ -109,24 +98,22 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
     ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
-        yield SparseRows.of(path) if hasattr(path, "tocsr") else _StoredRows(opened(path, "X"), "the array")
+        yield SparseRows.of(path) if hasattr(path, "tocsr") else StoredRows(opened(path, "X"), "the array")
         return
     if not path.exists():
         raise BadInputError(absent(path))
     with ExitStack() as stack:
         if path.is_dir():
-            yield _StoredRows(open_array(path, name), str(path))
+            yield StoredRows(open_array(path, name), str(path))
         elif path.suffix == ".npy":
             file = stack.enter_context(path.open("rb"))
             kind = NpyFile if isinstance(path, Path) else NpyRows
             yield kind(file, path.stat().st_size, str(path))
         elif path.suffix == ".npz":
-            members = members_of(path)
-            of_scipy = {"format", "shape"} <= set(members) and name not in members
-            yield _npz_sparse(stack, path) if of_scipy else stack.enter_context(_npz_member(path, name))
+            yield _npz_rows(stack, path, name)
         elif path.suffix in hdf5.SUFFIXES:
             node, where = _hdf5_node(stack, path, name), f"{path}:{name}"
-            yield node if isinstance(node, SparseRows | CscRows) else _StoredRows(node, where)
+            yield node if isinstance(node, SparseRows | CscRows) else StoredRows(node, where)
         else:
             raise BadInputError(
                 f"{path}: unknown format; expected .npy, .npz, .h5, .h5ad, .csv, .tsv, .parquet, .svmlight or a zarr array "
@@ -135,20 +122,16 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _archive(path: Place) -> Iterator[zipfile.ZipFile]:
-    try:
+def _open_archive(path: Place) -> Iterator[zipfile.ZipFile]:
+    with damage_becomes(f"{path}: not a readable .npz file"):
         archive = zipfile.ZipFile(seekable(path))
-    except DfeasError:
-        raise
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
     with archive:
         yield archive
 
 
 def members_of(path: Place) -> list[str]:
     """Names of the arrays in an .npz file. Raises CorruptDataError when it is none."""
-    with _archive(path) as archive:
+    with _open_archive(path) as archive:
         return _members(archive)
 
 
@@ -156,50 +139,43 @@ def _members(archive: zipfile.ZipFile) -> list[str]:
     return [entry.removesuffix(".npy") for entry in archive.namelist()]
 
 
-def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
-    with _archive(path) as archive:
-        try:
-            kind, shape = kind_and_shape(archive)
-        except DfeasError:
-            raise
-        except DAMAGE as error:
-            raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
+def _npz_rows(stack: ExitStack, path: Place, name: str) -> NpyRows | SparseRows | CscRows:
+    archive = stack.enter_context(_open_archive(path))
+    members = _members(archive)
+    if name in members or not {"format", "shape"} <= set(members):  # not as SciPy writes a matrix
+        return stack.enter_context(_npz_member(archive, path, name))
+    with damage_becomes(f"{path}: not a readable sparse matrix"):
+        kind, shape = kind_and_shape(archive)
     if kind not in ("csr", "csc"):
         raise BadInputError(f"{path}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
     if kind == "csc":
-        return CscRows(lambda: _npz_parts(path), shape, str(path))
-    parts = stack.enter_context(_npz_parts(path))
+        return CscRows(lambda: _npz_parts(archive, path), shape, str(path))
+    parts = stack.enter_context(_npz_parts(archive, path))
     indptr = parts["indptr"]
     require_column(prod(indptr.shape) * indptr.dtype.itemsize, f"{path}:indptr")
-    parts["indptr"] = indptr[0 : indptr.shape[0]]
-    return SparseRows(parts, shape, str(path))
+    return SparseRows({**parts, "indptr": indptr[0 : indptr.shape[0]]}, shape, str(path))
 
 
 @contextmanager
-def _npz_parts(path: Place) -> Iterator[dict[str, Any]]:
+def _npz_parts(archive: zipfile.ZipFile, path: Place) -> Iterator[dict[str, Any]]:
     with ExitStack() as stack:
-        yield {part: stack.enter_context(_npz_member(path, part)) for part in PARTS}
+        yield {part: stack.enter_context(_npz_member(archive, path, part)) for part in PARTS}
 
 
 @contextmanager
-def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
-    with _archive(path) as archive:
-        members = _members(archive)
-        if name not in members:
-            raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (choose with --points, --labels)")
-        try:
-            size = archive.getinfo(f"{name}.npy").file_size
-            stream = archive.open(f"{name}.npy")
-        except DfeasError:
-            raise
-        except DAMAGE as error:
-            raise CorruptDataError(f"{path}:{name}: damaged: {error}") from None
-        with stream:
-            yield NpyRows(stream, size, f"{path}:{name}")
+def _npz_member(archive: zipfile.ZipFile, path: Place, name: str) -> Iterator[NpyRows]:
+    members = _members(archive)
+    if name not in members:
+        raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (choose with --points, --labels)")
+    with damage_becomes(f"{path}:{name}: damaged"):
+        size = archive.getinfo(f"{name}.npy").file_size
+        stream = archive.open(f"{name}.npy")
+    with stream:
+        yield NpyRows(stream, size, f"{path}:{name}")
 
 
 def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
-    file, where = stack.enter_context(hdf5.opened(path)), str(path)
+    file, where = stack.enter_context(hdf5.open_file(path)), str(path)
     node = hdf5.node_of(file, name, where)
     kind = "" if node is None else str(hdf5.attribute(node, "encoding-type", where))
     if kind in ("csr_matrix", "csc_matrix"):
@@ -207,7 +183,7 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
         shape = hdf5.attribute(node, "shape", where)
         if shape is None or not all(isinstance(part, h5py.Dataset) for part in held.values()):
             raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
-        parts = {part: _StoredRows(array, f"{path}:{name}/{part}") for part, array in held.items()}
+        parts = {part: StoredRows(array, f"{path}:{name}/{part}") for part, array in held.items()}
         if kind == "csc_matrix":
             return CscRows(lambda: nullcontext(parts), shape, f"{path}:{name}")
         return SparseRows(parts, shape, f"{path}:{name}")
@@ -309,10 +285,10 @@ def stored_blocks(
 ) -> Iterator[tuple[Points, list[Categories]]]:
     """Rows first .. stop-1 in blocks of ``size``, without labels."""
     for begin in range(first, stop, size):
-        yield _stored(array[begin : min(stop, begin + size)], dtype, sparse, f"points from {begin} on"), []
+        yield _store(array[begin : min(stop, begin + size)], dtype, sparse, f"points from {begin} on"), []
 
 
-def _stored(rows: Any, dtype: np.dtype[Any], sparse: bool, where: str) -> Points:
+def _store(rows: Any, dtype: np.dtype[Any], sparse: bool, where: str) -> Points:
     """A block as it is stored: an array, or a CSR matrix without zeros and with ascending indices, each once."""
     if isinstance(rows, np.ndarray):
         stored = np.ascontiguousarray(exact(rows, dtype, where))

@@ -11,13 +11,13 @@ import scipy
 from dfeas.data.ingest.formats import SDPA
 from dfeas.data.ingest.sdpa import read_sdpa
 from dfeas.data.product import Product
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.data.writers.cones import ingest_product
 from dfeas.data.writers.dataset import Progress
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+from dfeas.errors import BadInputError
 
 
 def ingest_cones(
@@ -55,7 +55,7 @@ def _array(path: Path, name: str) -> Any:
         raise BadInputError(f"{path}: no such file")
     if path.suffix not in (".npy", ".npz"):
         raise BadInputError(f"{path}: cones are read from .npy, .npz and SDPA sparse files (.dat-s)")
-    try:
+    with damage_becomes(f"{path}: not readable"):
         if path.suffix == ".npy":
             with path.open("rb") as file:
                 read_header(file, path.stat().st_size, str(path))
@@ -68,7 +68,3 @@ def _array(path: Path, name: str) -> Any:
                 with held.zip.open(member) as stream:
                     read_header(stream, held.zip.getinfo(member).file_size, f"{path}:{member}")
             return scipy.sparse.load_npz(path) if sparse else held[name]
-    except DfeasError:
-        raise
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: not readable: {error}") from None

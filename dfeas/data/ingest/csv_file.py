@@ -13,11 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow
 import pyarrow.compute
-import pyarrow.csv
 
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.source import Batch, stack_columns
-from dfeas.data.ingest.text import MARK, NUMBER, Counts, Lines, TextFile, TextSource, are_short, require_exact, values_of
+from dfeas.data.ingest.text import (
+    MARK,
+    NUMBER,
+    Counts,
+    Lines,
+    TextFile,
+    TextSource,
+    are_short,
+    parse_number,
+    parse_table,
+    values_of,
+)
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
@@ -67,18 +77,15 @@ class CsvLines:
 
     def _first(self) -> tuple[int, list[str], int]:
         for run in self.file.runs():
-            at = run.stop - len(run.text)
-            for offset, line in enumerate(run.text.splitlines(keepends=True)):
-                at += len(line)
-                content = line.rstrip(b"\r\n")
-                if content:
-                    cells = self._cells(content, f"{self.where}: line {run.first + offset}")
-                    other = next((each for each in SEPARATORS if each.encode() in content), None)
-                    if len(cells) == 1 and other is not None:
-                        known = {",": "commas", "\t": "tabs"}.get(self._delimiter, repr(self._delimiter))
-                        text = f"expected {known} between cells, and this looks like another separator: say --sep {other!r}"
-                        raise UsageError(f"{self.where}: line {run.first + offset}: {text}")
-                    return run.first + offset, [cell.strip() for cell in cells], at  # blanks may follow commas
+            for number, line, end in _lines(run):
+                at = f"{self.where}: line {number}"
+                cells = self._cells(line, at)
+                other = next((each for each in SEPARATORS if each.encode() in line), None)
+                if len(cells) == 1 and other is not None:
+                    known = {",": "commas", "\t": "tabs"}.get(self._delimiter, repr(self._delimiter))
+                    text = f"expected {known} between cells, and this looks like another separator: say --sep {other!r}"
+                    raise UsageError(f"{at}: {text}")
+                return number, [cell.strip() for cell in cells], end  # blanks may follow commas
         raise BadInputError(f"{self.where}: no points, the file is empty")
 
     def _cells(self, line: bytes, at: str) -> list[str]:
@@ -92,39 +99,25 @@ class CsvLines:
 
     def rows(self, run: Lines) -> Iterator[tuple[str, list[str]]]:
         """Line by line where it is, and its cells. Raises BadInputError for the first bad line."""
-        number = run.first
-        for ended in run.text.splitlines(keepends=True):
-            line, at = ended.rstrip(b"\r\n"), f"{self.where}: line {number}"
-            number += ended.endswith(b"\n")  # no carriage return alone: a run may begin anywhere
-            if line:
-                cells = self._cells(line, at)
-                if len(cells) != len(self.columns):
-                    raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self.columns)} as in the first line")
-                yield at, cells
+        for number, line, _ in _lines(run):
+            at = f"{self.where}: line {number}"
+            cells = self._cells(line, at)
+            if len(cells) != len(self.columns):
+                raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self.columns)} as in the first line")
+            yield at, cells
 
-    def table(self, text: bytes, kind: Any, but: int | None = None) -> Any:
+    def table(self, text: bytes, kind: str, but: int | None = None) -> Any:
         """All cells in a type, those of one column as text; None where lines have to be looked at one by one."""
         if len(self.columns) > WIDE or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
             return None
         if text.startswith(MARK):  # that of the file is gone here; pyarrow would skip another one
             return None
-        names = [str(i) for i in range(len(self.columns))]
-        types = {name: pyarrow.string() if i == but else kind for i, name in enumerate(names)}
-        try:
-            return pyarrow.csv.read_csv(
-                pyarrow.BufferReader(text),
-                pyarrow.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
-                pyarrow.csv.ParseOptions(delimiter=self._delimiter),
-                pyarrow.csv.ConvertOptions(
-                    column_types=types, null_values=[], strings_can_be_null=False, decimal_point=self.decimal
-                ),
-            )
-        except pyarrow.ArrowInvalid:
-            return None
+        types = {str(i): "string" if i == but else kind for i in range(len(self.columns))}
+        return parse_table(text, types, self._delimiter, '"', self.decimal)
 
     def text(self, run: Lines) -> list[Any]:
         """The cells of each column as text, null where they are missing."""
-        table = self.table(run.text, pyarrow.string())
+        table = self.table(run.text, "string")
         if table is None:
             rows = [cells for _, cells in self.rows(run)]
             columns = [pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True)]
@@ -139,21 +132,21 @@ class CsvLines:
         given = cell.strip(" \t")
         if not given:
             raise BadInputError(f"{at}: the cell is empty; fill in a number or remove the line")
-        text, shown = self.plain(given), repr(given if len(given) <= 40 else given[:40] + "...")
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if NUMBER.fullmatch(text.encode(errors="replace")):
-            if not np.isfinite(value):
-                raise BadInputError(f"{at}: {shown} is too large for float64")
-            return require_exact(text, value, at)
-        what = f"expected a number, got {shown}" if np.isfinite(value) else f"{shown} is not finite; remove it"
-        raise BadInputError(f"{at}: {what}")
+        return parse_number(self.plain(given), at, given)
 
     def plain(self, cell: str) -> str:
         """With a point between the digits of a number."""
         return cell.translate(self._swap)
+
+
+def _lines(run: Lines) -> Iterator[tuple[int, bytes, int]]:
+    """The number of each line that is not empty, what it holds, and the byte behind it."""
+    number, end = run.first, run.stop - len(run.text)
+    for ended in run.text.splitlines(keepends=True):
+        line, end = ended.rstrip(b"\r\n"), end + len(ended)
+        if line:
+            yield number, line, end
+        number += ended.endswith(b"\n")  # no carriage return alone: a run may begin anywhere
 
 
 class CsvPoints(TextSource):
@@ -180,7 +173,7 @@ class CsvPoints(TextSource):
 
     def _parse_run(self, text: bytes) -> Batch | None:
         """The points of whole lines; None where ``_parse_lines`` has to look."""
-        table = self._lines.table(text, pyarrow.float64(), self._label)
+        table = self._lines.table(text, "float64", self._label)
         if table is None:
             return None
         columns = [values_of(column.chunk(0)) for i, column in enumerate(table.columns) if i != self._label]
@@ -220,14 +213,14 @@ class CsvColumns:
         for run in self._runs():
             cells = dict(zip(self.columns, self._lines.text(run), strict=True))
             for name, kinds in left.items():
-                while self._typed(name, cells[name], kinds[0]) is None:
+                while self._cast(name, cells[name], kinds[0]) is None:
                     kinds.pop(0)
         self._kinds |= {name: kinds[0] for name, kinds in left.items()}
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         for run in self._runs():
             cells = dict(zip(self.columns, self._lines.text(run), strict=True))
-            arrays = [self._typed(name, cells[name], self._kinds[name]) for name in columns]
+            arrays = [self._cast(name, cells[name], self._kinds[name]) for name in columns]
             if any(array is None for array in arrays):
                 raise changed(self.where)
             yield pyarrow.record_batch(arrays, names=list(columns))
@@ -236,7 +229,7 @@ class CsvColumns:
         begin, number = self._lines.body
         return self._lines.file.runs(begin, number=number)
 
-    def _typed(self, name: str, column: Any, kind: Any) -> Any:
+    def _cast(self, name: str, column: Any, kind: Any) -> Any:
         """Cells in a type; None where they are not all of it. Blanks around numbers are no part of them."""
         if kind == pyarrow.string():
             return column

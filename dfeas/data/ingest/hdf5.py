@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.storage.features import MOST_BYTES
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import DAMAGE, damage_becomes
 from dfeas.data.storage.places import Place, require_chunks, require_column, seekable
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, format_bytes
 
@@ -30,14 +30,10 @@ MOST_LINKS = 16
 
 
 @contextmanager
-def opened(path: Place) -> Iterator[Any]:
+def open_file(path: Place) -> Iterator[Any]:
     """An HDF5 file. Raises CorruptDataError when it is none."""
-    try:
+    with damage_becomes(f"{path}: not a readable HDF5 file, truncated or damaged"):
         file = h5py.File(seekable(path), "r")
-    except DfeasError:
-        raise
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
     with file:
         yield file
 
@@ -47,12 +43,8 @@ def node_of(group: Any, name: str, where: str) -> Any:
 
     Every way into a file goes through here. Raises BadInputError for what leads out of the file, CorruptDataError for damage.
     """
-    try:
-        target = _followed(group, name, where)
-    except DfeasError:
-        raise
-    except DAMAGE as error:
-        raise CorruptDataError(f"{where}: {name} cannot be read: {error}") from None
+    with damage_becomes(f"{where}: {name} cannot be read"):
+        target = _follow(group, name, where)
     if isinstance(target, h5py.Dataset):
         _require_inside(target, f"{where}:{name}")
     return target
@@ -60,22 +52,18 @@ def node_of(group: Any, name: str, where: str) -> Any:
 
 def attribute(node: Any, name: str, where: str) -> Any:
     """An attribute of a group or dataset; None when there is none."""
-    try:
+    with damage_becomes(f"{where}: its attribute {name} cannot be read"):
         return node.attrs.get(name)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{where}: its attribute {name} cannot be read: {error}") from None
 
 
 def datasets(group: Any, where: str) -> list[str]:
     """Names of the datasets that lie in a group, for messages."""
-    try:
+    with damage_becomes(f"{where}: not a readable HDF5 file"):
         hard = [key for key in group if isinstance(group.get(key, getlink=True), h5py.HardLink)]
         return [key for key in hard if group.get(key, getclass=True) is h5py.Dataset]
-    except DAMAGE as error:
-        raise CorruptDataError(f"{where}: not a readable HDF5 file: {error}") from None
 
 
-def _followed(group: Any, name: str, where: str) -> Any:
+def _follow(group: Any, name: str, where: str) -> Any:
     waiting, links, node = _steps(name), 0, group.file["/"] if name.startswith("/") else group
     while waiting:
         step = waiting.pop()
@@ -104,7 +92,7 @@ def _steps(path: str) -> list[str]:
 
 def _require_inside(dataset: Any, where: str) -> None:
     """Raise BadInputError for a dataset whose entries are in other files, CorruptDataError when some were never written."""
-    try:
+    with damage_becomes(f"{where}: cannot be read"):
         outside = "external storage" if dataset.external else "a virtual dataset" if dataset.is_virtual else ""
         shape, chunks, size = dataset.shape, dataset.chunks, dataset.dtype.itemsize
         missing = 0
@@ -114,8 +102,6 @@ def _require_inside(dataset: Any, where: str) -> None:
                 missing = expected - dataset.id.get_num_chunks()
             else:
                 missing = int(dataset.id.get_storage_size() < prod(shape) * dataset.id.get_type().get_size())
-    except DAMAGE as error:
-        raise CorruptDataError(f"{where}: cannot be read: {error}") from None
     if outside:
         raise BadInputError(f"{where}: {outside}, whose entries are in other files; copy them into this one (h5repack)")
     if missing > 0:
@@ -128,13 +114,8 @@ def obs_labels(path: Place, column: str) -> NDArray[Any]:
     """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
     if path.suffix != ".h5ad":
         raise UsageError(f"{path}: --label-column is for tables and .h5ad files; name the array of labels with --labels")
-    try:
-        with opened(path) as file:
-            return _column(file, column, str(path))
-    except DfeasError:
-        raise
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: obs cannot be read, truncated or damaged: {error}") from None
+    with damage_becomes(f"{path}: obs cannot be read, truncated or damaged"), open_file(path) as file:
+        return _column(file, column, str(path))
 
 
 def _column(file: Any, column: str, where: str) -> NDArray[Any]:
@@ -179,7 +160,7 @@ def names_in(path: Place, points: str) -> Found:
         if path.suffix == ".npz":
             return _of_npz(path), ""
         if path.suffix in SUFFIXES:
-            with opened(path) as file:
+            with open_file(path) as file:
                 return _of_hdf5(file, path, points), ""
     except (DfeasError, *DAMAGE) as error:
         return [], f"names of features not read: {' '.join(str(error).split())[:200]}"

@@ -22,17 +22,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dfeas.data.ingest.text import values_of
+from dfeas.data.ingest.text import parse_table, values_of
 from dfeas.data.storage.layout import MOST_ORDER, rows_of
 from dfeas.errors import BadInputError
 from dfeas.linalg.singular import label_components
-
-try:
-    import pyarrow
-    import pyarrow.csv
-except ImportError:
-    pyarrow = None
-
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
 _SEPARATORS = bytes.maketrans(b"\t\r,(){}", b"       ")
@@ -212,30 +205,18 @@ def _first(path: Path, number: int, line: str) -> int:
 
 
 def _at_once(text: bytes, layout: Layout) -> Entries | None:
-    if pyarrow is None or not text:
+    if not text:
         return None
     # where single spaces are between the words, as in most files, there is nothing to replace
-    table = None if b"\r" in text else _table(text)
+    types = dict.fromkeys(_PLACES, "int32") | {"value": "float64"}
+    table = None if b"\r" in text else parse_table(text, types, " ", block=PARSED)
     if table is None:
         plain = text.translate(_SEPARATORS)
         for double, single in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
             while double in plain:
                 plain = plain.replace(double, single)
-        table = _table(plain.lstrip(b" "))
+        table = parse_table(plain.lstrip(b" "), types, " ", block=PARSED)
     return None if table is None or not len(table) else _entries(table, layout)
-
-
-def _table(text: bytes) -> Any:
-    whole = {name: pyarrow.int32() for name in _PLACES}
-    try:
-        return pyarrow.csv.read_csv(
-            pyarrow.BufferReader(text),
-            pyarrow.csv.ReadOptions(use_threads=False, block_size=PARSED, column_names=[*whole, "value"]),
-            pyarrow.csv.ParseOptions(delimiter=" ", quote_char=False, escape_char=False),
-            pyarrow.csv.ConvertOptions(column_types={**whole, "value": pyarrow.float64()}, null_values=[]),
-        )
-    except pyarrow.ArrowInvalid:
-        return None
 
 
 def _entries(table: Any, layout: Layout) -> Entries | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.source import Batch
-from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource, numbers, require_exact
+from dfeas.data.ingest.text import Counts, Lines, TextSource, numbers, parse_number
 from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
@@ -102,7 +102,7 @@ class Svmlight(TextSource):
             words = [word for word in _BLANKS.split(line.partition(b"#")[0]) if word]
             if words:
                 at = f"{self.where}: line {run.first + offset}"
-                labels.append(_number(words[0], f"{at}: label"))
+                labels.append(parse_number(_text(words[0]), f"{at}: label"))
                 for place, value in self._row(words[2:] if _QUERY.fullmatch(b"".join(words[1:2])) else words[1:], at):
                     places.append(place)
                     values.append(value)
@@ -115,7 +115,7 @@ class Svmlight(TextSource):
         for word in words:
             index, colon, value = word.partition(b":")
             if not colon or not _INDEX.fullmatch(index):
-                raise BadInputError(f"{at}: expected INDEX:VALUE, got {_shown(word)}")
+                raise BadInputError(f"{at}: expected INDEX:VALUE, got {_text(word)[:40]!r}")
             place = int(index)
             if place < self._base:
                 raise BadInputError(f"{at}: index 0, expected 1 or more; if indices begin with 0 say --zero-based")
@@ -125,7 +125,7 @@ class Svmlight(TextSource):
                 raise BadInputError(f"{at}: index {place} is not the last, and greater; indices must ascend, sort them")
             if place >= self.m + self._base:
                 raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger --features")
-            yield place - self._base, _number(value, f"{at}: index {place}")
+            yield place - self._base, parse_number(_text(value), f"{at}: index {place}")
             last = place
 
 
@@ -168,18 +168,8 @@ def _indices(content: NDArray[np.uint8], begins: NDArray[np.int64], colons: NDAr
     return np.where(plain, value, -1)
 
 
-def _number(word: bytes, at: str) -> float:
-    if not NUMBER.fullmatch(word):
-        raise BadInputError(f"{at}: expected a finite number, got {_shown(word)}")
-    value = float(word)
-    if not np.isfinite(value):
-        raise BadInputError(f"{at}: {_shown(word)} is too large for float64")
-    return require_exact(word.decode(), value, at)
-
-
-def _shown(word: bytes) -> str:
-    text = word.decode(errors="replace")
-    return repr(text if len(text) <= 40 else text[:40] + "...")
+def _text(word: bytes) -> str:
+    return word.decode(errors="replace")
 
 
 @dataclass(frozen=True)
@@ -199,7 +189,7 @@ class _Parsed:
 
 def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, _Parsed] | None:
     """Labels (b,) and points of whole lines; None where ``_parse_lines`` has to look."""
-    text = _tidied(text)
+    text = _tidy(text)
     values = numbers(text.translate(_SEPARATORS))
     if values is None:
         return None
@@ -229,7 +219,7 @@ def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, _Parsed] | None:
     return values[starts], _Parsed(values[where + 1], features, ends)
 
 
-def _tidied(text: bytes) -> bytes:
+def _tidy(text: bytes) -> bytes:
     """Without comments, blanks at line ends and plus signs of labels, where they are as usual."""
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")

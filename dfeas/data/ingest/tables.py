@@ -19,10 +19,10 @@ from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_co
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
-from dfeas.data.storage.files import parse_json
+from dfeas.data.storage.files import damage_becomes, parse_json
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+from dfeas.errors import BadInputError
 from dfeas.linalg.points import Points
 
 
@@ -160,14 +160,9 @@ class ParquetFiles:
         begin, stop = 0, sum(self.counts) if stop is None else stop
         for path, count in zip(self.paths, self.counts, strict=True):
             if begin < stop and begin + count > first:
-                try:
-                    with _open(path) as file:
-                        for at, part in _batches_of(file, columns, rows, first - begin, stop - begin):
-                            yield begin + at, part
-                except DfeasError:
-                    raise
-                except (pyarrow.ArrowException, OSError) as error:
-                    raise CorruptDataError(f"{path}: damaged from point {max(first, begin)}: {_line(error)}") from None
+                with damage_becomes(f"{path}: damaged from point {max(first, begin)}"), _open(path) as file:
+                    for at, part in _batches_of(file, columns, rows, first - begin, stop - begin):
+                        yield begin + at, part
             begin += count
 
 
@@ -222,7 +217,7 @@ class ParquetColumns:
             try:
                 yield batch.select(list(columns)).cast(schema)
             except pyarrow.ArrowInvalid as error:
-                raise BadInputError(f"{self.where}: {' '.join(str(error).split())[:200]}") from None
+                raise BadInputError(f"{self.where}: {str(error)[:200]}") from None
 
 
 def _joint(name: str, schemas: Sequence[Any], files: ParquetFiles) -> Any:
@@ -247,7 +242,7 @@ class FramePoints(TypedPoints):
             self._frame = frame if self._lazy else pyarrow.table(frame)
             schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False) if self._lazy else self._frame.schema
         except (pyarrow.ArrowException, TypeError, ValueError) as error:
-            raise BadInputError(f"the data frame: {_line(error)}") from None
+            raise BadInputError(f"the data frame: {str(error)[:200]}") from None
         n = None if self._lazy else self._frame.num_rows
         super().__init__([schema], n, options, "the data frame")
 
@@ -267,16 +262,8 @@ class FramePoints(TypedPoints):
 
 
 def _open(path: Place) -> Any:
-    try:
+    with damage_becomes(f"{path}: not a readable Parquet file, truncated or damaged"):
         return pyarrow.parquet.ParquetFile(seekable(path), pre_buffer=False, buffer_size=1 << 20)
-    except DfeasError:
-        raise
-    except (pyarrow.ArrowException, OSError) as error:
-        raise CorruptDataError(f"{path}: not a readable Parquet file, truncated or damaged: {_line(error)}") from None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def index_columns(schema: Any) -> set[str]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import re
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from dfeas.data.ingest.source import MANY, Batch, PointSource, cut, in_order
 from dfeas.data.labels import Categories
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import sparse_block_rows
 from dfeas.data.storage.places import Place, absolute, place
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, changed
+from dfeas.errors import BadInputError, changed
 from dfeas.linalg.points import Points, is_dense
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ except ImportError:
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A decimal number; nan, inf, hexadecimal and digits with underscores are none."""
 
-_NONE = b"\x01"
+_NONE = "\x01"
 
 
 def values_of(column: Any) -> NDArray[Any]:
@@ -46,21 +46,33 @@ def values_of(column: Any) -> NDArray[Any]:
     return np.from_dlpack(column)
 
 
-def numbers(text: bytes) -> NDArray[np.float64] | None:
-    """The numbers (k,) of a text with one on each line, empty lines apart, each rounded to the nearest float64.
+def parse_table(
+    text: bytes, types: Mapping[str, str], delimiter: str, quote: str | bool = False, decimal: str = ".", block: int = 0
+) -> Any:
+    """A table of Arrow with columns of these types, parsed in blocks of so many bytes or at once; None where text does not fit.
 
-    None when one of them has to be looked at: not a number, not finite, or maybe a long integer; and without pyarrow.
+    No cell is taken for a missing value. Without pyarrow there is none.
     """
     if pyarrow is None:
         return None
     try:
-        table = pyarrow.csv.read_csv(
+        return pyarrow.csv.read_csv(
             pyarrow.BufferReader(text),
-            pyarrow.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=["number"]),
-            pyarrow.csv.ParseOptions(delimiter=_NONE.decode(), quote_char=False, escape_char=False),
-            pyarrow.csv.ConvertOptions(column_types={"number": pyarrow.float64()}, null_values=[]),
+            pyarrow.csv.ReadOptions(use_threads=False, block_size=block or len(text) + 1, column_names=list(types)),
+            pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char=quote, escape_char=False),
+            pyarrow.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False, decimal_point=decimal),
         )
     except pyarrow.ArrowInvalid:
+        return None
+
+
+def numbers(text: bytes) -> NDArray[np.float64] | None:
+    """The numbers (k,) of a text with one on each line, empty lines apart, each rounded to the nearest float64.
+
+    None when one of them has to be looked at: not a number, not finite, or maybe a long integer.
+    """
+    table = parse_table(text, {"number": "float64"}, _NONE)
+    if table is None:
         return None
     values: NDArray[np.float64] = values_of(table.column(0).chunk(0))
     return values if are_short(values) else None
@@ -71,8 +83,22 @@ def are_short(values: NDArray[np.float64]) -> bool:
     return bool(values.max(initial=0.0) < EXACT and values.min(initial=0.0) > -EXACT)
 
 
-def require_exact(text: str, value: float, at: str) -> float:
-    """The value of the text of a number. Raises BadInputError for an integer that float64 does not have."""
+def parse_number(text: str, at: str, given: str | None = None) -> float:
+    """The value of a decimal number, as it was ``given``.
+
+    Raises BadInputError for what is none, and for one that float64 does not have.
+    """
+    shown = text if given is None else given
+    shown = repr(shown if len(shown) <= 40 else shown[:40] + "...")
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not NUMBER.fullmatch(text.encode(errors="replace")):
+        what = f"expected a number, got {shown}" if np.isfinite(value) else f"{shown} is not finite; remove it"
+        raise BadInputError(f"{at}: {what}")
+    if not np.isfinite(value):
+        raise BadInputError(f"{at}: {shown} is too large for float64")
     if abs(value) >= EXACT and WHOLE.fullmatch(text) and int(text.lstrip("+-0")) != abs(value):
         raise BadInputError(f"{at}: an integer beyond 2**53 has no exact float64: {text[:40]}; rescale it, or drop an id")
     return value
@@ -103,7 +129,7 @@ class Lines:
 
 
 class TextFile:
-    """A text file, plain, .gz or .bz2, read in runs; ``share`` of its bytes have been read, ``length`` bytes of text."""
+    """A text file, plain, .gz or .bz2, read in runs; ``share`` of its bytes have been read."""
 
     run_bytes: ClassVar[int] = 2 << 20
     """Small enough that what parsing makes of it stays in cache."""
@@ -111,43 +137,30 @@ class TextFile:
     """Of text that is looked at in one piece of work."""
 
     def __init__(self, path: Place) -> None:
-        self.path, self.share, self.length = path, 0.0, 0
+        self.path, self.share = path, 0.0
 
     def runs(self, first: int = 0, stop: int | None = None, number: int = 1) -> Iterator[Lines]:
         """All lines, or those in the bytes first .. stop-1, which are whole lines from ``number`` on, in runs of about
         ``run_bytes``. Raises CorruptDataError for a damaged or truncated compressed file.
         """
-        at, begun, held = first, list[bytes](), 0  # pieces of a line whose end has not come
-        self.share, self.length = 0.0, 0
-        size = max(1, self.path.stat().st_size)
-        with self.path.open("rb") as raw, _text(raw, self.path.suffix) as stream:
+        at, rest = first, b""  # the beginning of a line whose end has not come
+        size, self.share = max(1, self.path.stat().st_size), 0.0
+        with self.path.open("rb") as raw, _unpack(raw, self.path.suffix) as stream:
             if first:
                 stream.seek(first)
             while True:
-                try:
+                with damage_becomes(f"{self.path}: damaged or truncated after line {number}"):
                     content = stream.read(self.run_bytes if stop is None else min(self.run_bytes, stop - at))
-                except DfeasError:
-                    raise
-                except DAMAGE as error:
-                    raise CorruptDataError(f"{self.path}: damaged or truncated after line {number}: {error}") from None
                 self.share = min(1.0, raw.tell() / size)
-                self.length += len(content)
-                begins, at = at == 0, at + len(content)
-                if begins:
-                    content = content.removeprefix(MARK)
-                cut = content.rfind(b"\n") + 1
-                if content and not cut:
-                    begun.append(content)
-                    held += len(content)
-                    self._refuse_long(f"line {number}", held)
-                    continue
-                text = b"".join((*begun, memoryview(content)[:cut]))
-                begun, held = [content[cut:]], len(content) - cut
+                text = rest + (content if at else content.removeprefix(MARK))
+                end = text.rfind(b"\n") + 1 if content else len(text)
+                at, rest, text = at + len(content), text[end:], text[:end]
                 if text:
-                    yield Lines(number, text, at - held)
+                    yield Lines(number, text, at - len(rest))
                     number += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
                 if not content:
                     return
+                self._refuse_long(f"line {number}", len(rest))
 
     def line_from(self, at: int) -> int:
         """The first byte at ``at`` or behind it where a line begins, or else the end of a file that is not compressed."""
@@ -168,16 +181,10 @@ class TextFile:
             raise BadInputError(f"{self.path}: {line} has no end within {length >> 20} MiB; is this a text file?")
 
 
-@contextmanager
-def _text(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
+def _unpack(raw: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
     if suffix == ".gz":
-        with gzip.GzipFile(fileobj=raw, mode="rb") as unpacked:
-            yield unpacked
-    elif suffix == ".bz2":
-        with bz2.BZ2File(raw) as opened:
-            yield opened
-    else:
-        yield raw
+        return gzip.GzipFile(fileobj=raw, mode="rb")
+    return bz2.BZ2File(raw) if suffix == ".bz2" else nullcontext(raw)
 
 
 Numbers = NDArray[np.int64]

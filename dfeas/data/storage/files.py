@@ -85,6 +85,18 @@ DAMAGE = (
     ValueError,
 )
 
+
+@contextmanager
+def damage_becomes(what: str) -> Iterator[None]:
+    """Raise CorruptDataError, which begins with ``what``, for all that a library raises of a damaged file."""
+    try:
+        yield
+    except DfeasError:
+        raise
+    except DAMAGE as error:
+        raise CorruptDataError(f"{what}: {str(error)[:200]}") from None
+
+
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of storage that has no room left."""
 
