@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.source import Transform, seen_as
+from dfeas.data.source import Transform, parse_view
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Part, Row
@@ -337,7 +337,7 @@ def _canonical(
     """The hyperplane with a least score of 1, and its margin; nothing where float64 does not hold one."""
     with np.errstate(all="ignore"):
         canonical = y / least if least > 0 else np.full(len(y), np.nan)
-        w, bias = (canonical[:m], float(canonical[m:].sum())) if transform is None else transform.folded(canonical, m)
+        w, bias = (canonical[:m], float(canonical[m:].sum())) if transform is None else transform.restore_plane(canonical, m)
         size = float(np.linalg.norm(w))
     return (w, bias, 1 / size) if np.isfinite([size, bias]).all() and size > 0 else (None, None, None)
 
@@ -345,7 +345,7 @@ def _canonical(
 def _derive_margin(result: Result, problem: Problem, resources: Resources) -> HardMargin:
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
-    transform = seen_as(result.evidence.view)[1] if result.evidence is not None else None
+    transform = parse_view(result.evidence.view)[1] if result.evidence is not None else None
     seen = replace(problem, spec=replace(problem.spec, transform=transform))
     with open_session(seen, resources) as session:
         radius = survey(session).radius

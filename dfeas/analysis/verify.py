@@ -11,7 +11,7 @@ from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_clai
 from dfeas.analysis.hard_margin import MARGIN, MarginClaim
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source, resolve
-from dfeas.data.source import DataSpec, Source, Transform, for_checker, seen_as
+from dfeas.data.source import DataSpec, Source, Transform, for_checker, parse_view
 from dfeas.data.storage.files import read_json
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
@@ -210,7 +210,7 @@ def verify_classes(
         if isinstance(proved, CheckFailedError):
             raise CheckFailedError(f"{folders[name]}: {proved}")
         viewed = dataset.against_rest(name)
-        if seen_as(certificate.view) != seen_as(viewed.view):
+        if parse_view(certificate.view) != parse_view(viewed.view):
             raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
         require_claims(folders[name] / RESULT, values[name], proved, certificate, viewed, counts[name])
         more = [*not_checked(values[name], proved, certificate), *beside]
@@ -308,7 +308,7 @@ def check_stored(problem: Problem, certificate: Path, memory: int, function: Fun
     """The answer to ``dfeas.verify_certificate``."""
     asked = problem.spec
     made = load(certificate)
-    positive, transform = seen_as(made.view)
+    positive, transform = parse_view(made.view)
     if positive is not None and asked.positive not in (None, positive):
         raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {asked.positive}")
     own = transform or Transform()

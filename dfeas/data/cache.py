@@ -27,7 +27,6 @@ SIDES_BYTES = 64 << 20
 """Labels and norms of the first blocks are kept up to this size, and more of them under a budget; beyond that they are read or
 computed again."""
 
-
 HELD_BYTES = 1024
 """Of the objects that hold a block, or labels and norms of one: of small blocks more than what they hold."""
 
@@ -53,7 +52,6 @@ class BlockCache:
         return self._taken
 
     def get(self, index: int) -> Block | None:
-        """The block, if it was kept."""
         return self._blocks.get(index)
 
     def is_due(self, index: int) -> bool:
@@ -107,15 +105,16 @@ class Kept:
     more: int = 0  # bytes of them under a budget
     sides: dict[int, Sides] = field(default_factory=dict)
     bytes: int = 0  # of ``sides``
+    first: dict[int, NDArray[np.uint32]] = field(
+        default_factory=dict
+    )  # checksums (chunks, 2) of the first touch, where none are expected
     _lock: Lock = field(default_factory=Lock)
     _stamps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # (blocks,) 0: not verified
-    _checksums: dict[int, NDArray[np.uint32]] = field(default_factory=dict)  # (chunks, 2) of each block that is known
 
     def is_verified(self, index: int, stamp: int) -> bool:
-        """Whether a block was verified when it had this stamp."""
         return index < len(self._stamps) and int(self._stamps[index]) == stamp
 
-    def verified(self, index: int, stamp: int, blocks: int) -> None:
+    def mark_verified(self, index: int, stamp: int, blocks: int) -> None:
         """One of so many blocks was verified with this stamp, which is not 0."""
         if blocks > len(self._stamps):
             with self._lock:
@@ -123,22 +122,14 @@ class Kept:
                     self._stamps = np.zeros(blocks, np.int64)
         self._stamps[index] = stamp
 
-    def checksums(self, index: int) -> NDArray[np.uint32] | None:
-        """Of points and labels (chunks, 2) of a block at the first touch, where none are expected."""
-        return self._checksums.get(index)
-
-    def first_checksums(self, index: int, checksums: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Those of a block at the first touch, which is this one if there was none."""
-        return self._checksums.setdefault(index, checksums)
-
-    def has_room(self, sides: Sides) -> bool:
-        """Whether labels and norms fit in."""
-        return self.bytes + HELD_BYTES + sides.nbytes <= self.least + self.more
-
-    def add(self, index: int, sides: Sides) -> None:
-        """Keep labels and norms of a block."""
-        self.bytes += HELD_BYTES + sides.nbytes
-        self.sides[index] = sides
+    def keep_sides(self, index: int, sides: Sides) -> Sides:
+        """A copy of the labels and norms of a block, which stays, or the same where there is no room."""
+        size = HELD_BYTES + sides.nbytes
+        if self.bytes + size > self.least + self.more:
+            return sides
+        self.bytes += size
+        self.sides[index] = sides = sides.copy()
+        return sides
 
     def forget(self, index: int) -> None:
         """Nothing that is kept of a block is what is stored now."""

@@ -25,7 +25,7 @@ from dfeas.data.storage.numbers import array_of, exact, is_dask_array, unwrap_ar
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.zarr_arrays import check_shape, open_labels
-from dfeas.data.views import transformed
+from dfeas.data.views import transform_features
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 WHERE = "X"
@@ -72,17 +72,6 @@ class Collection:
     def range(self, partition: int) -> range:
         """The rows that a partition has."""
         return range(partition * self.rows, min((partition + 1) * self.rows, int(self.X.shape[0])))
-
-
-@dataclass(kw_only=True)
-class CollectionDataset(Dataset):
-    """The points of a collection, whose labels were counted when it was opened."""
-
-    counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
-
-    def count(self, code: int) -> int:
-        """As of any dataset, without reading labels again."""
-        return self.counts[code]
 
 
 @dataclass(frozen=True)
@@ -175,7 +164,7 @@ class Labelled:
     counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
 
 
-def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool | None) -> CollectionDataset:
+def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool | None) -> Dataset:
     """A dataset whose points stay in partitions of about the chunks that they came in."""
     n, m = check_shape(table.X.shape, WHERE)
     dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
@@ -189,7 +178,7 @@ def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *
         labels = labels.rechunk({0: rows})
         known = Fetched(client, labels, classes)
     points = PartitionReader(WHERE, Fetched(client, X), n, block_rows, dtype, collection=Collection(X, labels, rows))
-    return CollectionDataset(
+    return Dataset(
         where=WHERE,
         n=n,
         m=m,
@@ -244,17 +233,11 @@ class _Rows:
 class Window:
     """What travels with a task beside a partition: the dataset without its points."""
 
-    n: int
-    block_rows: int
-    m: int  # features, as they are stored
-    dtype: np.dtype[Any]  # likewise
     rows: range  # of the partition
     known: tuple[str, ...] | None  # classes of labels that come as they are; None: they come as they are stored
-    classes: tuple[str, ...]
-    positive: int | None
-    intercept: bool
     transform: Transform | None
     expected: NDArray[np.uint32] | None  # checksums of the blocks of the partition
+    about: dict[str, Any]  # all else that makes the dataset, as it is stored
 
     @classmethod
     def of(cls, dataset: Dataset, collection: Collection, partition: int) -> Window:
@@ -264,48 +247,35 @@ class Window:
         reader = dataset.labels
         known = reader.array.known if isinstance(reader, SliceReader) and isinstance(reader.array, Fetched) else None
         expected = None if stored.expected is None else stored.expected[blocks]
-        how = dataset.classes, dataset.positive, dataset.intercept, dataset.transform
-        return cls(dataset.n, dataset.block_rows, stored.m, stored.dtype, rows, known, *how, expected)
+        about = {name: getattr(dataset, name) for name in ("where", "n", "m", "block_rows", "classes", "positive", "intercept")}
+        return cls(rows, known, dataset.transform, expected, {**about, "dtype": stored.dtype})
 
     def open(self, X: Any, labels: Any) -> Dataset:
         """The dataset, of which the blocks of the partition can be read, and are compared with what they were.
 
         Raises CorruptDataError for a partition of another shape, or with other classes than before.
         """
-        first, points = self.rows.start // self.block_rows, array_of(X, WHERE)
+        n, block_rows, shape = self.about["n"], self.about["block_rows"], (len(self.rows), self.about["m"])
+        first, points = self.rows.start // block_rows, array_of(X, WHERE)
         label = np.broadcast_to(np.int8(1), len(self.rows)) if labels is None else array_of(labels, LABELS).reshape(-1)
-        if points.shape != (len(self.rows), self.m) or len(label) != len(self.rows):
+        if points.shape != shape or len(label) != len(self.rows):
             raise CorruptDataError(
                 f"{WHERE}: block {first} (from point {self.rows.start}) and those after it came as {points.shape} points with "
-                f"{len(label)} labels, expected {(len(self.rows), self.m)}; let the partitions be the same each time"
+                f"{len(label)} labels, expected {shape}; let the partitions be the same each time"
             )
         if self.known is not None:
-            label = self._encoded(label)
+            try:
+                label = encode_array(label, len(label), LABELS, known=self.known)[1]
+            except BadInputError as error:
+                raise CorruptDataError(f"{error}; from point {self.rows.start} on they were others before") from None
         expected = None
         if self.expected is not None:
-            expected = np.zeros((-(-self.n // self.block_rows), 2), np.uint32)
+            expected = np.zeros((-(-n // block_rows), 2), np.uint32)
             expected[first : first + len(self.expected)] = self.expected
-        dataset = Dataset(
-            where=WHERE,
-            n=self.n,
-            m=self.m,
-            dtype=self.dtype,
-            block_rows=self.block_rows,
-            points=self._reader(WHERE, points, self.dtype),
-            labels=self._reader("label", label, label.dtype),
-            classes=self.classes,
-            positive=self.positive,
-            intercept=self.intercept,
-            expected=expected,
-        )
-        return dataset if self.transform is None else transformed(dataset, self.transform)
 
-    def _reader(self, name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> SliceReader:
-        rows = _Rows(array, self.rows.start)
-        return SliceReader(name, rows, self.n, self.block_rows, dtype, overlaps=True)
+        def reader(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> SliceReader:
+            return SliceReader(name, _Rows(array, self.rows.start), n, block_rows, dtype, overlaps=True)
 
-    def _encoded(self, label: NDArray[Any]) -> NDArray[Any]:
-        try:
-            return encode_array(label, len(label), LABELS, known=self.known)[1]
-        except BadInputError as error:
-            raise CorruptDataError(f"{error}; from point {self.rows.start} on they were others before") from None
+        stored, labels = reader(WHERE, points, self.about["dtype"]), reader("label", label, label.dtype)
+        dataset = Dataset(points=stored, labels=labels, expected=expected, **self.about)
+        return dataset if self.transform is None else transform_features(dataset, self.transform)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.program import Program
-from dfeas.data.source import Transform, said
+from dfeas.data.source import Transform, view_text
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowReader, SliceReader, chunks_of
 from dfeas.data.storage.shards import ChunkReader
@@ -81,6 +81,7 @@ class Dataset:
     mark: str = ""  # fingerprint of what is stored, where it is seen in another way
     fingerprint: str = ""
     features: tuple[str, ...] = ()  # names of the features; empty where there are none
+    counts: dict[int, int] | None = None  # points of each label as it is stored, where they were counted
     surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
     stored: Dataset | None = None  # the points as they are stored, where features are transformed
     kept: Kept = field(default_factory=Kept)
@@ -111,7 +112,7 @@ class Dataset:
 
     @property
     def chunk_rows(self) -> int:
-        """Points of a stored chunk: what checksums and fingerprints are about."""
+        """Points of a stored chunk, which checksums and fingerprints are about."""
         return self.block_rows // self.together
 
     @property
@@ -135,7 +136,7 @@ class Dataset:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the points are an array in memory, so that there is nothing to keep."""
+        """Whether the points are an array of this process, so that there is nothing to keep."""
         return isinstance(self.points, CsrRows) or (isinstance(self.points, SliceReader) and self.points.overlaps)
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
@@ -145,18 +146,13 @@ class Dataset:
 
     @cached_property
     def view(self) -> str:
-        """What certificates say of it."""
-        return said(None if self.positive is None else self.classes[1], self.transform)
+        """What certificates say of how it is seen."""
+        return view_text(None if self.positive is None else self.classes[1], self.transform)
 
     @property
     def all_classes(self) -> tuple[str, ...]:
         """The classes as labels are stored, of which the fingerprint is one, too."""
         return self.stored_classes or self.classes
-
-    @property
-    def coded(self) -> bool:
-        """Whether labels are codes of more than two classes, and none is chosen."""
-        return len(self.classes) > 2 and self.positive is None
 
     @property
     def codes(self) -> tuple[int, ...]:
@@ -193,12 +189,9 @@ class Dataset:
         return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]), stored_classes=self.all_classes)
 
     def count(self, code: int) -> int:
-        """Points with a label as it is stored, from the header or by reading all labels."""
-        header = self.header
-        if header is not None and self.n == header.n and (header.counts or len(header.classes) == 2):
-            if header.counts:
-                return header.counts[code]
-            return header.positive if code > 0 else header.n - header.positive
+        """Points with a label as it is stored, by reading all labels where nobody counted them."""
+        if self.counts is not None:
+            return self.counts[code]
         buffers = Buffers()
         return sum(int((self.labels.read(index, buffers) == code).sum()) for index in range(self.blocks))
 
@@ -214,11 +207,11 @@ class Dataset:
     def seen_with(self, **changes: Any) -> Dataset:
         """The same points seen in another way, with nothing kept; the fingerprint is that of both."""
         mark = self.mark or self.fingerprint
-        other = replace(self.uncached(), mark=mark, **changes)
+        other = replace(self, kept=Kept(), mark=mark, **changes)
         other.fingerprint = seen_fingerprint(mark, other.view) if mark else ""
         return other
 
-    def uncached(self) -> Dataset:
+    def without_cache(self) -> Dataset:
         """The same data with nothing kept from earlier reads: what is read through it comes from storage."""
         return replace(self, kept=Kept())
 
@@ -256,13 +249,10 @@ class Dataset:
             if self.stored is not None:
                 cost.bytes_read -= block.points.size * (self.dtype.itemsize - self.stored.dtype.itemsize)
         cost.points += block.size
-        checksums = (self.stored or self).kept.checksums(index)
-        if checksums is not None:
-            cost.digest = (cost.digest + digest(self._chunks(index), checksums)) % 2**64
+        first = (self.stored or self).kept.first.get(index)
+        if first is not None:
+            cost.digest = (cost.digest + digest(chunks_of(index, self.together, self.n, self.chunk_rows), first)) % 2**64
         return block
-
-    def _chunks(self, index: int) -> range:
-        return chunks_of(index, self.together, self.n, self.chunk_rows)
 
     def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool, looks: Looks | None = None) -> Block:
         """Read a block; ``unverified`` is its stamp when its contents must be verified."""
@@ -270,13 +260,13 @@ class Dataset:
             self.kept.forget(index)
         start = index * self.block_rows
         rows = min(self.block_rows, self.n - start)
+        beside, memory = rows * SIDES_WIDTH + HELD_BYTES, None
         cache = self.cache if keep and self.cache is not None and self.cache.is_due(index) else None
-        memory = None
         if cache is not None and self.entries is None:
-            memory = cache.take(rows * self.m * self.dtype.itemsize, rows * SIDES_WIDTH + HELD_BYTES)
+            memory = cache.take(rows * self.m * self.dtype.itemsize, beside)
         points: Points = self.points.read(index, Buffers(X=memory) if memory is not None and self.points.overlaps else buffers)
         if cache is not None and not is_dense(points):
-            memory = cache.take(nbytes(points), rows * SIDES_WIDTH + HELD_BYTES)
+            memory = cache.take(nbytes(points), beside)
         sides = self.kept.sides.get(index)
         if sides is None:
             label = self.labels.read(index, buffers)
@@ -284,14 +274,10 @@ class Dataset:
             norm = norms(points) if stored is None else stored.read(index, buffers)
             if unverified is not None:
                 self._verify(index, points, label, norm)
-                self.kept.verified(index, unverified, self.blocks)
+                self.kept.mark_verified(index, unverified, self.blocks)
             length = None if self.transform is None else self.transform.length
             sides = Sides(self.signs(label), norm, self.intercept, length)
-            stays = memory is None and self.kept.has_room(sides)
-            if stays or memory is not None:
-                sides = sides.copy()
-            if stays:
-                self.kept.add(index, sides)
+            sides = self.kept.keep_sides(index, sides) if memory is None else sides.copy()
         if unverified is None and (looks or self.points.distant) and not self.kept.is_verified(index, self.stamp(index, looks)):
             return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at, or listed
         block = Block(start, points, sides, self.in_memory, self.chunk_rows)
@@ -306,9 +292,10 @@ class Dataset:
         if self.stored is not None or (self.expected is None and self.points.stamp(index) is None):
             return
         arrays = (points, label) if self.header is None else (points, label, norm)
-        found, chunks = np.stack([checksums(array, self.chunk_rows) for array in arrays], axis=1), self._chunks(index)
-        known = None if self.expected is None else self.expected[chunks.start : chunks.stop]
-        expected = self.kept.first_checksums(index, found) if known is None else known
+        found = np.stack([checksums(array, self.chunk_rows) for array in arrays], axis=1)
+        chunks = chunks_of(index, self.together, self.n, self.chunk_rows)
+        known = self.expected
+        expected = self.kept.first.setdefault(index, found) if known is None else known[chunks.start : chunks.stop]
         both = min(found.shape[1], expected.shape[1])
         for chunk, place in np.argwhere(found[:, :both] != expected[:, :both])[:1].tolist():
             was, now = int(expected[chunk, place]), int(found[chunk, place])
@@ -338,9 +325,9 @@ class Dataset:
         With ``keep`` they fill the cache, where there is one. They may be views of ``buffers``, where these are given.
         """
         if self.points.overlaps:
-            blocks = self._advised(indices, cost, keep, Buffers() if buffers is None else buffers)
+            blocks = self._read_with_advice(indices, cost, keep, Buffers() if buffers is None else buffers)
         else:
-            blocks = self._prefetched(indices, cost, keep)
+            blocks = self._read_in_threads(indices, cost, keep)
         while True:
             began = perf_counter()
             block = next(blocks, None)
@@ -349,7 +336,7 @@ class Dataset:
                 return
             yield block
 
-    def _advised(self, indices: Sequence[int], cost: Cost, keep: bool, buffers: Buffers) -> Iterator[Block]:
+    def _read_with_advice(self, indices: Sequence[int], cost: Cost, keep: bool, buffers: Buffers) -> Iterator[Block]:
         kept, far = self.cache if self.cache is not None else (), self.points.distant
         if far or indices[0] in kept:
             # storage works while blocks are scanned that are here already
@@ -375,26 +362,23 @@ class Dataset:
             if self.stored_norms is not None:
                 self.stored_norms.advise(index)
 
-    def _read_apart(self, index: int, buffers: Buffers, keep: bool, looks: Looks) -> tuple[Block, Cost]:
-        cost = Cost()
-        return self.read(index, buffers, cost, keep, looks), cost
-
-    def _prefetched(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
+    def _read_in_threads(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         # one block is scanned while the next ones are read, each into buffers of its own
         ahead = AT_ONCE if isinstance(self.points, ChunkReader) and not self.points.sharded else 1
         buffers, pool = [Buffers() for _ in range(ahead + 1)], ThreadPoolExecutor(ahead, "dfeas-read")
         looks: Looks = {}
 
-        def submit(place: int) -> Future[tuple[Block, Cost]]:
-            return pool.submit(self._read_apart, indices[place], buffers[place % len(buffers)], keep, looks)
+        def read(place: int) -> tuple[Block, Cost]:
+            took = Cost()
+            return self.read(indices[place], buffers[place % len(buffers)], took, keep, looks), took
 
         try:
-            coming = deque(map(submit, range(min(ahead, len(indices)))))
+            coming = deque(pool.submit(read, place) for place in range(min(ahead, len(indices))))
             for place in range(len(indices)):
                 block, took = coming.popleft().result()
                 cost.add(took)
                 if place + ahead < len(indices):
-                    coming.append(submit(place + ahead))
+                    coming.append(pool.submit(read, place + ahead))
                 yield block
         finally:
             # Nobody waits for a block that is not wanted any more: Python ends what was left behind in whichever thread

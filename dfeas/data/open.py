@@ -47,7 +47,7 @@ from dfeas.data.storage.zarr_arrays import (
     slice_reader,
 )
 from dfeas.data.subsets import join_datasets
-from dfeas.data.views import point_in_order, seen_from, transformed
+from dfeas.data.views import order_point, transform_features, translate
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
 from dfeas.linalg.blas import in_child
 from dfeas.passes.survey import checksums
@@ -64,7 +64,7 @@ def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[P
     together = sparse_together(rows, _usual_rows(header, sum(sizes)), offsets, sum(sizes))
     indptr = direct_reader("X/indptr", path / "X/indptr", arrays["X/indptr"], rows, together=together)
     if indptr is None or arrays["X/indptr"].dtype.name != "int64":
-        raise _broken(path)
+        raise _layout_error(path)
     points: PointReader = CsrChunks(str(path), header.n, header.m, rows, offsets, data, indices, indptr, together)
     if not isinstance(path, Path):
         from dfeas.data.storage.object_readers import Ahead
@@ -83,23 +83,19 @@ def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.
 
 def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[str, ...]) -> EntryChunks:
     array = arrays[name]
-    if array.dtype.name not in dtypes or array.chunks[0] < 1:
-        raise _broken(path)
-    plain = plain_chunks(name, path / name, array, array.chunks[0])
+    usable = array.dtype.name in dtypes and array.chunks[0] >= 1
+    plain = plain_chunks(name, path / name, array, array.chunks[0]) if usable else None
     if plain is None:
-        raise _broken(path)
+        raise _layout_error(path)
     return EntryChunks(plain)
 
 
-def _broken(path: Place) -> CorruptDataError:
+def _layout_error(path: Place) -> CorruptDataError:
     return CorruptDataError(f"{path}: X is not stored as its ingest did; ingest it again")
 
 
 def resolve(spec: DataSpec) -> DataSpec:
-    """The same with labels by path from any folder, or as a file of points has them: a column, or an array in it.
-
-    Raises UsageError and BadInputError for a file of points that has no such labels.
-    """
+    """The same with labels by path from any folder, or as a file of points has them: a column, or an array in it."""
     if not spec.by_path or spec.point is not None or spec.all_positive:
         return spec
     if is_file(place(spec.where)):
@@ -118,9 +114,9 @@ def open_data(source: Source) -> tuple[Source, Dataset]:
     """
     spec = resolve(source.spec)
     dataset = open_source(replace(source, spec=spec))
-    if dataset.coded and not spec.one_vs_rest:
+    if len(dataset.classes) > 2 and dataset.positive is None and not spec.one_vs_rest:
         raise too_many(dataset.classes, dataset.where)
-    point = None if spec.point is None else point_in_order(dataset, spec)
+    point = None if spec.point is None else order_point(dataset, spec)
     return replace(source, spec=replace(spec, intercept=dataset.intercept, point=point, point_features=())), dataset
 
 
@@ -133,10 +129,10 @@ def open_source(source: Source) -> Dataset:
     dataset = _open_counted(source) if spec.also or spec.mask is not None else _open_one(source)
     chosen = spec.one_vs_rest or (dataset.header is not None and spec.beside is None)
     if spec.transform is not None and spec.transform.points:
-        dataset = transformed(dataset, spec.transform)
+        dataset = transform_features(dataset, spec.transform)
     if spec.positive is not None and chosen:
         dataset = dataset.against_rest(spec.positive)
-    return dataset if spec.point is None else seen_from(dataset, point_in_order(dataset, spec))
+    return dataset if spec.point is None else translate(dataset, order_point(dataset, spec))
 
 
 def _open_one(source: Source) -> Dataset:
@@ -147,11 +143,15 @@ def _open_one(source: Source) -> Dataset:
     with translate_errors_at(path), translate_errors_at(None if path is None or spec.beside is None else place(spec.beside)):
         dataset = next(opener for accepts, opener in OPENERS if accepts(spec))(source)
         if dataset.cones is not None:
-            _require_plain(dataset, source)
-        if dataset.header is not None:
-            if spec.beside is not None:
-                dataset = _relabelled(dataset, open_labels(place(spec.beside)), source)
-            _require_same(dataset, source.fingerprint)
+            _require_cones(dataset, source)
+        if dataset.header is not None and spec.beside is not None:
+            dataset = _replace_labels(dataset, open_labels(place(spec.beside)), source)
+    if dataset.header is not None and source.fingerprint not in ("", dataset.fingerprint):
+        raise CorruptDataError(
+            f"{dataset.where}: not the dataset that the run began with (fingerprint {dataset.fingerprint[:12]}, expected "
+            f"{source.fingerprint[:12]}); it was replaced, or another machine sees another one: let all workers see the same "
+            "data, and run again"
+        )
     return dataset
 
 
@@ -169,26 +169,16 @@ def _open_counted(source: Source) -> Dataset:
     return join_datasets(parts, spec.mask)
 
 
-def _require_plain(dataset: Dataset, source: Source) -> None:
+def _require_cones(dataset: Dataset, source: Source) -> None:
     """Raise UsageError when something is asked of cones that has a meaning for points only."""
     if not source.cones:
         text = "cones: solve, race, resume, plan, verify, predict and info work on them, this does not"
         raise UsageError(f"{dataset.where}: {text}")
     spec = source.spec
-    asked = {"labels": spec.beside is not None, "positive": spec.positive is not None, "intercept": bool(spec.intercept)}
-    asked |= {"point": spec.point is not None, "transform": spec.transform is not None}
-    wrong = [name for name, value in asked.items() if value]
+    asked = {"labels": spec.beside, "positive": spec.positive, "intercept": spec.intercept or None, "point": spec.point}
+    wrong = [name for name, value in {**asked, "transform": spec.transform}.items() if value is not None]
     if wrong:
         raise UsageError(f"{dataset.where}: cones have no {' and no '.join(wrong)}; leave it out")
-
-
-def _require_same(dataset: Dataset, fingerprint: str) -> None:
-    if fingerprint not in ("", dataset.fingerprint):
-        raise CorruptDataError(
-            f"{dataset.where}: not the dataset that the run began with (fingerprint {dataset.fingerprint[:12]}, expected "
-            f"{fingerprint[:12]}); it was replaced, or another machine sees another one: let all workers see the same data, "
-            "and run again"
-        )
 
 
 def _open_dataset(source: Source) -> Dataset:
@@ -220,15 +210,24 @@ def _open_dataset(source: Source) -> Dataset:
         points=points or reader("X"),
         labels=reader("label"),
         stored_norms=reader("norm"),
-        classes=header.classes,
         intercept=source.spec.intercepts(bool(header.classes)),
-        expected=expected,
-        header=header,
-        fingerprint=header.fingerprint,
         features=header.features,
         entries=entries,
         cones=header.cones,
+        **_facts_of_labels(header, expected),
     )
+
+
+def _facts_of_labels(header: Header, expected: NDArray[np.uint32]) -> dict[str, Any]:
+    """What a dataset has of its header that other labels would change."""
+    counts: dict[int, int] | None = {1: header.positive, -1: header.n - header.positive} if len(header.classes) == 2 else None
+    return {
+        "header": header,
+        "classes": header.classes,
+        "counts": dict(enumerate(header.counts)) if header.counts else counts,
+        "expected": expected,
+        "fingerprint": header.fingerprint,
+    }
 
 
 def _usual_rows(header: Header, entry_bytes: int = 0) -> int:
@@ -300,7 +299,7 @@ def _read_list(path: Place, array: Any, what: str, dtype: type) -> NDArray[Any]:
         raise CorruptDataError(f"{path}: the list of {what} cannot be read: {error}; ingest it again") from None
 
 
-def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
+def _replace_labels(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
     assert dataset.header is not None, "a dataset has a header"
     assert dataset.expected is not None, "a dataset has checksums"
@@ -308,15 +307,9 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     expected = dataset.expected.copy()
     expected[:, 1] = checksums(label, dataset.chunk_rows)
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected, classes)
-    return replace(
-        dataset,
-        labels=array_reader("label", label, dataset.block_rows),
-        classes=classes,
-        intercept=source.spec.intercepts(True),
-        expected=expected,
-        header=replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark),
-        fingerprint=mark,
-    )
+    header = replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark)
+    reader, intercept = array_reader("label", label, dataset.block_rows), source.spec.intercepts(True)
+    return replace(dataset, labels=reader, intercept=intercept, **_facts_of_labels(header, expected))
 
 
 def _open_foreign(source: Source) -> Dataset:
@@ -352,14 +345,14 @@ _opened: dict[Source, Dataset] = {}
 _opening = Lock()
 
 
-def _renewed() -> None:
+def _forget_all() -> None:
     """A forked process opens its own: readers and caches have locks, too, and somebody may have been at work in any."""
     global _opening
     _opening = Lock()
     _opened.clear()
 
 
-in_child(_renewed)
+in_child(_forget_all)
 
 
 def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) -> Dataset:
@@ -384,5 +377,5 @@ def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) ->
 def forget(run: str) -> None:
     """A run is over: what this process keeps of its data goes."""
     with _opening:
-        for source in [source for source in _opened if source.run == run]:
+        for source in [each for each in _opened if each.run == run]:
             _opened.pop(source).kept.close()

@@ -113,14 +113,14 @@ class Transform:
             raise CorruptDataError("not a readable transform of the points: its numbers are not what it says")
         return transform
 
-    def folded(self, y: Floats, m: int) -> tuple[Floats, float]:
+    def restore_plane(self, y: Floats, m: int) -> tuple[Floats, float]:
         """(w, bias) of stored points from y (m,) or (m+1,) of transformed ones: x'w + bias is z'y, up to rounding."""
         w = y[:m] * np.asarray(self.factor) if self.factor else y[:m]
         bias = float(y[m:].sum())
         return w, bias - float(np.asarray(self.shift) @ w) if self.shift else bias
 
 
-def said(positive: str | None, transform: Transform | None) -> str:
+def view_text(positive: str | None, transform: Transform | None) -> str:
     """What certificates say of how the data is seen, as JSON; empty when it is taken as it is stored."""
     view: dict[str, Any] = {} if positive is None else {"positive": positive}
     if transform:
@@ -128,7 +128,7 @@ def said(positive: str | None, transform: Transform | None) -> str:
     return json.dumps(view) if view else ""
 
 
-def seen_as(view: str) -> tuple[str | None, Transform | None]:
+def parse_view(view: str) -> tuple[str | None, Transform | None]:
     """The positive class and the transform in what a certificate says. Raises CorruptDataError when it cannot be read."""
     if not view:
         return None, None

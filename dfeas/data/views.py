@@ -62,7 +62,7 @@ class TranslatedReader(MappedReader):
         return points if is_dense(points) else dense(points)
 
 
-def point_in_order(dataset: Dataset, spec: DataSpec) -> tuple[float, ...]:
+def order_point(dataset: Dataset, spec: DataSpec) -> tuple[float, ...]:
     """The entries of a point in the order of the features. Raises BadInputError for others, where both have names."""
     assert spec.point is not None, "a point is asked about"
     names, features = spec.point_features, dataset.features
@@ -74,7 +74,7 @@ def point_in_order(dataset: Dataset, spec: DataSpec) -> tuple[float, ...]:
     return tuple(spec.point[place[name]] for name in features)
 
 
-def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
+def translate(dataset: Dataset, point: Sequence[float]) -> Dataset:
     """The points x_j as differences x_j - p, all with label +1. Raises BadInputError when p has another number of features."""
     p: Floats = exact(point, np.float64, "the point")
     if p.shape != (dataset.m,) or not np.isfinite(p).all():
@@ -105,7 +105,7 @@ def require_names(features: Sequence[str], names: Sequence[str], where: str, who
         raise BadInputError(f"{where}: {what} than {whose}; give them as there")
 
 
-def transformed(dataset: Dataset, transform: Transform) -> Dataset:
+def transform_features(dataset: Dataset, transform: Transform) -> Dataset:
     """The same points seen so; its fingerprint is that of the stored points and of the numbers.
 
     Raises CorruptDataError when the numbers are for another number of features, or of points.
@@ -139,7 +139,7 @@ def transformed(dataset: Dataset, transform: Transform) -> Dataset:
         more = 8 - dataset.dtype.itemsize
         bytes_of_all = entries.bytes + int(entries.offsets[-1]) * more
         entries = Entries(entries.offsets, bytes_of_all, entries.block_bytes + int(np.diff(entries.offsets).max()) * more)
-    inner = dataset.uncached()
+    inner = dataset.without_cache()
     changes = {"dtype": np.dtype(np.float64), "points": MappedReader(inner, change), "entries": entries, "stored": inner}
     return dataset.seen_with(transform=transform, stored_norms=None, header=None, expected=None, **changes)
 

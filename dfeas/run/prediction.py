@@ -21,11 +21,11 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
 from dfeas.data.labels import plain
 from dfeas.data.open import open_data, open_source
-from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file, seen_as
+from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file, parse_view
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
-from dfeas.data.views import require_names, transformed
+from dfeas.data.views import require_names, transform_features
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Function
@@ -273,8 +273,8 @@ class FittedModel:
         """Of one run, or of classes. Raises BadInputError when there is no direction, or that of a hull."""
         if classes is not None:
             for one, each in zip(classes, certificates, strict=True):
-                if each is not None and seen_as(each.view)[0] not in (None, one):
-                    raise CorruptDataError(f"{name}: the run of class {one} has the certificate of {seen_as(each.view)[0]}")
+                if each is not None and parse_view(each.view)[0] not in (None, one):
+                    raise CorruptDataError(f"{name}: the run of class {one} has the certificate of {parse_view(each.view)[0]}")
             separators = [each for each in certificates if each is not None and each.kind != "gordan"]
             without = [c for c, each in zip(classes, certificates, strict=True) if each is None or each.kind == "gordan"]
             if without:
@@ -347,7 +347,7 @@ class FittedModel:
         if geometry.expands or dataset.cones is not None or any(each.kind != "separator" for each in self.certificates):
             return trained
         planes = tuple(plane_of(each, m) for each in self.certificates)
-        transform = seen_as(trained.view)[1]
+        transform = parse_view(trained.view)[1]
         stored = dataset if transform is not None and transform.features else None  # else blocks have what is stored
         return replace(trained, mend=TrueSigns(planes, trained.entries, stored))
 
@@ -384,14 +384,14 @@ class FittedModel:
             short = dataset.m < self.m and not dataset.features and geometry.labelled
             hint = f"; where svmlight left out the last ones, ingest it with --features {self.m}" if short else ""
             raise BadInputError(f"{text}{hint}")
-        transform = seen_as(self.certificates[0].view)[1]
+        transform = parse_view(self.certificates[0].view)[1]
         if transform is None or not transform.features:
             return dataset
         if transform.center and dataset.entries is not None:
             raise UsageError(
                 f"{dataset.where}: sparse points cannot be centred as those of the run were; ingest them with --dense"
             )
-        return transformed(dataset, replace(transform, points=dataset.n))
+        return transform_features(dataset, replace(transform, points=dataset.n))
 
 
 def read_once(dataset: Dataset, rule: Rule, memory: str | int | None, out: str | Path | None) -> list[NDArray[Any]]:

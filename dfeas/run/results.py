@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.source import seen_as
+from dfeas.data.source import parse_view
 from dfeas.display import Part, Row
 from dfeas.errors import format_bytes
 from dfeas.geometry.kernel.kernel import Function
@@ -48,8 +48,8 @@ def class_names(sides: Sides | None) -> tuple[str, str] | None:
 
 def plane_of(y: Floats, m: int, view: str = "") -> tuple[Floats, float]:
     """(w, bias) in the units of the stored points, from y (m,) or (m+1,) of points as a certificate's ``view`` sees them."""
-    transform = seen_as(view)[1]
-    return (y[:m], float(y[m:].sum())) if transform is None else transform.folded(y, m)
+    transform = parse_view(view)[1]
+    return (y[:m], float(y[m:].sum())) if transform is None else transform.restore_plane(y, m)
 
 
 MOST_CONFLICTS = 5

@@ -148,7 +148,7 @@ def _join_readers(
     tiles = None if resources.scratch is None else _make_folder(local(resources.scratch, "--scratch").absolute())
     rereads = source.spec.by_path and not is_file(place(source.spec.where))
     plain = for_checker(source) if source.spec.by_path else source
-    other = open_source(plain) if rereads else dataset.uncached()
+    other = open_source(plain) if rereads else dataset.without_cache()
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine

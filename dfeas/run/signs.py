@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.source import seen_as
+from dfeas.data.source import parse_view
 from dfeas.data.views import stored_rows
 from dfeas.linalg.points import Floats, Points, dense, is_dense, row_slice, terms, with_ones
 from dfeas.passes.block import Block
@@ -23,7 +23,7 @@ def plane_of(certificate: Certificate, m: int) -> Integers:
     whole = np.array(certificate.integers, object)
     y = Dyadic(whole, 0) if certificate.integers else Dyadic.of(certificate.y)
     normal, constant = Dyadic(y.digits[:m], y.exponent), Dyadic(y.digits[m:].sum(keepdims=True), y.exponent)
-    transform = seen_as(certificate.view)[1]
+    transform = parse_view(certificate.view)[1]
     if transform is not None and transform.factor:
         factor = Dyadic.of(np.array(transform.factor))
         normal = Dyadic(normal.digits * factor.digits, normal.exponent + factor.exponent)

@@ -20,7 +20,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.source import FACTORS, Source, Transform
 from dfeas.data.storage.layout import fingerprint
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.views import transformed
+from dfeas.data.views import transform_features
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
@@ -57,7 +57,7 @@ def with_transform(data: Data, transform: Transform, memory: int, client: Client
             transform = _numbers(transform, moments)
     if summary is not None:
         checksums = summary.checksums
-        dataset = replace(dataset.uncached(), mark=mark_of(dataset, checksums), expected=checksums)
+        dataset = replace(dataset.without_cache(), mark=mark_of(dataset, checksums), expected=checksums)
     if known:
         return _seen((source, dataset), transform)
     transform = replace(transform, points=dataset.n)
@@ -85,7 +85,7 @@ def as_planned(dataset: Dataset, transform: Transform) -> Dataset:
     shift = (0.0,) * dataset.m if transform.center else ()
     factor = (1.0,) * dataset.m if transform.scale is not None else ()
     length = None if transform.normalize else 1.0
-    return transformed(dataset, replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
+    return transform_features(dataset, replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
 
 
 def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
@@ -95,7 +95,7 @@ def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
 
 def _seen(data: Data, transform: Transform) -> Data:
     source, dataset = data
-    return replace(source, spec=replace(source.spec, transform=transform)), transformed(dataset, transform)
+    return replace(source, spec=replace(source.spec, transform=transform)), transform_features(dataset, transform)
 
 
 def _look(

@@ -179,7 +179,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         features=list(dataset.features) or None,
         evidence=certificate,
         weighed=_sparse_weights(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
-        points=session.dataset.uncached() if job.kernel and not job.data.by_path else None,
+        points=session.dataset.without_cache() if job.kernel and not job.data.by_path else None,
         function=session.checking.function,
         x=x,
     )

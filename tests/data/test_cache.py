@@ -98,7 +98,7 @@ def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], direct
 
 def test_blocks_that_came_past_the_page_cache_are_kept_as_others_are(dataset: Callable[..., Any]) -> None:
     usual = opened(dataset, 2 * FULL)
-    past = replace(usual.uncached(), points=replace(usual.points, folder=replace(usual.points.folder, past_cache=True)))
+    past = replace(usual.without_cache(), points=replace(usual.points, folder=replace(usual.points.folder, past_cache=True)))
     past.kept.cache = BlockCache(2 * FULL)
     for _ in range(2):
         (content, cost), (expected, usual_cost) = read_all(past), read_all(usual)

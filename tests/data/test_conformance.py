@@ -18,7 +18,7 @@ from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import Files
 from dfeas.data.storage.shards import ChunkReader
-from dfeas.data.views import transformed
+from dfeas.data.views import transform_features
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.s3 import serving
 
@@ -307,14 +307,14 @@ class TestCentredAndScaledPoints(ReaderTests):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         shift, factor = tuple(np.linspace(-1, 1, 7).tolist()), tuple(np.linspace(0.5, 3, 7).tolist())
         seen_as = Transform("std", center=True, points=700, shift=shift, factor=factor)
-        dataset = transformed(open_source(Source(DataSpec(stored(folder, dense(), folder)))), seen_as)
+        dataset = transform_features(open_source(Source(DataSpec(stored(folder, dense(), folder)))), seen_as)
         return dataset, (dense().astype(np.float64) - np.array(shift)) * np.array(factor)
 
 
 class TestScaledSparsePoints(ReaderTests):
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         factor = tuple(np.linspace(0.5, 3, 50).tolist())
-        dataset = transformed(
+        dataset = transform_features(
             open_source(Source(DataSpec(stored(folder, sparse(), folder)))), Transform("maxabs", points=300, factor=factor)
         )
         X = sparse().astype(np.float64)

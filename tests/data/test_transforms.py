@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.source import Transform, said, seen_as
+from dfeas.data.source import Transform, parse_view, view_text
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.linalg.points import norms
@@ -129,7 +129,7 @@ def test_a_zero_point_after_centring_and_equal_features() -> None:
     X = np.array([[1.0, 5, 7], [3, 1, 7], [2, 3, 7], [0, 0, 7], [4, 6, 7]])
     found = dfeas.solve(X, [1, 1, 1, -1, 1], intercept=False, center=True, scale="std")
     assert (found.verdict, found.proof, found.support.tolist()) == ("infeasible", "exact", [2])  # it is the mean of all
-    transform = seen_as(found.evidence.view)[1]
+    transform = parse_view(found.evidence.view)[1]
     assert transform is not None
     assert (transform.shift[2], transform.factor[2]) == (7.0, 1.0)
     assert dfeas.solve(X, [1, 1, 1, -1, 1], intercept=False, scale="std").verdict == "feasible"
@@ -172,12 +172,12 @@ def test_forged_numbers_are_noticed(stored: Callable[..., Path], tmp_path: Path,
     data, file = stored(X, label), tmp_path / "forged.npz"
     dfeas.solve(data, out=tmp_path / "run", scale="std", center=True, normalize=False)
     certificate = load(tmp_path / "run" / "certificate.npz")
-    _, true = seen_as(certificate.view)
+    _, true = parse_view(certificate.view)
     assert true is not None
     mark = zarr.open_group(data, mode="r").attrs["dfeas"]["fingerprint"]
 
     def verify(transform: Transform) -> str:
-        view = said(None, transform)
+        view = view_text(None, transform)
         forged: Certificate = replace(certificate, view=view, fingerprint=seen_fingerprint(mark, view))
         forged.save(file)
         return dfeas.verify_certificate(data, file).verdict

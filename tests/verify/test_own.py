@@ -9,7 +9,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.data.source import Transform, said
+from dfeas.data.source import Transform, view_text
 from dfeas.errors import CheckFailedError
 from dfeas.verify.kernel import opposite
 from dfeas.verify.view import transform_of
@@ -33,13 +33,13 @@ VALUES = Transform("std", True, False, 7, (1.0, -2.0), (0.5, 3.0), 2.5).to_json(
 
 def test_a_view_is_read_as_it_is_written() -> None:
     assert transform_of("", 2) is None
-    assert transform_of(said("cat", None), 2) is None
+    assert transform_of(view_text("cat", None), 2) is None
     transform = transform_of(json.dumps({"positive": "cat", "transform": VALUES}), 2)
     assert transform is not None
     assert transform.scaling is not None
     assert (transform.scale, transform.center, transform.points, transform.length) == ("std", True, 7, 2.5)
     assert transform.scaling([[1.0, -1.0]] * np.ones((1, 1))).tolist() == [[0.0, 3.0]]
-    plain = transform_of(said(None, Transform(normalize=False, points=7, length=2.5)), 2)
+    plain = transform_of(view_text(None, Transform(normalize=False, points=7, length=2.5)), 2)
     assert plain is not None
     assert plain.scaling is None
 
