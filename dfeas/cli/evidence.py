@@ -20,7 +20,7 @@ from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
 from dfeas.display import Row
 from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.report.compare import compare as compare_runs
-from dfeas.report.compare import warning
+from dfeas.report.compare import explain_difference
 from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
@@ -140,6 +140,6 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     A folder that holds runs in its direct subfolders stands for all of them.
     """
     rows = compare_runs(runs)
-    if warning(rows):
-        say(f"dfeas: warning: {warning(rows)}", err=True)
+    if difference := explain_difference(rows):
+        say(f"dfeas: warning: {difference}", err=True)
     put(rows, as_json, values=rows)

@@ -78,7 +78,7 @@ def load_soft(folder: Path) -> dict[str, Any]:
     return values
 
 
-def warning(rows: Sequence[Mapping[str, Any]]) -> str:
+def explain_difference(rows: Sequence[Mapping[str, Any]]) -> str:
     """One sentence when the runs are not about the same points and labels; empty when they are."""
     marks = {row[FINGERPRINT] for row in rows}
     return (

@@ -1,4 +1,4 @@
-"""The figures of a page: brackets, how far points are from a hyperplane, who conflicts, what the time went on, paths of C."""
+"""The figures of a page: the course of a run, how far points are from a hyperplane, who conflicts; and paths of C."""
 
 from __future__ import annotations
 
@@ -83,21 +83,36 @@ def draw_path(values: dict[str, Any], out: Path) -> None:
         draw_errors(values).savefig(file, format="svg", metadata={"Date": None, "Creator": None})
 
 
+Curve = tuple[str, Sequence[float], Sequence[float], dict[str, Any]]
+"""A name, passes, what was known after each of them, and how it looks."""
+
+
+def draw_course(curves: Sequence[Curve], asked: Mapping[str, float], ylabel: str) -> Figure:
+    """What runs knew after each pass, and what was asked for, on a scale of decades; what is not finite leaves a gap."""
+    figure = new_figure()
+    axes, values = figure.subplots(), [*asked.values()]
+    for label, passes, known, look in curves:
+        values += known
+        heights = np.array(known, np.float64)
+        heights[~np.isfinite(heights)] = np.nan
+        axes.plot(passes, heights, marker="o" if len(passes) <= DOTS else "", label=label, **{"color": BLUE, **look})
+    for label, value in asked.items():
+        axes.axhline(value, color=GREY, linestyle=":", label=label)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    _scale_by_decades(axes, "y", values)
+    axes.set(xlabel="passes over the data", ylabel=ylabel)
+    return _add_legend(figure, axes)
+
+
 def draw_brackets(runs: Mapping[str, Sequence[Record]], eps: Sequence[float], *, upper_only: bool = False) -> Figure:
     """Both ends of the margin after each pass: upper ones solid, lower ones dashed."""
-    figure = new_figure()
-    axes, values = figure.subplots(), [*eps]
+    curves: list[Curve] = []
     for colour, (name, records) in zip(cycle(SERIES), runs.items(), strict=False):
         for end, dash in (("upper", "-"),) if upper_only else (("upper", "-"), ("lower", "--")):
-            margins = [getattr(record, f"margin_{end}") for record in records]
-            values += margins
             label = f"{end} bound" if len(runs) == 1 else plain(name) if end == "upper" else ""
-            _draw_curve(axes, [record.passes for record in records], margins, label, color=colour, linestyle=dash)
-    for value in sorted(set(eps)):
-        axes.axhline(value, color=GREY, linestyle=":", label=f"eps {value:g}")
-    _scale_by_decades(axes, "y", values)
-    axes.set(xlabel="passes over the data", ylabel="margin")
-    return _add_legend(figure, axes)
+            margins = [getattr(record, f"margin_{end}") for record in records]
+            curves.append((label, [record.passes for record in records], margins, {"color": colour, "linestyle": dash}))
+    return draw_course(curves, {f"eps {value:g}": value for value in sorted(set(eps))}, "margin")
 
 
 def draw_margins(found: HistogramAnswer, classes: tuple[str, str], margin: float) -> Figure:
@@ -134,36 +149,6 @@ def draw_ranks(values: Floats, label: str, outliers: int = 0) -> Figure:
     return _add_legend(figure, axes)
 
 
-def draw_times(records: Sequence[Record]) -> Figure:
-    """Wall seconds of each read. Reading and scanning go on in several threads: their sum is cut down to the time it took."""
-    wall = np.array([record.pass_seconds for record in records])
-    engine = np.minimum(wall, [record.engine_seconds for record in records])
-    read, scan = (np.array([getattr(record, name) for record in records]) for name in ("read_seconds", "scan_seconds"))
-    share = np.divide(read, read + scan, out=np.zeros(len(records)), where=read + scan > 0)
-    method = np.array([record.method_seconds for record in records])
-    parts = {"reading": (wall - engine) * share, "scanning": (wall - engine) * (1 - share), "engine": engine, "method": method}
-    figure = new_figure()
-    axes, base, edges = figure.subplots(), np.zeros(len(records)), np.arange(len(records) + 1) + 0.5
-    for (label, seconds), colour in zip(parts.items(), (BLUE, SKY, GREY, ORANGE), strict=True):
-        axes.stairs(base + seconds, edges, baseline=base, fill=True, color=colour, label=label)
-        base = base + seconds
-    axes.set_ylim(0, max(float(base.max()) * 1.05, 1e-6))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes.set(xlabel="read", ylabel="seconds")
-    return _add_legend(figure, axes)
-
-
-def draw_gaps(passes: Sequence[dict[str, Any]], target: float) -> Figure:
-    """The widest relative gap of all fits after each pass, and the one that was asked for."""
-    figure = new_figure()
-    axes, gaps = figure.subplots(), [max(each["gap"], target / 100) for each in passes]  # 0 has no place on this axis
-    _draw_curve(axes, [each["passes"] for each in passes], gaps, "widest gap", color=GREEN)
-    axes.axhline(target, color=GREY, linestyle=":", label=f"asked: {target:g}")
-    _scale_by_decades(axes, "y", [*gaps, target])
-    axes.set(xlabel="passes over the data", ylabel="relative gap")
-    return _add_legend(figure, axes)
-
-
 def draw_errors(values: dict[str, Any]) -> Figure:
     """Errors and support points of soft margins against C; to be used where the style is."""
     whole = [fit for fit in values["fits"] if fit["fold"] is None]
@@ -188,14 +173,6 @@ def plain(text: str) -> str:
     """Text from data, as it is shown in a terminal, cut where it is long; matplotlib leaves out what begins with _."""
     text = visible(text)
     return f" {text if len(text) <= 40 else text[:39] + '…'}"
-
-
-def _draw_curve(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, **look: Any) -> None:
-    """What is not finite leaves a gap."""
-    heights = np.array(y, np.float64)
-    heights[~np.isfinite(heights)] = np.nan
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes.plot(x, heights, marker="o" if len(x) <= DOTS else "", label=label, **look)
 
 
 def _scale_by_decades(axes: Axes, which: Literal["x", "y"], values: Sequence[float] | Floats) -> float:

@@ -1,68 +1,45 @@
-"""``dfeas.report``: one page about finished runs, that opens offline."""
+"""``dfeas.report``: one page about finished runs, that opens offline. Most of its words are in ``page.html``."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from dfeas import __version__
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import paths_of
-from dfeas.display import Grid
-from dfeas.errors import CorruptDataError, DfeasError, UsageError, install, visible
-from dfeas.report import facts
-from dfeas.report.compare import all_soft, load_soft, warning
+from dfeas.display import Row
+from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes, install, visible
+from dfeas.linalg.points import Floats
+from dfeas.report.compare import all_soft, explain_difference, load_soft
 from dfeas.report.margins import NOT_READ, Seen, look
-from dfeas.run.result_files import RESULT, TRACE, Run, certificate_of, find_runs, load_run
+from dfeas.run.result_files import CHECKPOINT, RESULT, SOFT_MARGIN, TRACE, Run, certificate_of, find_runs, load_run
+from dfeas.run.results import Result, class_names, plane_of, sides_from
+from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.table import SOFT_MARGINS, VERDICTS
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, Proof, Stop, Verdict
+from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.run.trace import read_trace, what_is_missing
 from dfeas.settings import parse_bytes, require_type
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+from dfeas.verify.certificate import Certificate
 
 _TAG = b'<meta name="generator" content="dfeas report">'
 _HEAD_BYTES = 1000
+MOST_POINTS, MOST_FEATURES = 50, 12
+"""Of a conflict, and of a hyperplane, that are listed."""
+NAMED = 3
+"""Points that stand out are named up to so many."""
+APART = 4
+"""Who stands out is so many times as far from the plane as any other point of the conflict. One wrong label among Gaussian
+points of 2 to 30 features was at 6 to 12 times, the first of a conflict of overlapping classes at 2 at most."""
 REACHED = "the gap that was asked for was reached"
 """Why a soft margin stopped that has what it looked for: it has no verdict."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure, and what is to be seen there."""
-
-    title: str
-    url: str
-    caption: str = ""
-
-
-@dataclass
-class Part:
-    """What stands under one heading."""
-
-    title: str
-    said: str = ""
-    facts: Mapping[str, str] = field(default_factory=dict)
-    figures: Sequence[Picture] = ()
-    table: Grid | None = None
-    commands: Sequence[tuple[str, str]] = ()
-
-
-@dataclass
-class Section:
-    """What is said of one run."""
-
-    name: str
-    headline: str
-    said: Sequence[str]
-    beware: str  # what is missing of the trace
-    parts: Sequence[Part]
 
 
 def report(
@@ -119,21 +96,21 @@ def report(
     soft = all_soft(folders)
     finished = [_load_soft_run(name, folder) if soft else load_run(name, folder) for name, folder in folders.items()]
     target = _choose_target(runs, out)
-    seen = look(finished, budget) if data else {run.name: NOT_READ for run in finished}
+    seen = look(finished, budget) if data else dict.fromkeys(folders, NOT_READ)
     describe, table = (_describe_soft_margin, SOFT_MARGINS) if soft else (_describe_verdict, VERDICTS)
-    many = len(finished) > 1
-    shown: dict[str, Any] = {"version": __version__, "grid": None}
+    first = "soft margin" if soft else finished[0].values.get("verdict")
+    shown: dict[str, Any] = {"title": f"{finished[0].name}: {first}", "grid": None}
     with style():
-        sections = [describe(run, seen[run.name]) for run in finished]
-        if many:
+        if len(finished) > 1:
             rows = [table.row(run.name, run.folder, run.values) for run in finished]
             with_passes = {run.name: run.records for run in finished if run.records}
-            drawn = draw_brackets(with_passes, [run.values["eps"] for run in finished]) if with_passes else None
-            brackets = [] if drawn is None else [_picture("Margin brackets of all runs", drawn)]
-            shown |= {"grid": table.grid(rows), "beware": warning(rows), "brackets": brackets}
-    first = "soft margin" if soft else finished[0].values.get("verdict")
-    title = f"{len(finished)} {'soft margins' if soft else 'runs'}" if many else f"{finished[0].name}: {first}"
-    text = render_page(title=title, sections=sections, **shown)
+            shown = {
+                "title": f"{len(finished)} {'soft margins' if soft else 'runs'}",
+                "grid": table.grid(rows),
+                "beware": explain_difference(rows),
+                "brackets": draw_brackets(with_passes, [run.values["eps"] for run in finished]) if with_passes else None,
+            }
+        text = render_page(soft=soft, runs=[describe(run, seen[run.name]) for run in finished], **shown)
     with atomic_write(target) as file:
         file.write(text.encode())
     return target
@@ -143,57 +120,259 @@ def render_page(**shown: Any) -> str:
     """The template with its values, all of which are text: controls are written as escapes, markup as entities."""
     import jinja2
 
+    from dfeas.report.figures import encode_figure
+
     loader = jinja2.PackageLoader("dfeas.report", "")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=_show_controls)
-    return environment.get_template("page.html").render(shown)
+    environment.filters |= {
+        "encode": encode_figure,
+        "number": "{:g}".format,
+        "percent": format_percent,
+        "points": format_points,
+        "signed": format_signed,
+        "size": format_bytes,
+    }
+    return environment.get_template("page.html").render(version=__version__, most=MOST_POINTS, **shown)
 
 
 def _show_controls(value: Any) -> Any:
-    return visible(value) if type(value) is str else value
+    return value if hasattr(value, "__html__") else visible(str(value))
 
 
-def _picture(title: str, drawing: Drawing, caption: str = "") -> Picture:
-    from dfeas.report.figures import encode_figure
+def format_percent(share: float) -> str:
+    """A share of something, with three digits."""
+    return f"{100 * share:.3g} %"
 
-    return Picture(title, encode_figure(drawing), caption)
+
+def format_points(count: int, of: int) -> str:
+    """Which share of all points some are, and how many."""
+    return f"{format_percent(count / of)} ({count:,} point{'s' if count != 1 else ''})"
 
 
-def _describe_verdict(run: Run, seen: Seen) -> Section:
-    from dfeas.report.figures import draw_brackets, draw_times
+def format_signed(value: float) -> str:
+    """With a sign that is as wide as a plus."""
+    return f"{value:+.3g}".replace("-", "−", 1) if value else "0"
 
-    values, ordered = run.values, facts.order_conflict(run.values["conflicts"])
-    suspects, explained = ("", "") if ordered is None else facts.explain_conflict(ordered)
-    why, found = Stop.explain(values["stopped"]), Verdict.explain(values["verdict"])
-    found = found.replace("above eps", f"above {values['eps']:g}").replace(
-        "no hyperplane", f"no hyperplane{_ask_about(values)}"
-    )
-    said = [explained, f"Why it stopped: {why}.", f"Proof: {Proof.explain(values['proof'])}."]
-    course, infeasible = Part("Course of the run"), values["verdict"] == INFEASIBLE
+
+def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
+    from dfeas.report.figures import draw_brackets, draw_ranks
+
+    values, infeasible = run.values, run.values["verdict"] == INFEASIBLE
+    ordered = order_conflict(values["conflicts"])
+    scores = np.array([entry["score"] for entry in ordered or ()], np.float64)
+    suspects, explained = explain_conflict(ordered) if ordered else ("", "")
+    found = Verdict.explain(values["verdict"]).replace("above eps", f"above {values['eps']:g}")
+    found = found.replace("no hyperplane", f"no hyperplane{_ask_about(values)}")
+    course, ranks = None, None
     if run.records:
-        brackets = draw_brackets({run.name: run.records}, [values["eps"]], upper_only=infeasible)
         between = "No margin is above the bound." if infeasible else "The best margin lies between the two bounds."
-        course.figures = _picture("Margin bracket", brackets, between), _picture("Time of each read", draw_times(run.records))
-    else:
-        why = "No pass was made: the verdict, or the end of the run, came before the first one."
-        course.said = "No pass is in the trace." if values["passes"] else why
-    parts = [Part("Answer", facts=facts.describe_answer(run)), *_show_evidence(run, seen), course]
-    headline = f"{found}; {suspects}" if suspects else found
-    return _build_section(run, seen, headline, said, parts, [record.memory_bytes for record in run.records])
-
-
-def _build_section(
-    run: Run, seen: Seen, headline: str, said: Sequence[str], parts: Sequence[Part], memory: Sequence[int]
-) -> Section:
-    log = Grid(("event", "what"), [(str(note["event"]), str(note["text"])) for note in run.notes], left=2)
-    commands = facts.list_commands(run)
-    nothing = facts.IN_MEMORY if run.values["data"] is None else "No command checks this run or does it again."
-    more = (
-        Part("Data", facts=facts.describe_data(run.values, seen)),
-        Part("How this was made", "" if commands else nothing, facts.describe_making(run, memory), commands=commands),
-        Part("Log", table=log) if run.notes else Part("Log", "The trace has no notes."),
+        brackets = draw_brackets({run.name: run.records}, [values["eps"]], upper_only=infeasible)
+        course = "Margin bracket", brackets, between
+    if ordered:
+        ranks = draw_ranks(scores, "score", count_outliers(scores))
+    elif run.certificate is not None and run.certificate.kind == "gordan":
+        weights = run.certificate.weights
+        ranks = draw_ranks(np.sort(weights[weights > 0])[::-1], "weight")
+    return _describe_run(
+        run,
+        seen,
+        Result.from_json(values, evidence=run.certificate),
+        [record.memory_bytes for record in run.records],
+        headline=f"{found}; {suspects}" if suspects else found,
+        said=[explained, f"Why it stopped: {Stop.explain(values['stopped'])}.", f"Proof: {Proof.explain(values['proof'])}."],
+        course=course,
+        idle="No pass is in the trace."
+        if values["passes"]
+        else "No pass was made: the verdict, or the end of the run, came before the first one.",
+        path=None,
+        ordered=ordered,
+        ranks=ranks,
     )
-    missing = what_is_missing(run.folder / TRACE, run.values["passes"])
-    return Section(run.name, headline, list(filter(None, said)), missing, [*parts, *more])
+
+
+def _describe_soft_margin(run: Run, seen: Seen) -> SimpleNamespace:
+    """How near a soft margin is to its minimum, and its hyperplane. Raises CorruptDataError for a result that is damaged."""
+    from dfeas.report.figures import Curve, draw_course, draw_errors
+
+    values, reached = run.values, run.values["stopped"] == Stop.VERDICT
+    passes, notes = read_trace(run.folder / TRACE, _parse_soft_pass)
+    try:
+        near = f"as near to the minimum as {values['target']:g}" if reached else "not as near to the minimum as asked"
+        known, course, path = [each for each in passes if each["objective"] is not None], None, None
+        if known:
+            gaps = [max(each["gap"], values["target"] / 100) for each in known]  # 0 has no place on this axis
+            curve: Curve = ("widest gap", [each["passes"] for each in known], gaps, {})
+            drawn = draw_course([curve], {f"asked: {values['target']:g}": values["target"]}, "relative gap")
+            caption = f"The widest of the gaps of all fits; that of the chosen one is {values['gap']:.2g} in the end."
+            course = "Widest gap", drawn, caption
+            path = draw_errors(values) if len({fit["C"] for fit in values["fits"]}) > 1 else None
+        return _describe_run(
+            replace(run, notes=notes),
+            seen,
+            SoftMarginResult.from_json(values, np.empty(0)),
+            [event["memory_bytes"] for event in passes if isinstance(event.get("memory_bytes"), int)],
+            headline=f"Soft margin, C = {values['C']:g}: {near}",
+            said=[f"Why it stopped: {REACHED if reached else Stop.explain(values['stopped'])}."],
+            course=course,
+            idle="No pass came as far as to know the objective.",
+            path=path,
+        )
+    except DfeasError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}") from None
+
+
+def _describe_run(
+    run: Run, seen: Seen, answer: Result | SoftMarginResult, memory_bytes: Sequence[int], **more: Any
+) -> SimpleNamespace:
+    """What the template needs of a run: all of its files, what its data says, and what was made of them."""
+    from dfeas.report.figures import draw_margins
+
+    values, certificate, place = run.values, run.certificate, run.values["data"] or {}
+    separates = values.get("verdict") == FEASIBLE
+    margin = values["margin_lower"] if separates else 0.0
+    classes = class_names(sides_from(values.get("sides"))) or ("-1", "+1")
+    of_cones = seen.header is not None and seen.header.cones is not None
+    coefficients, bias = None, 0.0
+    if certificate is not None and not (
+        certificate.kernel or len(certificate.y) < values["m"] or place.get("point") or of_cones
+    ):
+        deviation = None if seen.margins is None else seen.margins.deviation
+        names = values.get("features") or ()
+        coefficients, bias = list_coefficients(certificate, values["m"], names, classes, deviation)
+    return SimpleNamespace(
+        **vars(run),
+        seen=seen,
+        place=place,
+        answer=describe_answer(answer),
+        kernel=kernel_parameters(values.get("kernel") or {}),
+        direction="hyperplane" if "verdict" not in values else "separator" if separates else "best direction so far",
+        margin=margin,
+        distances=seen.margins and draw_margins(seen.margins.counts, classes, margin),
+        coefficients=coefficients,
+        bias=bias,
+        begun=next((note for note in run.notes if note["event"] == "projection"), {}),
+        peak=max(memory_bytes, default=0),
+        commands={what: shlex.join(words) for what, words in list_commands(run).items()},
+        missing=what_is_missing(run.folder / TRACE, values["passes"]),
+        **more,
+    )
+
+
+def describe_answer(answer: Result | SoftMarginResult) -> dict[str, str]:
+    """The rows that commands print of an answer, but for points of a conflict, which have a table."""
+    texts: dict[str, str] = {}
+    word = ""
+    for row in answer._parts():
+        if isinstance(row, Row):
+            word, text = row.word or word, f"{row.verdict}{row.text}"
+            texts[word] = f"{texts[word]}; {text}" if word in texts else text
+    texts.pop("conflict", None)
+    return texts
+
+
+def count_outliers(scores: Floats) -> int:
+    """How many of the first of ascending scores stand out: fewer than the others, and far beyond the plane that these lie close
+    to. Where classes overlap the others are far from the plane as well, on either side, and nobody stands out.
+    """
+    steps = np.diff(scores)
+    if not len(steps):
+        return 0
+    count = int(steps.argmax()) + 1
+    apart = np.abs(scores[count:]).max() <= -scores[count - 1] / APART
+    return count if apart and scores[count - 1] < 0 and 2 * count < len(scores) else 0
+
+
+def order_conflict(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
+    """The points of a conflict, the most suspect first; None where no direction was known, so that nobody is accused."""
+    if not entries or any(entry["score"] is None for entry in entries):
+        return None
+    return sorted(entries, key=lambda entry: float(entry["score"]))
+
+
+def explain_conflict(ordered: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """Who stands out, in a few words, which are empty where nobody does; and what the scores say, in a sentence."""
+    scores = np.array([entry["score"] for entry in ordered], np.float64)
+    count, first = count_outliers(scores), format_signed(scores[0])
+    if not count:
+        lowest = f"point {ordered[0]['point']}, labelled {ordered[0]['label']}, has the lowest score, {first}"
+        return "", f"{len(scores):,} points conflict, and none stands out: {lowest}."
+    named = [f"{entry['point']} (labelled {entry['label']})" for entry in ordered[:count]]
+    suspects = f"{count:,} points stand out" if count > NAMED else f"suspect{'s' * (count > 1)}: point{'s' * (count > 1)} "
+    suspects += ", ".join(named) * (count <= NAMED)
+    own = f"score {first}" if count == 1 else f"scores {first} to {format_signed(scores[count - 1])}"
+    others = f"{len(scores) - count:,} others of the conflict {format_signed(scores[count])} or more"
+    return suspects, f"{own}, {others}: look at {'its label' if count == 1 else 'their labels'} first."
+
+
+def list_coefficients(
+    certificate: Certificate, m: int, names: Sequence[str], classes: tuple[str, str], deviation: Floats | None
+) -> tuple[list[tuple[str, ...]], float]:
+    """The features of the largest coefficients, each with the class towards which it pulls and its coefficient in the units of
+    the data, where the intercept is what is returned beside them.
+
+    Their order is by what one standard deviation more of a feature does, which stands last, where deviations (m,) of points as
+    they were seen are known.
+    """
+    w, bias = plane_of(certificate.y, m, certificate.view)
+    weight = w if deviation is None else certificate.y[:m] * deviation
+    order = np.argsort(-np.abs(weight), kind="stable")[: int(np.count_nonzero(weight))]
+    rows = []
+    for place in order[:MOST_FEATURES]:
+        name = names[place] if len(names) == m else f"feature {place}"
+        effects = [] if deviation is None else [format_signed(float(weight[place]))]
+        rows.append((name, classes[int(weight[place] > 0)], format_signed(float(w[place])), *effects))
+    return rows, bias
+
+
+def kernel_parameters(kernel: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that a kernel has; the others are zeros."""
+    names = {"polynomial": ("gamma", "degree", "coef0"), "linear": (), "cosine": (), "callable": ()}
+    return {name: kernel[name] for name in names.get(str(kernel.get("name")), ("gamma",)) if name in kernel}
+
+
+def list_commands(run: Run) -> dict[str, list[str]]:
+    """What to type to go on with the run, to check it, or to do it again."""
+    values, folder, place = run.values, run.folder, run.values["data"]
+    soft, commands = values.get("kind") == SOFT_MARGIN, {}
+    if values["stopped"] in RESUMABLE and (folder / CHECKPOINT).is_dir():
+        commands["To go on"] = ["dfeas", "resume", str(folder)]
+    if place is not None and not soft and values["verdict"] != UNDECIDED:
+        commands["To check it"] = ["dfeas", "verify", str(folder)]
+    if place is not None and not (place.get("many") and place.get("labels")):
+        with_what = ", with the weights and the seed that it had" if soft else ""
+        commands[f"To do it again{with_what}"] = build_command(values, f"{folder.name}-again")
+    return {what: words for what, words in commands.items() if words}
+
+
+def build_command(values: Mapping[str, Any], out: str) -> list[str]:
+    """The command line of a run on stored data, but for limits and whoever did the work; empty where there is none."""
+    place, kernel, soft = values["data"], values.get("kernel") or {}, values.get("kind") == SOFT_MARGIN
+    if place.get("point") or kernel.get("name") == "callable":
+        return []
+    transform = place.get("transform") or {}
+    options: dict[str, Any] = {
+        "out": out,
+        **{name: place.get(name) for name in ("labels", "positive", "mask")},
+        "no-intercept": not (values["intercept"] or kernel or values.get("sides") is None),
+        "scale": transform.get("scale"),
+        "center": bool(transform.get("center")),
+        "no-normalize": not transform.get("normalize", True),
+    }
+    if soft:
+        prices = dict.fromkeys(fit["C"] for fit in values["fits"])
+        folds = 1 + max((fit["fold"] for fit in values["fits"] if fit["fold"] is not None), default=-1)
+        options |= {"C": ",".join(map(repr, prices)), "loss": values["loss"], "gap": values["target"], "folds": folds or None}
+        options |= {"method": "sgd" if values["method"] == "sgd" else None}
+    else:
+        options |= {"kernel": kernel.get("name"), **kernel_parameters(kernel), "method": values["method"]}
+        options |= {"eps": values["eps"], "margin-tolerance": values["margin_tolerance"]}
+    words = ["dfeas", "svm" if soft else "solve", str(place["path"])]
+    for name, value in [*options.items(), *(("also", other) for other in place.get("also") or ())]:
+        if value is not None and value is not False:
+            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return words
 
 
 def _ask_about(values: dict[str, Any]) -> str:
@@ -202,109 +381,6 @@ def _ask_about(values: dict[str, Any]) -> str:
     if values.get("kernel"):
         return " of the kernel's space"
     return " through the point" if (values["data"] or {}).get("point") is not None else " through the origin"
-
-
-def _show_evidence(run: Run, seen: Seen) -> list[Part]:
-    certificate, values = run.certificate, run.values
-    if certificate is None:
-        return [Part("Evidence", "The run left no certificate.")]
-    if certificate.kind == "gordan":
-        return [_show_conflict(run)]
-    separates = values["verdict"] == FEASIBLE
-    what = "separator" if separates else "best direction so far"
-    parts = [_show_distances(run, seen, what, values["margin_lower"] * separates)]
-    of_cones = seen.header is not None and seen.header.cones is not None
-    indirect = certificate.kernel or len(certificate.y) < values["m"] or (values["data"] or {}).get("point") or of_cones
-    return parts if indirect else [*parts, _show_coefficients(run, seen)]
-
-
-def _show_distances(run: Run, seen: Seen, what: str, margin: float = 0.0) -> Part:
-    from dfeas.report.figures import draw_margins
-
-    part, margins = Part(f"Distances of the points from the {what}"), seen.margins
-    if margins is None:
-        part.said = seen.why
-        return part
-    wrong, n = margins.wrong, run.values["n"]
-    if margin > 0:
-        said = "Every point is on its own side, at least as far as the margin."
-    elif wrong:
-        said = f"Left of 0 is the wrong side: {wrong:,} of {n:,} points, {facts.format_percent(wrong / n)}, are there or at 0."
-    else:
-        said = "No point was found on the wrong side, which is not proved."
-    drawn = draw_margins(margins.counts, facts.classes_of(run.values), margin)
-    part.figures = [_picture("Margin distribution", drawn, said)]
-    return part
-
-
-def _show_coefficients(run: Run, seen: Seen) -> Part:
-    assert run.certificate is not None, "it has coefficients"
-    deviation = None if seen.margins is None else seen.margins.deviation
-    names, classes = run.values.get("features") or (), facts.classes_of(run.values)
-    said, table = facts.list_coefficients(run.certificate, run.values["m"], names, classes, deviation)
-    return Part("Largest coefficients", said, table=table)
-
-
-def _show_conflict(run: Run) -> Part:
-    """Points by their scores, where these are known, or else by their weights, and their list."""
-    from dfeas.report.figures import draw_ranks
-
-    values, entries, certificate = run.values, run.values["conflicts"], run.certificate
-    assert certificate is not None, "it has weights"
-    ordered = facts.order_conflict(entries)
-    if ordered is not None:
-        scores = np.array([entry["score"] for entry in ordered], np.float64)
-        caption = "How far a point is on its own side of the plane that most of them agree with: below 0 it is on the other."
-        picture = _picture("Scores, sorted", draw_ranks(scores, "score", facts.count_outliers(scores)), caption)
-    else:
-        caption = f"{len(certificate.support):,} points whose weighted sum is zero, or nearly so"
-        if values["verdict"] != INFEASIBLE:
-            caption += f": no unit vector has a margin above {values['margin_upper']:.3g}"
-        heavy = np.sort(certificate.weights[certificate.weights > 0])[::-1]
-        picture = _picture("Weights, sorted", draw_ranks(heavy, "weight"), f"{caption}.")
-    if not entries:
-        nobody = "No points are named: the weighted sum is not proved to be zero, and accuses nobody."
-        return Part("Weights of the certificate", nobody, figures=[picture])
-    said = f"A weighted sum of these points is zero, {'the heaviest' if ordered is None else 'the most suspect'} first."
-    if len(entries) > facts.MOST_POINTS:
-        said += f" The first {facts.MOST_POINTS} of {len(entries)} points that are listed in result.json."
-    return Part("Points in conflict", said, figures=[picture], table=facts.list_conflict(entries))
-
-
-def _describe_soft_margin(run: Run, seen: Seen) -> Section:
-    """How near a soft margin is to its minimum, and its hyperplane. Raises CorruptDataError for a result that is damaged."""
-    values, reached = run.values, run.values["stopped"] == Stop.VERDICT
-    passes, notes = read_trace(run.folder / TRACE, _parse_soft_pass)
-    run = Run(run.folder, run.name, values, (), notes, run.certificate)
-    try:
-        near = f"as near to the minimum as {values['target']:g}" if reached else "not as near to the minimum as asked"
-        why = REACHED if reached else Stop.explain(values["stopped"])
-        parts = [Part("Answer", facts=facts.describe_answer(run))]
-        if run.certificate is not None:
-            parts += [_show_distances(run, seen, "hyperplane"), _show_coefficients(run, seen)]
-        parts.append(_show_soft_course(values, [each for each in passes if each["objective"] is not None]))
-        said = [f"Why it stopped: {why}."]
-        memory = [event["memory_bytes"] for event in passes if isinstance(event.get("memory_bytes"), int)]
-        return _build_section(run, seen, f"Soft margin, C = {values['C']:g}: {near}", said, parts, memory)
-    except DfeasError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}") from None
-
-
-def _show_soft_course(values: dict[str, Any], passes: Sequence[dict[str, Any]]) -> Part:
-    """How the gap shrank, the widest where there are several fits, and what came of each C."""
-    from dfeas.report.figures import draw_errors, draw_gaps
-
-    part = Part("Course of the run")
-    if not passes:
-        part.said = "No pass came as far as to know the objective."
-        return part
-    caption = f"The widest of the gaps of all fits; that of the chosen one is {values['gap']:.2g} in the end."
-    part.figures = [_picture("Widest gap", draw_gaps(passes, values["target"]), caption)]
-    if len({fit["C"] for fit in values["fits"]}) > 1:
-        part.figures = [*part.figures, _picture("Path", draw_errors(values))]
-    return part
 
 
 def _parse_soft_pass(event: dict[str, Any]) -> dict[str, Any]:

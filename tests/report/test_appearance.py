@@ -10,9 +10,8 @@ import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.passes.survey import EDGES, HistogramAnswer
 from dfeas.report.compare import compare
-from dfeas.report.facts import format_points, format_signed
-from dfeas.report.figures import SERIES, draw_gaps, draw_margins, encode_figure, style
-from dfeas.report.page import report
+from dfeas.report.figures import SERIES, draw_course, draw_margins, encode_figure, style
+from dfeas.report.page import format_points, format_signed, report
 from tests.report.pages import parse
 
 
@@ -68,7 +67,7 @@ def test_numbers_are_written_as_people_read_them() -> None:
 )
 def test_a_scale_of_decades_has_labels_whatever_it_spans(ends: tuple[float, float], shown: set[float]) -> None:
     with style():
-        figure = draw_gaps([{"passes": 1, "gap": ends[1]}, {"passes": 2, "gap": ends[0]}], ends[0])
+        figure = draw_course([("widest gap", [1, 2], [ends[1], ends[0]], {})], {"asked": ends[0]}, "relative gap")
         figure.draw_without_rendering()
     (axes,) = figure.axes
     low, high = axes.get_ylim()

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.data.generate.points import Instance
-from dfeas.report.facts import count_outliers, explain_conflict, order_conflict
-from dfeas.report.page import report
+from dfeas.report.page import count_outliers, explain_conflict, order_conflict, report
 from tests.report.pages import parse
 
 

@@ -5,12 +5,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from matplotlib.figure import Figure
 
 import dfeas
 from dfeas.errors import CorruptDataError
 from dfeas.report.compare import compare
+from dfeas.report.margins import Seen
 from dfeas.report.page import render_page, report
 from tests.report.pages import cli, parse
 
@@ -32,13 +35,24 @@ def test_no_name_turns_a_page_round_or_breaks_it(copy: Callable[..., Path], tmp_
 
 
 def test_attributes_are_escaped_as_texts_are() -> None:
-    picture = {"title": f'{HOSTILE}"', "url": "data:,", "caption": ""}
-    part = {"title": HOSTILE, "facts": {HOSTILE: HOSTILE}, "figures": [picture], "said": HOSTILE, "table": None, "commands": []}
-    section = {"name": HOSTILE, "headline": HOSTILE, "said": [HOSTILE], "beware": HOSTILE, "parts": [part]}
-    made = render_page(title=HOSTILE, version="", grid=None, sections=[section])
+    text = f'{HOSTILE}"'
+    values = {"method": text, "n": 1, "m": 1, "intercept": False, "fingerprint": text, "versions": {text: text}, "data": None}
+    run = SimpleNamespace(
+        **{"name": text, "headline": text, "said": [text], "missing": text, "folder": text, "values": values},
+        **{"kernel": {}, "answer": {text: text}, "certificate": None, "course": (text, Figure(), text), "path": None},
+        **{
+            "place": {},
+            "seen": Seen(),
+            "begun": {},
+            "peak": 0,
+            "commands": {text: text},
+            "notes": [{"event": text, "text": text}],
+        },
+    )
+    made = render_page(title=text, soft=True, grid=None, runs=[run])
     assert 'alt="a\\u202eb\\u200bc\\ud800&lt;i&gt;&#34;"' in made
     assert "<i>" not in made
-    assert made.count("a\\u202eb\\u200bc\\ud800&lt;i&gt;") == 12
+    assert made.count("a\\u202eb\\u200bc\\ud800&lt;i&gt;&#34;") == 20
 
 
 def test_a_report_is_written_where_nothing_but_ascii_is_known(copy: Callable[..., Path]) -> None:
