@@ -35,7 +35,7 @@ from scipy.optimize import nnls
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.geometry.points import choose
+from dfeas.geometry.points import compare_work
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.csr import stack_rows
 from dfeas.methods import work
@@ -185,7 +185,7 @@ def calibrate(kinds: list[str], grid: tuple[tuple[int, int, int], ...], folder: 
     print("| points | held out | method | processor s | fitted | code | auto | faster | auto over faster |")
     print("|---|---|---|---|---|---|---|---|---|")
     for case in cases:
-        auto, faster = choose("auto", case.facts)[0], min(METHODS, key=lambda method: case.seconds[method])
+        auto, faster = compare_work(case.facts)[0], min(METHODS, key=lambda method: case.seconds[method])
         lost = case.seconds["auto"] / case.seconds[faster] if case.seconds[faster] < math.inf else 1.0
         for method in METHODS:
             seconds = case.seconds[method]

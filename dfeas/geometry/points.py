@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -12,22 +11,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
 from dfeas.data.dataset import Dataset
-from dfeas.engine.memory import answer_bytes
-from dfeas.errors import BadInputError, UsageError, enough, format_bytes
+from dfeas.errors import BadInputError, enough, format_bytes
 from dfeas.geometry.prediction import ClassPrediction, Prediction
-from dfeas.geometry.protocol import (
-    Forecast,
-    Forecasts,
-    Geometry,
-    Load,
-    Mend,
-    Needs,
-    Rule,
-    Trained,
-    facts_of,
-    in_turns,
-    least_seconds,
-)
+from dfeas.geometry.protocol import Geometry, Load, LoadCost, Mend, Rule, Seconds, Trained, least_seconds
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, Points, row_slice
 from dfeas.methods import work, working_set
@@ -35,9 +21,6 @@ from dfeas.methods.protocol import AnyMethod, Facts, weights_at_once
 from dfeas.methods.registry import METHODS
 from dfeas.passes.block import Block
 from dfeas.passes.vectors import POINT_BYTES
-
-HOLD_BYTES = 6 * (32 << 20)
-"""What a worker reads ahead for a fold: held, on its way, and being folded."""
 
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
@@ -50,42 +33,17 @@ class PointSpace(Geometry):
     exact: ClassVar[bool] = True
     weighs_by_block: ClassVar[bool] = True
 
-    def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
-        if not isinstance(method, str) or method not in (*more, *METHODS):
-            raise UsageError(f"unknown method {method}; expected {', '.join((*more, *METHODS))}")
-        return method
+    @property
+    def methods(self) -> Sequence[str]:
+        return tuple(METHODS)
 
-    def require_shared(self, method: str) -> None:
-        if method in METHODS and METHODS[method].traits.exclusive:
-            raise UsageError(
-                f"{method} reads the data in a way of its own, and classes share their reads; choose another method"
-            )
+    def refuse(self, method: str, dataset: Dataset, shared: bool) -> str:
+        alone = shared and METHODS[method].traits.exclusive
+        reason = f"{method} reads the data in a way of its own, and classes share their reads; choose another method"
+        return reason if alone else ""
 
-    def choose(
-        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
-    ) -> tuple[str, str]:
-        name, why = choose(self.check_method(method, ("auto",)), facts_of(dataset, memory, tolerance))
-        need = POINT_BYTES * dataset.n
-        if METHODS[name].traits.weighs_all and collection_of(dataset) is not None and need > memory:
-            raise UsageError(f"{name} needs {enough(need)} of memory for weights of all points, unless the data is ingested")
-        return name, why
-
-    def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
-        """The one that is asked for even if it does not fit: then the plan says what is needed."""
-        if method is not None:
-            return (self.check_method(method),)
-        return tuple(name for name, each in METHODS.items() if not (classes > 1 and each.traits.exclusive))
-
-    def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
-        """All, or as many as leave each a working set that drops no columns: what keeps no columns keeps little. A working set
-        that would not fit for one class is left to ``choose``.
-        """
-        if method != "auto" and not METHODS[method].traits.columns:
-            return classes
-        counts = list(dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)))
-        each = {count: facts_of(dataset, memory // count) for count in counts}
-        fitting = [count for count, facts in each.items() if working_set.fits(facts)]
-        return next((count for count in fitting if not working_set.drops(each[count])), (fitting or [classes])[0])
+    def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
+        return compare_work(replace(load.facts, tolerance=tolerance))
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return METHODS.__getitem__
@@ -96,53 +54,34 @@ class PointSpace(Geometry):
     def brief(self, facts: Facts) -> bool:
         return working_set.at_once(facts)
 
-    def needs(self, load: Load, margin: float, kept: int) -> Needs:
-        names, n = load.methods * load.classes, load.dataset.n
-        methods, facts = [METHODS[name] for name in names], facts_of(load.dataset, load.memory // len(names))
-        own = sum(each.cost(facts).kept_after(min(load.max_passes, _usual(each, facts, margin)), facts.m) for each in methods)
-        many = n if collection_of(load.dataset) is not None else min(n, 2 * weights_at_once(facts))
-        weights = POINT_BYTES * many if any(each.traits.weighs_all for each in methods) else 0
-        thread = sum(facts.sums(each.cost(facts).asked) for each in methods)
-        if not load.workers:
-            thread = min(thread, max(thread, answer_bytes(load.memory)) // load.threads)
-        if any(each.traits.ordered for each in methods):  # the carry is where the points are, and gets the memory of the cache
-            return Needs(own, min(HOLD_BYTES, kept // 2 or HOLD_BYTES), weights, own, thread=thread)
-        return Needs(own, min(load.memory // 4, own), weights, weights, thread=thread)
+    def cost(self, method: str, load: Load) -> LoadCost:
+        each, facts, n = METHODS[method], load.facts, load.dataset.n
+        own, passes = each.cost(facts), each.passes(facts, load.margin, each.traits.points or 1.0)
+        collected = collection_of(load.dataset) is not None  # its weights go to no file
+        weights = POINT_BYTES * (n if collected else min(n, 2 * weights_at_once(facts))) if each.traits.weighs_all else 0
+        return LoadCost(
+            own=load.classes * own.kept_after(min(load.max_passes, passes), facts.m),
+            asked=load.classes * facts.memory,
+            passes=passes,
+            most=each.bound(facts, load.margin),
+            late=weights,
+            folds=each.traits.ordered,
+            sums=load.classes * facts.sums(own.asked),
+            per_pass=own.per_pass,
+            least=max(load.classes * own.least, weights if collected else 0),
+            enough=not (each.traits.columns and working_set.drops(facts)),
+            remark=own.remark,
+        )
 
-    def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        first, later = pass_seconds
-        forecasts = {}
-        for name in methods:
-            method, together = METHODS[name], self.abreast(name, load.classes, load.dataset, load.memory)
-            rounds, facts = ceil(load.classes / together), facts_of(load.dataset, load.memory // together)
-            passes = rounds * _usual(method, facts, margin)
-            thinking = solver_seconds(working_set.held_columns(facts), facts) if method.traits.columns else 0.0
-            seconds = first + (passes - 1) * later + load.classes * thinking
-            remark = "; ".join(text for text in (in_turns(together, load.classes), method.cost(facts).remark) if text)
-            forecasts[name] = Forecast(passes, rounds * method.bound(facts, margin), seconds, remark, together)
-        return Forecasts(forecasts)
+    def seconds(self, method: str, load: Load, values: tuple[float, float], tiles: int) -> Seconds:
+        columns = working_set.held_columns(load.facts) if METHODS[method].traits.columns else 0
+        return Seconds(solver=solver_seconds(columns, load.facts) if columns else 0.0)
 
 
-def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:
-    return method.passes(facts, margin, method.traits.points or 1.0)
-
-
-def choose(method: str, facts: Facts) -> tuple[str, str]:
-    """The method, and why. Raises UsageError when it cannot work within the memory."""
-    columns = f"{enough(4 * working_set.least_bytes(facts))} of memory"
-    if method == "auto":
-        return _automatic(facts, columns)
-    least = METHODS[method].cost(facts).least
-    if least <= 4 * facts.memory:
-        return method, "asked for"
-    if METHODS[method].traits.columns:
-        raise UsageError(f"{method} needs {columns} for this data, or use mirror-prox-one-pass, which keeps no columns")
-    weights = f"{enough(least)} of memory for weights of all points"
-    raise UsageError(f"{method} needs {weights}, or use working-set, which weighs a few")
-
-
-def _automatic(facts: Facts, columns: str) -> tuple[str, str]:
-    """The working set where it fits and mirror prox leads, or has no less work; points that it names are worth seconds."""
+def compare_work(facts: Facts) -> tuple[str, str]:
+    """The method for a verdict, and why: the working set where it fits, and mirror prox leads or has no less work. Points that
+    it names are worth seconds.
+    """
     own, other = work.working_set(facts), work.mirror_prox(facts)
     fits = working_set.fits(facts)
     compared = f"about {format_bytes(own)} to read there, {format_bytes(other)} for mirror prox"
@@ -156,6 +95,7 @@ def _automatic(facts: Facts, columns: str) -> tuple[str, str]:
         return "mirror-prox-one-pass", "chosen because the widest margin of so many features is nearer in float32"
     if fits:
         return "mirror-prox-one-pass", f"chosen because a working set takes more work in memory: {compared}"
+    columns = f"{enough(4 * working_set.least_bytes(facts))} of memory"
     return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
 
 

@@ -6,8 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.engine.protocol import Engine
+from dfeas.errors import UsageError, near
 from dfeas.linalg.points import Floats, working_type
 from dfeas.methods.protocol import AnyMethod, Facts
 from dfeas.methods.vector import Expansion
@@ -23,47 +23,48 @@ from dfeas.passes.block import Block
 
 @dataclass(frozen=True)
 class Load:
-    """Methods side by side on a dataset, each for some classes, within a budget of each process."""
+    """One method on a dataset, for some classes side by side, within its share of the budget of a process."""
 
     dataset: Dataset
-    methods: tuple[str, ...]
     memory: int  # bytes
-    workers: int = 0  # processes of a cluster that read
-    threads: int = 1  # of each process that reads
+    threads: int = 1  # of all processes that read
     classes: int = 1
-    max_passes: float = math.inf  # of each
+    margin: float = 1e-3  # until this margin, or |Ax|
+    max_passes: float = math.inf
+
+    @property
+    def facts(self) -> Facts:
+        """What the method may know for each class."""
+        return facts_of(self.dataset, self.memory // self.classes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCost:
+    """What a load takes, in bytes where nothing else is said, beside processes, blocks and what is kept of these."""
+
+    own: float  # where the method lives
+    asked: float  # of questions and answers, in each worker
+    passes: float = 1.0  # that are usual, of each class
+    most: float | None = None  # by its theorem
+    late: float = 0.0  # once all is read, in the place of what is kept of the blocks, wherever points are read
+    folds: bool = False  # a worker holds what comes next, and what the method keeps in the end
+    sums: int = 0  # of answers, of each thread that reads
+    thread: int = 0  # of other things, of each thread that reads
+    tiles: int = 0  # from one pass to the next, at most
+    reads: float = 1  # of the data by a pass
+    per_pass: int = 0  # kept of each pass of a class until the end, where nothing bounds that
+    least: int = 0  # of the share, without which the method cannot work
+    enough: bool = True  # whether the share is as much as is wanted
+    remark: str = ""  # for a plan
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """Bytes that a run takes beside processes, blocks and what is kept of these."""
+class Seconds:
+    """What a load takes beside reading."""
 
-    own: float  # where the methods live
-    worker: float  # in each worker, which has questions and answers only
-    late: float = 0  # once all is read, in the place of what is kept of the blocks, wherever points are read
-    late_worker: float = 0  # the same in a worker
-    thread: int = 0  # of each thread that reads
-    tiles: int = 0  # from one pass to the next
-    reads: float = 1  # of the data by a later pass
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """What a method will take on the reads of some classes."""
-
-    passes: float  # that are usual
-    most: float  # by its theorem
-    seconds: float  # usual
-    remark: str
-    classes: int = 1  # side by side
-
-
-@dataclass(frozen=True)
-class Forecasts:
-    """Those of some methods, and fields of a plan that only one geometry has."""
-
-    methods: dict[str, Forecast]
-    more: dict[str, Any] = field(default_factory=dict)
+    first: float = 0.0  # in the first pass
+    later: float = 0.0  # in each later one
+    solver: float = 0.0  # in memory, of each class
 
 
 Mend = Callable[[Block, slice, Floats], None]
@@ -105,6 +106,7 @@ class Rule(ABC):
 class Geometry(ABC):
     """Points, cones, or points in the space of a kernel; what is not said otherwise holds for points. Frozen."""
 
+    place: ClassVar[str] = "on points"  # where methods work
     scored: ClassVar[str] = "points"  # what has a score
     rows: ClassVar[str] = "points"  # what a dataset has n of
     named: ClassVar[str] = "point"  # what the number of a row names
@@ -120,20 +122,33 @@ class Geometry(ABC):
         return ""
 
     @property
+    def title(self) -> str:
+        """The kernel, for people."""
+        return ""
+
+    @property
     def zero_is_origin(self) -> bool:
         """Whether a zero point is the origin of the space, and so by itself a certificate."""
         return True
 
+    @property
     @abstractmethod
+    def methods(self) -> Sequence[str]:
+        """Names of the methods that work here."""
+
     def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
         """The name of a method that works here, or one ``more``. Raises UsageError for others."""
+        names = (*more, *self.methods)
+        if method not in names:
+            raise UsageError(f"method {method} does not work {self.place}{near(method, names)}; expected {', '.join(names)}")
+        return method
+
+    def refuse(self, method: str, dataset: Dataset, shared: bool) -> str:
+        """Why a method cannot work on this data, or on reads that are ``shared`` with others of its name; empty if it can."""
+        return ""
 
     def require(self, dataset: Dataset, **asked: object) -> None:
         """Raise UsageError when something is asked that has no meaning here."""
-        return
-
-    def require_shared(self, method: str) -> None:
-        """Raise UsageError for a method that shares no reads with others of its name."""
         return
 
     def describe(self, dataset: Dataset) -> str:
@@ -145,18 +160,20 @@ class Geometry(ABC):
         return zero, positive
 
     @abstractmethod
-    def choose(
-        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
-    ) -> tuple[str, str]:
-        """The method, ``auto`` being one that fits the memory, and why; ``threads`` compute, and
-        a margin within this ``tolerance`` of the widest is wanted.
-
-        Raises UsageError for one that does not work here, or not within the memory, with what is needed.
-        """
+    def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
+        """The method for a load, of which a margin within this ``tolerance`` of the widest is wanted, and why."""
 
     @abstractmethod
-    def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
-        """Methods that a plan compares, or the one that is asked for. Raises UsageError as ``choose``."""
+    def cost(self, method: str, load: Load) -> LoadCost:
+        """What a method takes."""
+
+    def measure_values(self, dataset: Dataset, threads: int) -> tuple[float, float]:
+        """Seconds of a value of the kernel and its products, and of the products alone."""
+        return 0.0, 0.0
+
+    @abstractmethod
+    def seconds(self, method: str, load: Load, values: tuple[float, float], tiles: int) -> Seconds:
+        """What a method takes where so many bytes of ``tiles`` are kept; ``values`` are the seconds of one."""
 
     def resolve(self, engine: Engine, dataset: Dataset) -> tuple[Geometry, str]:
         """The same with parameters that a sample of the points tells, and how it told them; empty where there are none."""
@@ -166,10 +183,6 @@ class Geometry(ABC):
         """Whether a solver in memory takes no longer than a few steps of the loop, so that nothing need be told meanwhile."""
         return False
 
-    def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
-        """How many classes can share the memory side by side; the same on any number of threads."""
-        return classes
-
     @abstractmethod
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         """Makes methods by name; for one of some classes that share the memory, where these are given."""
@@ -178,21 +191,9 @@ class Geometry(ABC):
         """The engine that answers what methods ask here."""
         return engine
 
-    def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
-        """Let an engine keep what is used from one pass to the next, in a ``scratch`` folder if memory has no room for it."""
-        return
-
     @abstractmethod
     def rule(self, trained: Trained, dataset: Dataset) -> Rule:
         """How a run predicts on a dataset. Raises BadInputError when the run was of another kind, or on other classes."""
-
-    @abstractmethod
-    def needs(self, load: Load, margin: float, kept: int) -> Needs:
-        """What methods take until a margin, or |Ax|, of ``margin``, where ``kept`` bytes of blocks are kept."""
-
-    @abstractmethod
-    def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        """Of each method by itself, for all classes of the load; ``pass_seconds`` are of the first and of a later pass."""
 
 
 def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0, eps: float = 1e-3) -> Facts:
@@ -200,11 +201,6 @@ def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radi
     size = working_type(dataset.dtype).itemsize
     entries = 0.0 if dataset.entries is None else int(dataset.entries.offsets[-1]) / dataset.n + dataset.intercept
     return Facts(dataset.dimension, dataset.rank, memory // 4, dataset.blocks, size, tolerance, radius, entries, eps)
-
-
-def in_turns(together: int, classes: int) -> str:
-    """How classes share the memory, where they cannot all at once."""
-    return f"{together} of {classes} classes at a time" if together < classes else ""
 
 
 def least_seconds(work: Callable[[], object], turns: int = 3) -> float:

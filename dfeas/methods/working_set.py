@@ -40,7 +40,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dfeas.errors import enough
 from dfeas.linalg.basic import basic
 from dfeas.linalg.columns import BASIS_BYTES
 from dfeas.linalg.points import Floats, Indices
@@ -363,12 +362,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
 
     def cost(self, facts: Facts) -> MethodCost:
         kept = COPIES * held_columns(facts) * column_bytes(facts) + solver_bytes(facts)
-        least, remark = 4 * least_bytes(facts), ""
-        if not fits(facts):
-            remark = f"does not fit: --memory {enough(least)} is needed"
-        elif drops(facts):
-            remark = "fewer passes with more memory: columns will be dropped"
-        return MethodCost(kept=kept, least=least, remark=remark)
+        remark = "fewer passes with more memory: columns will be dropped" if fits(facts) and drops(facts) else ""
+        return MethodCost(kept=kept, least=4 * least_bytes(facts), remark=remark)
 
     def hopeful(self, state: PointWorkingSetState) -> bool:
         separated = state.solution is not None and state.solution.outcome == SEPARATED

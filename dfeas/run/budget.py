@@ -6,18 +6,18 @@ Pure: what methods, geometries and datasets say of themselves is added up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dfeas.data.cache import HELD_BYTES
+from dfeas.data.collections import collection_of
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
-from dfeas.engine.memory import cache_bytes, held_bytes, sides_bytes, thread_bytes, threads_that_fit
-from dfeas.errors import UsageError, format_bytes
-from dfeas.geometry.protocol import Geometry, Load, Needs, facts_of
+from dfeas.engine.memory import answer_bytes, cache_bytes, held_bytes, sides_bytes, thread_bytes, threads_that_fit
+from dfeas.errors import UsageError, enough, format_bytes
+from dfeas.geometry.protocol import Geometry, Load, LoadCost, facts_of
 from dfeas.linalg.blas import processors
-from dfeas.methods.protocol import Facts
-from dfeas.methods.registry import METHODS, SOFT_MARGINS
+from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.run.spec import SoftMarginOptions
 
 PROCESS_BYTES = 130_000_000
@@ -34,6 +34,7 @@ class Projection:
     memory_bytes: int  # of this process, at its peak
     worker_bytes: int  # of each worker process, at its peak; 0 without a cluster
     cache_bytes: int  # that each process which reads keeps of the blocks
+    tile_bytes: int  # that each of them keeps of a kernel's values
     first_bytes: int  # read from storage by the first pass
     later_bytes: int  # by a later one: what the processes together do not keep
     kept_after: int  # passes before the one that keeps blocks
@@ -52,6 +53,66 @@ class Projection:
         after = f"from pass {self.kept_after + 2} on" if late else "a later one"
         reads = f"a pass reads {format_bytes(self.first_bytes)}{seconds}, {after} {later}"
         return f"projected: {memory}; {reads if self.first_bytes else 'the points are in memory'}"
+
+
+SOFT_COPIES = 1.5
+"""Of what a method keeps, at the peak, where a new answer comes while the last one is still there."""
+
+WEIGHT_BYTES = 16
+"""Of each weight of a point, in a process that has them all: as it is used, and on its way there."""
+
+MOST_THREADS = 64
+"""With more of them a method needs no more memory."""
+
+HOLD_BYTES = 6 * (32 << 20)
+"""What a worker reads ahead for a fold: held, on its way, and being folded."""
+
+
+def choose_method(
+    geometry: Geometry, method: str, load: Load, tolerance: float | None = None, shared: bool = False
+) -> tuple[str, str]:
+    """The method for a load, ``auto`` being one that fits, and why. A margin within this ``tolerance`` of the widest is wanted;
+    reads may be ``shared`` with others of its name.
+
+    Raises UsageError for a method that does not work here, or not within the memory, with what is needed.
+    """
+    name, why = geometry.check_method(method, ("auto",)), "asked for"
+    if method == "auto":
+        name, why = geometry.choose_automatic(load, tolerance)
+    reason = geometry.refuse(name, load.dataset, shared)
+    need = geometry.cost(name, load).least
+    if need > load.memory and not reason:
+        what, other, kept = f"weights of {load.dataset.n} {geometry.rows}", "working-set", "some"
+        if name == "working-set":
+            what, other, kept = f"{geometry.scored} in memory", "mirror-prox-one-pass", "no"
+        least = geometry.cost(other, load).least
+        instead = f"give --memory {enough(least)} to" if least > load.memory else "use"
+        reason = (
+            f"{name} needs --memory {enough(need)} for {what}, and {format_bytes(load.memory)} are for it; {instead} {other}, "
+            f"which keeps {kept} {geometry.scored}{', or ingest the data' * (collection_of(load.dataset) is not None)}"
+        )
+    if reason:
+        raise UsageError(reason)
+    return name, why
+
+
+def find_abreast(classes: int, memory: int, cost_of: Callable[[int], LoadCost], default: int = 1) -> int:
+    """How many classes share the memory side by side, from what so many of them take: as many as have all that they want, or
+    else as can work, or else the ``default``.
+    """
+    counts = dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1))
+    fitting = {count: cost for count in counts if (cost := cost_of(count)).least <= memory}
+    return next((count for count, cost in fitting.items() if cost.enough), next(iter(fitting), default))
+
+
+def abreast(geometry: Geometry, method: str, classes: int, dataset: Dataset, memory: int) -> int:
+    """How many classes share the memory side by side; the same on any number of threads. What ``auto`` takes where not even
+    one working set fits keeps little.
+    """
+    auto = geometry.check_method(method, ("auto",)) == "auto"
+    name, load = "working-set" if auto else method, Load(dataset, memory, MOST_THREADS)
+    default = classes if auto else 1
+    return find_abreast(classes, memory, lambda count: geometry.cost(name, replace(load, classes=count)), default)
 
 
 def project(
@@ -74,43 +135,8 @@ def project(
     """
     threads = threads or threads_that_fit(dataset, memory, processors())
     most = math.inf if max_passes is None else max_passes
-    load = Load(dataset, tuple(methods), memory, workers, threads, classes, most)
-    return _projection(load, lambda kept: geometry.needs(load, margin, kept))
-
-
-def _projection(load: Load, needs_of: Callable[[int], Needs]) -> Projection:
-    """From what the methods need where so many bytes of blocks are kept."""
-    dataset, workers, threads = load.dataset, load.workers, load.threads
-    kept = cache_bytes(dataset, load.memory, threads, worker=workers > 0)
-    needs = needs_of(kept)
-    first, later = read_bytes(dataset, kept, workers)
-    if later:
-        later = int(needs.reads * later)
-        first = max(first, later)
-    held = held_bytes(dataset)
-    reading = PROCESS_BYTES + held + sides_bytes(dataset, kept) + threads * (thread_bytes(dataset) + needs.thread) + needs.tiles
-    # weights come when the cache is gone
-    if not workers:
-        return Projection(int(reading + needs.own + max(kept, needs.late)), 0, kept, first, later, dataset.kept_after)
-    worker = reading + needs.worker + max(kept, needs.late_worker)
-    here = PROCESS_BYTES + CLIENT_BYTES + held + needs.own + needs.late
-    return Projection(int(here), int(worker), kept, first, later, dataset.kept_after)
-
-
-def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
-    """Bytes that the first and a later read of everything take from storage, when each process keeps so many."""
-    whole = dataset.bytes + dataset.sides_bytes
-    block = dataset.block_bytes + dataset.block_rows * SIDES_WIDTH + HELD_BYTES
-    blocks = dataset.blocks if kept >= whole else max(1, workers) * (dataset.divide(kept)[0] // block)
-    first = 0 if dataset.in_memory else dataset.stored_bytes
-    return first, max(0, first - blocks * dataset.block_bytes * first // dataset.bytes)
-
-
-SOFT_COPIES = 1.5
-"""Of what a method keeps, at the peak, where a new answer comes while the last one is still there."""
-
-WEIGHT_BYTES = 16
-"""Of each weight of a point, in a process that has them all: as it is used, and on its way there."""
+    load = Load(dataset, memory // len(methods), threads * max(1, workers), classes, margin, most)
+    return add_up(dataset, [geometry.cost(name, load) for name in methods], memory, workers, threads)
 
 
 def project_soft(
@@ -122,37 +148,62 @@ def project_soft(
     workers: int = 0,
     threads: int | None = None,
 ) -> Projection:
-    """Project a soft margin with a budget for each process.
-
-    ``threads`` are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes.
-    Raises UsageError when the budget is too small for a block.
-    """
-    facts, k = facts_of(dataset, memory), len(options.C) * (1 + options.folds)
-    own = SOFT_COPIES * SOFT_MARGINS[method].cost(facts, k).kept
+    """The same of a soft margin."""
+    own = SOFT_COPIES * SOFT_MARGINS[method].cost(facts_of(dataset, memory), options.problems).kept
     weights = 0 if options.weight is None else WEIGHT_BYTES * dataset.n
-    threads = threads or threads_that_fit(dataset, memory, processors())
-    load = Load(dataset, (method,), memory, workers, threads)
-    return _projection(load, lambda kept: Needs(own + weights, weights + min(memory // 4, own)))
+    cost = LoadCost(own=own + weights, asked=weights + memory // 4)
+    return add_up(dataset, [cost], memory, workers, threads or threads_that_fit(dataset, memory, processors()))
 
 
-def limit_passes(
-    geometry: Geometry, methods: Sequence[str], facts: Facts, eps: float, max_passes: int | None
-) -> tuple[int | None, str]:
-    """A limit of passes where methods remember them: so many as half of the memory holds; and what is to be said of it,
-    where methods usually take more until eps.
+def add_up(dataset: Dataset, costs: Sequence[LoadCost], memory: int, workers: int, threads: int) -> Projection:
+    """What methods side by side take, with what reads for them."""
+    kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
+    own, late = sum(cost.own for cost in costs), max(cost.late for cost in costs)
+    asked, late_worker = min(own, sum(cost.asked for cost in costs)), late
+    if any(cost.folds for cost in costs):  # what they keep is where the points are, and gets the memory of the cache
+        asked, late_worker = min(HOLD_BYTES, kept // 2 or HOLD_BYTES), own
+    sums = sum(cost.sums for cost in costs)
+    if not workers:
+        sums = min(sums, max(sums, answer_bytes(memory)) // threads)
+    scanning = threads * (thread_bytes(dataset) + sums + max(cost.thread for cost in costs))
+    left = memory - scanning - kept - (asked if workers else own)
+    tiles = int(max(0, min(left, max(cost.tiles for cost in costs))))
+    first, later = read_bytes(dataset, kept, workers)
+    if later:
+        later = int(max(cost.reads for cost in costs) * later)
+        first = max(first, later)
+    held = held_bytes(dataset)
+    reading = PROCESS_BYTES + held + sides_bytes(dataset, kept) + scanning + tiles
+    here, worker = reading + own + max(kept, late), 0.0
+    if workers:
+        here = PROCESS_BYTES + CLIENT_BYTES + held + own + late
+        worker = reading + asked + max(kept, late_worker)
+    return Projection(int(here), int(worker), kept, tiles, first, later, dataset.kept_after)
+
+
+def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
+    """Bytes that the first and a later read of everything take from storage, when each process keeps so many."""
+    whole = dataset.bytes + dataset.sides_bytes
+    block = dataset.block_bytes + dataset.block_rows * SIDES_WIDTH + HELD_BYTES
+    blocks = dataset.blocks if kept >= whole else max(1, workers) * (dataset.divide(kept)[0] // block)
+    first = 0 if dataset.in_memory else dataset.stored_bytes
+    return first, max(0, first - blocks * dataset.block_bytes * first // dataset.bytes)
+
+
+def limit_passes(costs: Mapping[str, LoadCost], memory: int, max_passes: int | None) -> tuple[int | None, str]:
+    """A limit of passes where methods with these costs remember them: so many as half of the memory of a class holds; and what
+    is to be said of it, where methods usually take more.
 
     Raises UsageError when more passes were asked for, and would usually be made.
     """
     limit, said = max_passes, ""
-    if not geometry.weighs_by_block:
-        return limit, said
-    for method in methods:
-        each = METHODS[method].cost(facts).per_pass
-        if not each or (limit or math.inf) * each <= 2 * facts.memory:
+    for method, cost in costs.items():
+        each, room = cost.per_pass, memory // 2
+        if not each or (limit or math.inf) * each <= room:
             continue
-        fit, passes = max(1, 2 * facts.memory // each), METHODS[method].passes(facts, eps, METHODS[method].traits.points or 1.0)
+        fit = max(1, room // each)
         if limit is not None:
-            needed = min(passes, limit)
+            needed = min(cost.passes, limit)
             if needed > fit:
                 raise UsageError(
                     f"{method} keeps {each} bytes of each pass, {format_bytes(needed * each)} of {needed:.2g}, and half of "
@@ -160,5 +211,5 @@ def limit_passes(
                 )
             continue
         limit = fit
-        said = f"; at most {fit} passes, {each} bytes of each are kept" if passes > fit else ""
+        said = f"; at most {fit} passes, {each} bytes of each are kept" if cost.passes > fit else ""
     return limit, said

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, enough
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
@@ -28,7 +29,7 @@ from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, View
-from dfeas.run.budget import limit_passes, project, project_soft
+from dfeas.run.budget import abreast, choose_method, limit_passes, project, project_soft
 from dfeas.run.estimate import Estimate, Plan
 from dfeas.run.resources import Resources
 from dfeas.run.spec import (
@@ -172,8 +173,6 @@ def plan(
     require_labels(spec, opened)
     geometry = geometry_of(opened, space)
     geometry.require(opened, transform=spec.transform, C=C is not None)
-    if method is not None and spec.one_vs_rest:
-        geometry.require_shared(method)
     classes = len(classes_to_share(opened)) if spec.one_vs_rest else 1
     name = str(X) if spec.by_path else opened.where
     dataset = as_planned(opened, spec.transform or Transform())
@@ -185,31 +184,43 @@ def plan(
     speed = read_seconds(dataset, threads)
     with closing(LocalEngine(dataset, threads)) as engine:
         geometry = geometry.resolve(geometry.wrap(engine), dataset)[0]
-    load = Load(dataset, (), budget, threads=threads, classes=classes)
-    return replace(_plan(geometry, dataset, method, margin, load, speed), data=name)
+    return replace(_plan(geometry, method, Load(dataset, budget, threads, margin=margin), classes, speed), data=name)
 
 
-def _plan(
-    geometry: Geometry, dataset: Dataset, method: str | None, margin: float, load: Load, speed: tuple[float, float]
-) -> Plan:
+def _plan(geometry: Geometry, method: str | None, whole: Load, classes: int, speed: tuple[float, float]) -> Plan:
     """Estimates of one method or of all, for some classes on the same reads."""
-    budget, threads = load.memory, load.threads
-    share = budget // geometry.abreast("auto", load.classes, dataset, budget)
-    auto, why = geometry.choose("auto", dataset, share, threads)
-    names = geometry.candidates(method, dataset, budget, threads, load.classes)
-    forecasts = geometry.forecasts(names, load, margin, speed)
+    dataset, memory, threads, margin = whole.dataset, whole.memory, whole.threads, whole.margin
+    shared, values = classes > 1, geometry.measure_values(dataset, threads)
+    auto, why = choose_method(geometry, "auto", replace(whole, classes=abreast(geometry, "auto", classes, dataset, memory)))
+    names = [name for name in geometry.methods if not geometry.refuse(name, dataset, shared)]
+    if method is not None:
+        names = [geometry.check_method(method)]
+        if reason := geometry.refuse(method, dataset, shared):
+            raise UsageError(reason)
     estimates = []
-    for name, forecast in forecasts.methods.items():
-        limit, limited = limit_passes(geometry, [name], facts_of(dataset, budget // forecast.classes), margin, None)
-        projected = project(
-            geometry, dataset, [name], budget, margin, threads=threads, classes=forecast.classes, max_passes=limit
+    for name in names:
+        together = abreast(geometry, name, classes, dataset, memory)
+        load = replace(whole, classes=together)
+        cost = geometry.cost(name, load)
+        limit, limited = limit_passes({name: cost}, memory // together, None)
+        projected = project(geometry, dataset, [name], memory, margin, threads=threads, classes=together, max_passes=limit)
+        rounds = ceil(classes / together)
+        passes, taken = rounds * cost.passes, geometry.seconds(name, load, values, projected.tile_bytes)
+        reading = speed[0] + (passes * cost.reads - 1) * speed[1]
+        seconds = reading + taken.first + (passes - 1) * taken.later + classes * taken.solver
+        remarks = (
+            f"{together} of {classes} classes at a time" * (together < classes),
+            f"does not fit: {enough(cost.least)} of memory are needed" * (cost.least > memory),
+            cost.remark,
+            limited.removeprefix("; "),
         )
-        seconds, remark = forecast.seconds, "; ".join(text for text in (forecast.remark, limited.removeprefix("; ")) if text)
-        memory_bytes = projected.memory_bytes
-        estimates.append(Estimate(name, name == auto, memory_bytes, forecast.passes, forecast.most, seconds, remark))
-    later = project(geometry, dataset, [auto], budget, margin, threads=threads).later_bytes
+        most = None if cost.most is None else rounds * cost.most
+        remark = "; ".join(filter(None, remarks))
+        estimates.append(Estimate(name, name == auto, projected.memory_bytes, passes, most, seconds, remark))
+    later = project(geometry, dataset, [auto], memory, margin, threads=threads).later_bytes
+    more: dict[str, Any] = {"kernel": geometry.title, "value_seconds": values[0], "cones": str(dataset.cones or "")}
     rows = dataset.n, dataset.m, dataset.stored_bytes
-    return Plan(*rows, later, threads, *speed, margin, tuple(estimates), load.classes, why=why, **forecasts.more)
+    return Plan(*rows, later, threads, *speed, margin, tuple(estimates), classes, why=why, **more)
 
 
 def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None) -> tuple[float, float]:
@@ -243,7 +254,7 @@ def soft_plan(
     threads: int,
 ) -> Plan:
     """Estimate a soft margin on two classes, by each method that can."""
-    facts, k = facts_of(dataset, budget), len(options.C) * (1 + options.folds)
+    facts, k = facts_of(dataset, budget), options.problems
     names = [method_for("auto", options)[0]]
     method = margin_method(names[0], options, (1.0, 1.0), 1e-3, np.full(dataset.dimension, dataset.dimension**-0.5))
     question = method.ask(method.init(facts))

@@ -15,10 +15,10 @@ from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
-from dfeas.geometry.protocol import Geometry, facts_of
+from dfeas.geometry.protocol import Geometry, Load
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Kernel, Objective, Problem
-from dfeas.run.budget import limit_passes
+from dfeas.run.budget import abreast, choose_method, limit_passes
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources
@@ -61,9 +61,8 @@ def decide(
         geometry = geometry_of(session.dataset, space)
         classes: tuple[str, ...] = ()
         if spec.one_vs_rest:
-            geometry.require_shared(methods[0])
             classes = classes_to_share(session.dataset)
-        geometry, names, whys, request = _chosen(session, geometry, methods, request, classes, race)
+        geometry, names, whys, request = _choose_methods(session, geometry, methods, request, classes, race)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out"), last))
         job = RunSpec(
             request,
@@ -94,21 +93,21 @@ def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> 
         raise UsageError(f"methods {','.join(methods)}: expected at least two, each once")
 
 
-def _chosen(
+def _choose_methods(
     session: Session, geometry: Geometry, methods: Sequence[str], request: Request, classes: tuple[str, ...], race: bool
 ) -> tuple[Geometry, tuple[str, ...], tuple[str, ...], Request]:
     """The geometry with all its parameters, methods, why each of them, and fewer passes where memory asks for that."""
-    dataset = session.dataset
-    count, several = len(methods), f", in a race of {len(methods)}" if race else ""
+    dataset, count, several = session.dataset, 1, f", in a race of {len(methods)}" if race else ""
     if classes:
-        count = geometry.abreast(methods[0], len(classes), dataset, request.memory)
+        count = abreast(geometry, methods[0], len(classes), dataset, request.memory)
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
         several = f", {len(classes)} classes on the same reads{waiting}"
-    share, threads = request.memory // count, session.threads * max(1, session.workers)
-    tolerance = request.margin_tolerance
-    chosen = [geometry.choose(method, dataset, share, threads, tolerance) for method in methods]
+    share, threads = request.memory // len(methods), session.threads * max(1, session.workers)
+    load = Load(dataset, share, threads, count, request.eps)
+    chosen = [choose_method(geometry, method, load, request.margin_tolerance, bool(classes)) for method in methods]
     names = tuple(name for name, _ in chosen)
-    limit, limited = limit_passes(geometry, names, facts_of(dataset, share), request.eps, request.max_passes)
+    costs = {name: geometry.cost(name, load) for name in names}
+    limit, limited = limit_passes(costs, share // count, request.max_passes)
     geometry, resolved = geometry.resolve(session.engine, dataset)
     tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
     return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(request, max_passes=limit)

@@ -59,6 +59,11 @@ class SoftMarginOptions:
     start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample; (classes, m) of several
     dual: str | None = None  # a .npy file for the dual variables
 
+    @property
+    def problems(self) -> int:
+        """Values of C, and folds of each."""
+        return len(self.C) * (1 + self.folds)
+
 
 @dataclass(frozen=True)
 class RunSpec:
@@ -121,12 +126,11 @@ def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) ->
     """Raise UsageError when the budget is too small, with what is needed."""
     if 8 * dataset.n > memory // 4 and options.weight is not None:
         raise UsageError(f"weights of {dataset.n} points need {enough(32 * dataset.n)} of memory: raise --memory")
-    count = len(options.C) * (1 + options.folds)
-    need = least_memory(facts_of(dataset, memory), count)
+    need = least_memory(facts_of(dataset, memory), options.problems)
     if need > memory // 4:
         raise UsageError(
-            f"memory {format_bytes(memory)} is too little for {dataset.m} features and {count} values of C and folds: "
-            f"at least {enough(4 * need)} are needed"
+            f"memory {format_bytes(memory)} is too little for {dataset.m} features and {options.problems} values of C and "
+            f"folds: at least {enough(4 * need)} are needed"
         )
 
 

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -18,10 +19,10 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError
-from dfeas.geometry.protocol import Geometry, Load, facts_of
+from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse, weights_at_once
-from dfeas.run.budget import Projection, project
+from dfeas.run.budget import Projection, abreast, project
 from dfeas.run.cost import PROBE, Probe
 from dfeas.run.exact.search import exact_outcome
 from dfeas.run.prediction import FittedModel, Predictor
@@ -56,17 +57,29 @@ class VerdictTarget:
         job = self.job
         if not job.classes:
             return len(job.names)
-        return self.geometry.abreast(job.methods[0], len(job.classes), self.session.dataset, job.asked.memory)
+        return abreast(self.geometry, job.methods[0], len(job.classes), self.session.dataset, job.asked.memory)
+
+    @cached_property
+    def projection(self) -> Projection:
+        session, request = self.session, self.job.asked
+        return project(
+            self.geometry,
+            session.dataset,
+            self.job.methods,
+            request.memory,
+            request.eps,
+            workers=session.workers,
+            threads=session.threads,
+            classes=self.abreast if self.job.classes else 1,
+            max_passes=request.max_passes,
+        )
 
     def project_cost(self) -> Projection:
         """The speed is measured on large data, whose first pass is long."""
-        session, dataset, request = self.session, self.session.dataset, self.job.asked
-        sizes = {"workers": session.workers, "threads": session.threads, "classes": self.abreast if self.job.classes else 1}
-        methods, most = self.job.methods, request.max_passes
-        projection = project(self.geometry, dataset, methods, request.memory, request.eps, **sizes, max_passes=most)
+        session, dataset = self.session, self.session.dataset
         if self.job.kernel or dataset.header is None or not self.probe.worth(session.engine, dataset):
-            return projection
-        return replace(projection, seconds=self.probe.seconds(session.engine, dataset))
+            return self.projection
+        return replace(self.projection, seconds=self.probe.seconds(session.engine, dataset))
 
     def settle(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
@@ -92,8 +105,8 @@ class VerdictTarget:
         session, job, dataset, request = self.session, self.job, self.session.dataset, self.job.asked
         geometry, count = self.geometry, self.abreast
         make = geometry.maker(dataset, request.memory, count if job.classes else None)
-        load = Load(dataset, job.methods, request.memory, session.workers, session.threads, count if job.classes else 1)
-        geometry.prepare(session.engine, load, session.tiles)
+        if geometry.expands:
+            session.engine.keep_pairs(self.projection.tile_bytes, session.tiles)
         facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius, request.eps)
         portions = Portions()
         if geometry.weighs_by_block and collection_of(dataset) is None:

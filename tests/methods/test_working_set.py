@@ -17,7 +17,7 @@ from dfeas.data.generate.points import Instance
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.points import choose
+from dfeas.geometry.points import compare_work
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Facts, LedState, RideAlong, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
@@ -341,8 +341,8 @@ def test_a_leader_separates_wide_points_or_hands_over(
     method, leader = dfeas.METHODS["working-set"], OnePassMirrorProx()
     assert passes_ahead(facts) == LEAD
     assert passes_ahead(replace(facts, tolerance=0.1)) == passes_ahead(replace(facts, n=10**9)) == 0
-    assert choose("auto", facts)[0] == "working-set"
-    assert f"leads for {LEAD} passes" in choose("auto", facts)[1]
+    assert compare_work(facts)[0] == "working-set"
+    assert f"leads for {LEAD} passes" in compare_work(facts)[1]
     state, alone = method.init(facts), leader.init(facts)
     for _ in range(LEAD):
         assert isinstance(state, LedState)

@@ -25,6 +25,7 @@ from dfeas.passes.block import Block
 from dfeas.passes.protocol import of_class, together
 from dfeas.passes.select import Sample, Select
 from dfeas.passes.softmin import Softmin
+from dfeas.run.budget import abreast
 from dfeas.run.driver import Course, run
 from dfeas.run.resources import Limits
 from dfeas.run.session import Checking
@@ -173,7 +174,7 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     code = rng.integers(0, 30, 3000)
     X = (rng.standard_normal((30, 20)) * 4)[code] + 0.1 * rng.standard_normal((3000, 20))
     dataset = open_source(Source(DataSpec(X, code, one_vs_rest=True)))
-    count = PointSpace().abreast("auto", 30, dataset, 30_000_000)
+    count = abreast(PointSpace(), "auto", 30, dataset, 30_000_000)
     assert 1 < count < 30
     every = dfeas.one_vs_rest(X, code, memory="30MB", intercept=True, out=tmp_path / "run")
     assert every.success

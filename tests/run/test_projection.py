@@ -6,7 +6,6 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
 from dfeas.errors import UsageError, enough, format_bytes
-from dfeas.geometry.points import PointSpace, choose
+from dfeas.geometry.points import PointSpace, compare_work
+from dfeas.geometry.protocol import Load
 from dfeas.methods import work
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
@@ -29,7 +29,7 @@ from dfeas.methods.working_set import passes_ahead
 from dfeas.passes.select import Select
 from dfeas.passes.survey import Survey
 from dfeas.problem import Goal, Problem
-from dfeas.run.budget import limit_passes, project
+from dfeas.run.budget import choose_method, limit_passes, project
 from dfeas.run.cost import Probe
 from dfeas.run.resources import Limits, Resources
 from dfeas.run.session import open_session
@@ -164,19 +164,21 @@ def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> No
 
 
 def test_mistakes_of_all_points_that_do_not_fit_are_refused_with_the_number_needed() -> None:
-    facts = Facts(20, 1_000_000, 40_000_000 // 4, 100, 4, None, 1.0)
-    assert choose("online-perceptron", facts) == ("online-perceptron", "asked for")
-    with pytest.raises(UsageError, match=r"online-perceptron needs 38.15MiB of memory for weights of all points"):
-        choose("online-perceptron", replace(facts, memory=39_999_996 // 4))
+    load = Load(open_source(Source(DataSpec(np.ones((1_000_000, 2), np.float32), "all-positive"))), 40_000_000)
+    assert choose_method(POINTS, "online-perceptron", load) == ("online-perceptron", "asked for")
+    with pytest.raises(
+        UsageError, match=r"online-perceptron needs memory='38.15MiB' for weights of 1000000 points, .* use working"
+    ):
+        choose_method(POINTS, "online-perceptron", replace(load, memory=39_999_996))
 
 
 @pytest.mark.parametrize("method", ["mirror-prox", "smooth-perceptron", "ispvn"])
 def test_weights_of_all_points_that_do_not_fit_are_on_storage(method: str) -> None:
     facts = Facts(20, 1_000_000, 40_000_000 // 4, 100, 4, None, 1.0)
     assert "15.26 MiB for weights, if" in METHODS[method].cost(replace(facts, memory=80_000_000)).remark
-    assert choose(method, facts) == (method, "asked for")
+    assert METHODS[method].cost(facts).least == 0
     assert "30.52 MiB of storage for weights, if" in METHODS[method].cost(facts).remark
-    assert choose("auto", replace(facts, memory=1000))[0] == "mirror-prox-one-pass"
+    assert compare_work(replace(facts, memory=1000))[0] == "mirror-prox-one-pass"
 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
@@ -184,7 +186,7 @@ def test_weights_of_all_points_that_do_not_fit_are_on_storage(method: str) -> No
 def test_auto_takes_what_the_model_says_is_less_work(m: int, n: int, itemsize: int) -> None:
     facts = Facts(m, n, 1 << 36, 100, itemsize)
     own, other = work.working_set(facts), work.mirror_prox(facts)
-    method, why = choose("auto", facts)
+    method, why = compare_work(facts)
     if passes_ahead(facts):
         assert (method, "mirror prox leads for 8 passes" in why) == ("working-set", True)
         return
@@ -196,26 +198,30 @@ def test_auto_takes_what_the_model_says_is_less_work(m: int, n: int, itemsize: i
 
 
 def test_auto_takes_mirror_prox_where_matrices_of_many_features_are_factorised() -> None:
-    assert choose("auto", Facts(4000, 100_000, 1 << 36, 100, 8))[0] == "mirror-prox-one-pass"
+    assert compare_work(Facts(4000, 100_000, 1 << 36, 100, 8))[0] == "mirror-prox-one-pass"
 
 
 @pytest.mark.parametrize(("m", "entries", "method"), [(6000, 0.0, "mirror-prox-one-pass"), (6000, 60.0, "working-set")])
 def test_auto_takes_mirror_prox_for_the_widest_margin_of_wide_dense_points(m: int, entries: float, method: str) -> None:
     """Halfspace 6000 x 6000 to a tenth: 4.5 s of processor time, and a working set was not done after 21 s."""
     facts = Facts(m, 6000, 1 << 36, 100, 4, 0.1, entries=entries)
-    assert choose("auto", facts)[0] == method
-    assert choose("auto", replace(facts, tolerance=None))[0] == "working-set"
+    assert compare_work(facts)[0] == method
+    assert compare_work(replace(facts, tolerance=None))[0] == "working-set"
 
 
 @pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
 def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: int) -> None:
-    facts = Facts(20, 1000, 10**8, 100, 4, None, 1.0)
-    fit, limit = 2 * 10**8 // each, partial(limit_passes, PointSpace(), [method], facts)
+    dataset = open_source(Source(DataSpec(np.ones((1000, 20), np.float32), "all-positive", intercept=False)))
+
+    def limit(eps: float, max_passes: int | None, name: str = method) -> tuple[int | None, str]:
+        return limit_passes({name: POINTS.cost(name, Load(dataset, 4 * 10**8, margin=eps))}, 4 * 10**8, max_passes)
+
+    fit = 2 * 10**8 // each
     assert limit(0.01, None) == (fit, "")
     assert limit(1e-9, None) == (fit, f"; at most {fit} passes, {each} bytes of each are kept")
     for eps, asked in ((1e-9, fit), (0.01, 100 * fit)):
         assert limit(eps, asked) == (asked, "")
-    assert limit_passes(PointSpace(), ["perceptron"], facts, 1e-9, None) == (None, "")
+    assert limit(1e-9, None, "perceptron") == (None, "")
     with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* MiB .*max_passes={fit}, a larger eps, or"):
         limit(1e-9, 2 * fit)
 

@@ -22,7 +22,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import kind_of, looks_like_dataset, rows_of
 from dfeas.data.storage.places import place
 from dfeas.engine.protocol import Engine
-from dfeas.errors import BadInputError, UsageError, enough, near
+from dfeas.errors import BadInputError, UsageError, enough
 from dfeas.geometry.cones.softmin import (
     EuclideanMixture,
     EuclideanSoftmin,
@@ -34,7 +34,7 @@ from dfeas.geometry.cones.softmin import (
 )
 from dfeas.geometry.cones.working_set import ConeWorkingSet, RowLimit, SelectCones
 from dfeas.geometry.prediction import ConePrediction, CriticalCone
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, least_seconds
+from dfeas.geometry.protocol import Geometry, Load, LoadCost, Rule, Seconds, Trained, least_seconds
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse, Wrapping
@@ -173,17 +173,22 @@ CONE_METHODS: dict[str, AnyMethod] = {
 class ConeSpace(Geometry):
     """A product of cones, as the dataset describes it; methods ask about eigenvalues."""
 
+    place: ClassVar[str] = "on cones"
     labelled: ClassVar[bool] = False
     scored: ClassVar[str] = "cones"
     rows: ClassVar[str] = "rows"
     named: ClassVar[str] = "cone at stored row"
     names_points: ClassVar[bool] = False
 
-    def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
-        if method not in (*more, *CONE_METHODS):
-            text = f"method {method} does not work on cones{near(method, CONE_METHODS)}; expected {', '.join(CONE_METHODS)}"
-            raise UsageError(text)
-        return method
+    @property
+    def methods(self) -> Sequence[str]:
+        return tuple(CONE_METHODS)
+
+    def refuse(self, method: str, dataset: Dataset, shared: bool) -> str:
+        counts = () if dataset.cones is None else dataset.cones.counts
+        if not CONE_METHODS[method].traits.ball or [(kind, many) for kind, _, many in counts] == [("q", 1)]:
+            return ""
+        return f"{method} is for one second-order cone, this is {dataset.cones}; use mirror-prox"
 
     def require(self, dataset: Dataset, **asked: object) -> None:
         wrong = [name for name, value in asked.items() if value]
@@ -193,34 +198,11 @@ class ConeSpace(Geometry):
     def describe(self, dataset: Dataset) -> str:
         return f"{dataset.n} rows of cones ({dataset.cones})"
 
-    def choose(
-        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
-    ) -> tuple[str, str]:
-        self.check_method(method, ("auto",))
-        if method == "auto":
-            need = missing_for_cones("working-set", dataset, memory)
-            if not need:
-                return "working-set", "chosen for cones: whole cones in memory, a few reads"
-            other = missing_for_cones("mirror-prox-one-pass", dataset, memory)
-            if other:
-                raise UsageError(
-                    f"these cones need --memory {enough(need)} for a working set, or {enough(other)} for an x of all rows"
-                )
-            return "mirror-prox-one-pass", f"chosen because a working set of these cones would need {enough(need)} of memory"
-        if not usable_on_cones(method, dataset):
-            raise UsageError(f"{method} is for one second-order cone, this is {dataset.cones}; use mirror-prox")
-        need = missing_for_cones(method, dataset, memory)
-        if need:
-            other_method = (
-                "mirror-prox-one-pass, which keeps no cones" if CONE_METHODS[method].traits.columns else "working-set"
-            )
-            raise UsageError(f"{method} needs --memory {enough(need)} for these cones; or use {other_method}")
-        return method, "asked for"
-
-    def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
-        if method is not None:
-            return (self.choose(method, dataset, memory)[0],)
-        return tuple(name for name in CONE_METHODS if usable_on_cones(name, dataset))
+    def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
+        need = self.cost("working-set", load).least
+        if need <= load.memory:
+            return "working-set", "chosen for cones: whole cones in memory, a few reads"
+        return "mirror-prox-one-pass", f"chosen because a working set of these cones would need {enough(need)} of memory"
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return CONE_METHODS.__getitem__
@@ -241,36 +223,23 @@ class ConeSpace(Geometry):
         assert isinstance(y, np.ndarray), "cones have no kernel"
         return LeastEigenvalue(y / np.linalg.norm(y))
 
-    def needs(self, load: Load, margin: float, kept: int) -> Needs:
-        methods, facts = [CONE_METHODS[name] for name in load.methods], facts_of(load.dataset, load.memory // len(load.methods))
-        own = sum(_kept_bytes(each, load, facts, margin) for each in methods)
-        weights = POINT_BYTES * load.dataset.n if any(each.traits.weighs_all for each in methods) else 0
-        return Needs(own, min(load.memory // 4, own), weights, weights)
+    def cost(self, method: str, load: Load) -> LoadCost:
+        each, facts, cones = CONE_METHODS[method], load.facts, load.dataset.cones
+        assert cones is not None, "cones"
+        most = each.bound(facts, load.margin)
+        if each.traits.columns:
+            rows = RowLimit(facts.m, facts.memory, cones.largest, facts.entries)
+            own, least = float(rows.usual_bytes), 4 * rows.least_memory
+            return LoadCost(own=own, asked=facts.memory, passes=FULL_PASSES, most=most, least=least)
+        passes = each.passes(facts, load.margin, each.traits.cones or 1.0)
+        made = min(load.max_passes, passes)
+        of_point = 0.0 if each.traits.weighs_all else 8 * cones.rows / cones.many  # extreme points are remembered
+        own = each.cost(facts).kept_after(made, facts.m) + of_point * made
+        weights = POINT_BYTES * load.dataset.n if each.traits.weighs_all else 0
+        return LoadCost(own=own, asked=facts.memory, passes=passes, most=most, late=weights, least=weights)
 
-    def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        (first, later), facts, forecasts = pass_seconds, facts_of(load.dataset, load.memory), {}
-        for name in methods:
-            passes = _usual(CONE_METHODS[name], facts, margin)
-            thinking = _solver_seconds(load.dataset, facts) if CONE_METHODS[name].traits.columns else 0.0
-            need = missing_for_cones(name, load.dataset, load.memory)
-            remark = f"does not fit: {enough(need)} of memory are needed" if need else ""
-            most = CONE_METHODS[name].bound(facts, margin)
-            forecasts[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
-        return Forecasts(forecasts, {"cones": str(load.dataset.cones)})
-
-
-def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:
-    return FULL_PASSES if method.traits.columns else method.passes(facts, margin, method.traits.cones or 1.0)
-
-
-def _kept_bytes(method: AnyMethod, load: Load, facts: Facts, margin: float) -> float:
-    cones = load.dataset.cones
-    assert cones is not None, "cones"
-    if method.traits.columns:
-        return float(RowLimit(facts.m, facts.memory, cones.largest, facts.entries).usual_bytes)
-    passes = min(load.max_passes, _usual(method, facts, margin))
-    of_point = 0.0 if method.traits.weighs_all else 8 * cones.rows / cones.many  # extreme points are remembered
-    return method.cost(facts).kept_after(passes, facts.m) + of_point * passes
+    def seconds(self, method: str, load: Load, values: tuple[float, float], tiles: int) -> Seconds:
+        return Seconds(solver=_solver_seconds(load.dataset, load.facts) if CONE_METHODS[method].traits.columns else 0.0)
 
 
 def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
@@ -281,23 +250,6 @@ def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
         best = least_seconds(lambda: trial.T @ trial)
     rows = RowLimit(facts.m, facts.memory, dataset.cones.largest, facts.entries).usual
     return STEPS * 2 * best * min(rows, dataset.n) / TRIED_ROWS * (facts.m / trial.shape[1]) ** 2
-
-
-def usable_on_cones(method: str, dataset: Dataset) -> bool:
-    """Whether a method is one for these cones."""
-    counts = () if dataset.cones is None else dataset.cones.counts
-    return not CONE_METHODS[method].traits.ball or [(kind, many) for kind, _, many in counts] == [("q", 1)]
-
-
-def missing_for_cones(method: str, dataset: Dataset, memory: int) -> int:
-    """Bytes of memory that a method needs, where they are more than there are; otherwise 0."""
-    assert dataset.cones is not None, "cones"
-    if CONE_METHODS[method].traits.columns:
-        facts = facts_of(dataset, memory)
-        rows = RowLimit(facts.m, facts.memory, dataset.cones.largest, facts.entries)
-        return 0 if rows.fits else 4 * rows.least_memory
-    need = POINT_BYTES * dataset.n if CONE_METHODS[method].traits.weighs_all else 0
-    return need if need > memory else 0
 
 
 def require_points(X: object, what: str) -> None:

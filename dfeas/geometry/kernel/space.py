@@ -10,25 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, sqrt
-from pathlib import Path
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost
-from dfeas.engine.memory import cache_bytes, thread_bytes
 from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
-from dfeas.errors import UsageError, enough, format_bytes, near
+from dfeas.errors import UsageError
 from dfeas.geometry.kernel.distances import Array
 from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, TileRun
 from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, KernelDirections, as_floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
 from dfeas.geometry.points import rule_of
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
+from dfeas.geometry.protocol import Geometry, Load, LoadCost, Rule, Seconds, Trained, facts_of, least_seconds
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.points import Floats, working_type
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
@@ -48,8 +46,6 @@ tracemalloc.
 """
 MATRICES = 6
 """Gram matrices of the points in memory, at the peak, with their factors."""
-MOST_THREADS = 64
-"""More would need no more memory."""
 PREPARED = 20
 """Bytes of a feature of a run: as stored, and for the left and the right of tiles in float64."""
 FULL_PASSES = 6.0
@@ -135,6 +131,7 @@ KERNEL_METHODS: dict[str, Callable[[Matrix, int], AnyMethod]] = {
 class KernelSpace(Geometry):
     """The space of a kernel; ``free`` while its gamma is still to be found from the data."""
 
+    place: ClassVar[str] = "with a kernel"
     expands: ClassVar[bool] = True
 
     kernel: Kernel
@@ -154,27 +151,16 @@ class KernelSpace(Geometry):
     def zero_is_origin(self) -> bool:
         return self.kernel.zero_at_zero
 
-    def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
-        if method not in (*more, *KERNEL_METHODS):
-            names = (*more, *KERNEL_METHODS)
-            raise UsageError(f"method {method} does not work with a kernel{near(method, names)}; expected {', '.join(names)}")
-        return method
+    @property
+    def title(self) -> str:
+        return str(self.kernel)
 
-    def choose(
-        self, method: str, dataset: Dataset, memory: int, threads: int = 1, tolerance: float | None = None
-    ) -> tuple[str, str]:
-        """Of methods that keep n-vectors those whose vectors fit."""
-        if method == "auto":
-            return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
-        self.check_method(method, ("auto",))
-        facts = facts_of(dataset, memory)
-        need = missing_bytes(self.method(method), facts, threads)
-        if need:
-            raise UsageError(
-                f"{method} needs --memory {enough(need)} for n-vectors of {facts.n} points, and "
-                f"{format_bytes(4 * facts.memory)} are for it; working-set keeps some of the points only"
-            )
-        return method, "asked for"
+    @property
+    def methods(self) -> Sequence[str]:
+        return tuple(KERNEL_METHODS)
+
+    def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
+        return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
 
     def resolve(self, engine: Engine, dataset: Dataset) -> tuple[KernelSpace, str]:
         """A sample of the points says what gamma is, if nobody does. Raises UsageError for an intercept."""
@@ -190,92 +176,46 @@ class KernelSpace(Geometry):
         how = f"; {kernel}, gamma one over the {what}{squared} of {min(len(columns), SAMPLE)} points"
         return replace(self, kernel=kernel, free=False), how
 
-    def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
-        """Working sets keep the points of each class, and the Gram matrix of one at a time."""
-        whole = facts_of(dataset, memory)
-        for count in dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)):
-            if self.check_method(method, ("auto",)) == "auto" or self.method(method).traits.columns:
-                fits = 2 * capacity(whole, count) >= capacity(whole)
-            else:
-                fits = not missing_bytes(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
-            if fits:
-                return count
-        return 1
-
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         matrix, cap = Matrix(self.kernel), 0 if classes is None else capacity(facts_of(dataset, memory), classes)
         return lambda name: KERNEL_METHODS[name](matrix, cap)
 
-    def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
-        return tuple(KERNEL_METHODS) if method is None else (self.choose(method, dataset, memory, threads)[0],)
-
-    def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
-        engine.keep_pairs(self._tile_bytes(load), scratch)
-
     def rule(self, trained: Trained, dataset: Dataset) -> Rule:
         return rule_of(trained, dataset, KernelDirections.of(self.kernel, trained))
 
-    def needs(self, load: Load, margin: float, kept: int) -> Needs:
-        own, worker = self._own_bytes(load)
-        products = any(not self.method(name).traits.columns for name in load.methods)
-        thread, tiles = scan_bytes(load, [self.method(name) for name in load.methods]), self._tile_bytes(load)
-        return Needs(own, worker, thread=thread, tiles=tiles, reads=reads(load.dataset) if products else 1)
+    def cost(self, method: str, load: Load) -> LoadCost:
+        """Working sets keep the points of each class, and the Gram matrix of one at a time."""
+        each, whole = self.method(method), facts_of(load.dataset, load.memory)
+        most, thread = each.bound(whole, load.margin), scan_bytes(load.dataset, each)
+        if each.traits.columns:
+            cap, passes = capacity(whole), min(most, FULL_PASSES)
+            own, enough = points_bytes(whole, load.classes), 2 * capacity(whole, load.classes) >= cap
+            remark = f"an expansion of at most {cap} points" if cap < whole.n else ""
+            return LoadCost(own=own, asked=0, passes=passes, most=most, thread=thread, enough=enough, remark=remark)
+        return LoadCost(
+            own=load.classes * vector_bytes(each, load.facts, load.threads),
+            asked=32 * load.dataset.n * load.classes * each.cost(load.facts).products,
+            passes=each.passes(whole, load.margin, each.traits.kernel or 1.0),
+            most=most,
+            thread=thread,
+            tiles=all_tile_bytes(load.dataset, self.kernel) if each.traits.weighs_all else 0,
+            reads=reads(load.dataset),
+            least=load.classes * missing_bytes(each, load.facts, load.threads),
+        )
 
-    def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        (first, later), facts, forecasts = pass_seconds, facts_of(load.dataset, load.memory), {}
-        computed, multiplied = (seconds / load.threads for seconds in value_seconds(load.dataset, self.kernel))
-        for name in methods:
-            method, together = self.method(name), self.abreast(name, load.classes, load.dataset, load.memory)
-            rounds, columns = ceil(load.classes / together), method.traits.columns
-            most = rounds * method.bound(facts, margin)
-            products = rounds * self._usual(method, facts, margin)
-            reading = first + (products - 1) * later if columns else products * reads(load.dataset) * later
-            thinking = load.classes * solver_seconds(facts) if columns else 0.0
-            share = 0.0
-            if method.traits.weighs_all:
-                tiles = self._tile_bytes(replace(load, methods=(name,), classes=together))
-                share = tiles / all_tile_bytes(load.dataset, self.kernel)
-            again = multiplied * share + computed * (1 - share)
-            seconds = reading + values(method, facts) * (computed + (products - 1) * again) + thinking
-            remark = "; ".join(
-                text for text in (in_turns(together, load.classes), _remark(method, facts, load.threads)) if text
-            )
-            forecasts[name] = Forecast(products, most, seconds, remark, together)
-        return Forecasts(forecasts, {"kernel": str(self.kernel), "value_seconds": computed})
+    def measure_values(self, dataset: Dataset, threads: int) -> tuple[float, float]:
+        computed, multiplied = value_seconds(dataset, self.kernel)
+        return computed / threads, multiplied / threads
+
+    def seconds(self, method: str, load: Load, values: tuple[float, float], tiles: int) -> Seconds:
+        each, facts, (computed, multiplied) = self.method(method), facts_of(load.dataset, load.memory), values
+        share, count = tiles / all_tile_bytes(load.dataset, self.kernel), count_values(each, facts)
+        again = multiplied * share + computed * (1 - share)
+        return Seconds(count * computed, count * again, solver_seconds(facts) if each.traits.columns else 0.0)
 
     def method(self, name: str) -> AnyMethod:
         """One by itself, with a Gram matrix of its own."""
         return KERNEL_METHODS[name](Matrix(self.kernel), 0)
-
-    def _usual(self, method: AnyMethod, facts: Facts, margin: float) -> float:
-        """Products, or passes of a working set, that are usual."""
-        if method.traits.columns:
-            return min(method.bound(facts, margin), FULL_PASSES)
-        return method.passes(facts, margin, method.traits.kernel or 1.0)
-
-    def _own_bytes(self, load: Load) -> tuple[int, int]:
-        """What methods and their questions take: where they live, and in each worker, which has questions and answers only."""
-        memory, total = load.memory // len(load.methods), load.threads * max(1, load.workers)
-        facts = facts_of(load.dataset, memory)
-        share = facts_of(load.dataset, memory // load.classes)  # of each class, where methods keep n-vectors
-        own = columns = 0
-        for method in [self.method(name) for name in load.methods]:
-            if method.traits.columns:
-                own += points_bytes(facts, load.classes)
-            else:
-                own += load.classes * vector_bytes(method, share, total)
-                columns += load.classes * method.cost(share).products
-        return own, min(own, 8 * load.dataset.n * columns * 4)
-
-    def _tile_bytes(self, load: Load) -> int:
-        """What the budget of a process that reads leaves for tiles, from one product to the next; at most all of them."""
-        dataset, methods = load.dataset, [self.method(name) for name in load.methods]
-        if not any(method.traits.weighs_all for method in methods):
-            return 0
-        own = self._own_bytes(load)[load.workers > 0]
-        scanning = load.threads * (thread_bytes(dataset) + scan_bytes(load, methods))
-        left = load.memory - own - scanning - cache_bytes(dataset, load.memory, load.threads, worker=load.workers > 0)
-        return max(0, min(left, all_tile_bytes(dataset, self.kernel)))
 
 
 def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
@@ -284,15 +224,14 @@ def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
     return (4 if single else 8) * dataset.n * (dataset.n + TILE_ROWS) // 2
 
 
-def scan_bytes(load: Load, methods: Sequence[AnyMethod]) -> int:
+def scan_bytes(dataset: Dataset, method: AnyMethod) -> int:
     """What a thread holds beside blocks: two prepared runs; or kernel values of some points with those of an expansion."""
-    dataset = load.dataset
     longest = max(len(run) for run in runs_of(dataset))
     entries = dataset.entries
     width = dataset.m if entries is None else min(dataset.m, 2 * entries.count // dataset.n + 2)
     pairs = 2 * longest * width * PREPARED
     scores = 2 * TILE_BYTES + PREPARED * width * dataset.block_rows
-    return max(scores if method.traits.columns else pairs for method in methods)
+    return scores if method.traits.columns else pairs
 
 
 def expansion(facts: Facts) -> float:
@@ -300,19 +239,12 @@ def expansion(facts: Facts) -> float:
     return min(float(capacity(facts)), EXPANSION * sqrt(facts.n))
 
 
-def values(method: AnyMethod, facts: Facts) -> float:
+def count_values(method: AnyMethod, facts: Facts) -> float:
     """Values of the kernel that a product, or a pass of a working set, evaluates as a rule."""
     n = float(facts.n)
     if method.traits.columns:
         return n * expansion(facts)
     return n * n / 2 if method.traits.weighs_all else min(n * n / 2, n * method.cost(facts).products)
-
-
-def _remark(method: AnyMethod, facts: Facts, threads: int) -> str:
-    if method.traits.columns:
-        return f"an expansion of at most {capacity(facts)} points" if capacity(facts) < facts.n else ""
-    need = missing_bytes(method, facts, threads)
-    return f"does not fit: {enough(need)} of memory are needed" if need else ""
 
 
 def solver_seconds(facts: Facts) -> float:

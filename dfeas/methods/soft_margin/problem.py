@@ -258,11 +258,6 @@ def least_memory(facts: Facts, k: int) -> int:
     return round(_fixed_bytes(facts, k) + min(facts.n, facts.m + 2, LEAST) * _point_bytes(facts, k))
 
 
-def fits(facts: Facts, k: int) -> bool:
-    """Whether k problems can work in this memory."""
-    return least_memory(facts, k) <= facts.memory
-
-
 def kept_bytes(facts: Facts, k: int, points: int) -> float:
     """Bytes of vectors and systems, and of some points."""
     return _fixed_bytes(facts, k) + points * _point_bytes(facts, k)

@@ -14,11 +14,11 @@ import numpy as np
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
-from dfeas.geometry.protocol import facts_of
+from dfeas.geometry.protocol import LoadCost, facts_of
 from dfeas.methods.registry import SOFT_MARGINS
-from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, fits
+from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
 from dfeas.passes.slacks import SampleCosts
-from dfeas.run.budget import Projection, project_soft
+from dfeas.run.budget import Projection, find_abreast, project_soft
 from dfeas.run.resources import Limits
 from dfeas.run.result_files import versions
 from dfeas.run.results import Side
@@ -163,12 +163,15 @@ class SoftMarginTarget:
     @property
     def abreast(self) -> int:
         """As many classes as leave each what it wants, or needs."""
-        tasks, k = len(self.job.names), len(self.options.C) * (1 + self.options.folds)
-        counts = list(dict.fromkeys(-(-tasks // turns) for turns in range(1, tasks + 1)))
-        method, memory = SOFT_MARGINS[self.job.methods[0]], self.job.asked.memory
-        each = {count: facts_of(self.session.dataset, memory // count) for count in counts}
-        working = [count for count, facts in each.items() if fits(facts, k)]
-        return next((count for count, facts in each.items() if method.cost(facts, k).enough), (working or [1])[0])
+        k, method, memory = self.options.problems, SOFT_MARGINS[self.job.methods[0]], self.job.asked.memory
+
+        def cost_of(count: int) -> LoadCost:
+            facts = facts_of(self.session.dataset, memory // count)
+            cost = method.cost(facts, k)
+            least = 0 if cost.enough else 4 * count * least_memory(facts, k)
+            return LoadCost(own=cost.kept, asked=cost.kept, least=least, enough=cost.enough)
+
+        return find_abreast(len(self.job.names), memory, cost_of)
 
     def project_cost(self) -> Projection:
         sizes = {"workers": self.session.workers, "threads": self.session.threads}

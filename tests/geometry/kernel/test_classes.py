@@ -18,6 +18,7 @@ from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.geometry.kernel.working_set import KernelSelect
+from dfeas.run.budget import abreast
 from dfeas.verify.certificate import load
 from tests.geometry.kernel.dense import dense
 from tests.run.test_resume import after
@@ -153,8 +154,8 @@ def test_classes_wait_where_memory_holds_some_of_them() -> None:
     X, labels = rings(3000)
     dataset = open_source(Source(DataSpec(X, labels, intercept=False, one_vs_rest=True)))
     space = KernelSpace(kernel_of("rbf", 1.0)[0])
-    assert space.abreast("working-set", 3, dataset, 10**9) == 3
-    assert space.abreast("mirror-prox", 1000, dataset, 10**8) < 100
+    assert abreast(space, "working-set", 3, dataset, 10**9) == 3
+    assert abreast(space, "mirror-prox", 1000, dataset, 10**8) < 100
     X, labels = rings(400)
     found = dfeas.one_vs_rest(X, labels, kernel="rbf", method="mirror-prox", memory="20MB")
     assert [result.verdict for result in found.results.values()] == ["feasible"] * 3
