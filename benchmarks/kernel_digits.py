@@ -136,7 +136,7 @@ def wrong(kernel: Kernel, found: Images, classes: np.ndarray, y: np.ndarray) -> 
 def working_set(kernel: Kernel, found: Images, classes: np.ndarray, signs: np.ndarray) -> str:
     """What it does, in words."""
     began, y = perf_counter(), np.zeros((len(found.train), len(classes)))
-    all_classes = dfeas.one_vs_rest(found.train, found.train_class, kernel=kernel.name, gamma=kernel.gamma)
+    all_classes = dfeas.one_vs_rest(found.train, found.train_class, kernel=dfeas.Kernel(kernel.name, gamma=kernel.gamma))
     results = list(all_classes.results.values())
     for column, (sign, result) in enumerate(zip(signs, results, strict=True)):
         if result.verdict == "feasible" and result.support is not None and result.weights is not None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.geometry.prediction import ConePrediction as ConePrediction
     from dfeas.geometry.prediction import Prediction as Prediction
     from dfeas.methods.registry import METHODS as METHODS
+    from dfeas.problem import Kernel as Kernel
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
     from dfeas.run.cost import plan as plan
@@ -94,6 +95,7 @@ _PUBLIC = {
     "geometry.kernel.space": "KERNEL_METHODS",
     "geometry.prediction": "ClassPrediction ConePrediction Prediction",
     "methods.registry": "METHODS",
+    "problem": "Kernel",
     "report.compare": "compare",
     "report.page": "report",
     "run.cost": "plan",

@@ -17,8 +17,8 @@ from dfeas.data.storage.places import require_apart
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
-from dfeas.problem import Goal, Kernel, Objective, Problem, View
-from dfeas.run.resources import Limits, Output, Resources, never
+from dfeas.problem import Goal, Kernel, Objective, Problem, Transforms
+from dfeas.run.resources import run_terms
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.solve import decide, go_on, minimise
@@ -179,15 +179,9 @@ def solve(
     method: str = "auto",
     positive: str | None = None,
     intercept: bool | None = None,
-    also: str | Path | Sequence[str | Path] = (),
     mask: Any = None,
-    scale: Literal["std", "maxabs"] | None = None,
-    center: bool = False,
-    normalize: bool = True,
-    kernel: str | Callable[..., Any] | None = None,
-    gamma: float | None = None,
-    degree: int | None = None,
-    coef0: float | None = None,
+    transform: Transforms = (),
+    kernel: str | Callable[..., Any] | Kernel | None = None,
     eps: float = 1e-3,
     margin_tolerance: float | None = None,
     max_passes: int | None = None,
@@ -195,19 +189,18 @@ def solve(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> Result:
     """Decide whether a hyperplane separates labelled points, with checked evidence.
 
     Parameters
     ----------
-    X : array (n, m), data frame, path, or cones
+    X : array (n, m), data frame, path, paths, or cones
         Row j is point j, of NumPy, SciPy, zarr, HDF5 or Dask; or the path of a dfeas dataset, of a zarr array or of a small
-        file of points. With a client a dense array or frame of Dask is solved where it lies, in its partitions, as they are
-        persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return,
-        or a dataset that ``dfeas.ingest_cone_rows`` wrote, without labels.
+        file of points; in a list those of several, whose points follow each other as those of one. With a client a dense array
+        or frame of Dask is solved where it lies, in its partitions, as they are persisted or computed anew in each pass. Or
+        cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return, or a dataset that ``dfeas.ingest_cone_rows`` wrote,
+        without labels.
     labels : array (n,) of two values, path, or str, optional
         Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
         points without labels: A'y > 0 for all of them as they are.
@@ -219,29 +212,18 @@ def solve(
     intercept : bool, optional
         Ask about any hyperplane, by a feature equal to 1; False: about those through the origin. By default points with labels
         have one; without labels, with a kernel and on cones there is none.
-    also : path, or sequence of paths
-        Datasets whose points follow those of X: all of them as one.
     mask : array (n,) of bool, or path, optional
         Only these points count; the path is that of a .npy file. Of cones whole ones: an entry for each cone, in their order,
         or one for each of their rows.
-    scale : {"std", "maxabs"}, optional
-        Multiply each feature by one over its standard deviation, or over its greatest magnitude, after centring. Nothing is
-        written. It changes margins and the work, not which points can be separated.
-    center : bool
-        Subtract the mean of each feature. With an intercept that changes nothing but margins and the work; without one the
-        hyperplane goes through the mean of the points. Not for sparse points.
-    normalize : bool
-        Columns are points over their own length; False: over the length of the longest point, so that margins are distances of
-        the points from the hyperplane, as a share of that length.
-    kernel : str or callable, optional
-        Ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points, (b,
-        m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
-    gamma : float, optional
-        Of the kernel; by default one over the median (squared) distance of a sample.
-    degree : int, optional
-        Of the polynomial kernel; by default 3.
-    coef0 : float, optional
-        Of the polynomial kernel; by default 1.
+    transform : {"std", "maxabs", "center", "lengths"}, or several, optional
+        ``"center"`` subtracts the mean of each feature; not for sparse points. ``"std"`` or ``"maxabs"`` multiplies it then by
+        one over its standard deviation, or over its greatest magnitude. Columns are points over their own length, with
+        ``"lengths"`` over the length of the longest point, so that margins are distances of the points from the hyperplane, as
+        a share of that length. Nothing is written. But for centring without an intercept, where the hyperplane goes through
+        the mean of the points, it changes margins and the work, not which points can be separated.
+    kernel : str, callable, or Kernel, optional
+        Ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, a function of two blocks of points, or a
+        ``dfeas.Kernel``, which has parameters, too.
     eps : float
         A run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points.
     margin_tolerance : float, optional
@@ -259,15 +241,9 @@ def solve(
         partitions of a Dask array or frame. None: threads of this process.
     out : path, optional
         Folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
-    progress : bool, optional
-        Show a line of progress on stderr. None: the setting.
     callback : callable, optional
         Called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
-        ``interrupted``, unless that read decided it.
-    stop : callable, optional
-        Asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint, and is returned. So does a
-        run then that Ctrl-C ends, or the loss of a cluster; without ``stop`` these are raised, KeyboardInterrupt and
-        ClusterLostError, when the run has been saved.
+        ``interrupted``, with a checkpoint, unless that read decided it.
 
     Returns
     -------
@@ -283,7 +259,7 @@ def solve(
     CorruptDataError
         Stored data that is missing, damaged, or not what it was.
     KeyboardInterrupt, ClusterLostError
-        When the run has been saved, unless there is a ``stop``.
+        When the run has been saved.
 
     Notes
     -----
@@ -307,18 +283,10 @@ def solve(
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=False).verdict)
     infeasible
     """
-    require_type("method", method, "str")
-    problem = Problem.of(
-        X,
-        labels,
-        View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
-        Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
-    )
-    goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resources = Resources(memory=memory, client=workers)
-        result: Result = decide(problem, (method,), goal, limits, resources, output)
+    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
+    goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
+    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+        result: Result = decide(problem, method, goal, *terms)
     return result
 
 
@@ -328,15 +296,9 @@ def one_vs_rest(
     *,
     method: str = "auto",
     intercept: bool | None = None,
-    also: str | Path | Sequence[str | Path] = (),
     mask: Any = None,
-    scale: Literal["std", "maxabs"] | None = None,
-    center: bool = False,
-    normalize: bool = True,
-    kernel: str | Callable[..., Any] | None = None,
-    gamma: float | None = None,
-    degree: int | None = None,
-    coef0: float | None = None,
+    transform: Transforms = (),
+    kernel: str | Callable[..., Any] | Kernel | None = None,
     eps: float = 1e-3,
     margin_tolerance: float | None = None,
     max_passes: int | None = None,
@@ -344,25 +306,21 @@ def one_vs_rest(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> OneVsRest:
     """Decide of each class whether a hyperplane separates it from the rest, all on the same reads.
 
     Parameters
     ----------
-    X : array (n, m), data frame, or path
-        As of ``dfeas.solve``.
-    labels : array (n,), path, or str, optional
-        Likewise, of any number of values.
+    X, labels : array (n, m), data frame, or path
+        As of ``dfeas.solve``, with labels of any number of values.
     method : str
         That of ``dfeas.solve``; not every method shares its reads.
     intercept : bool, optional
         That of ``dfeas.solve``.
-    also, mask, scale, center, normalize, kernel, gamma, degree, coef0, eps, margin_tolerance : optional
+    mask, transform, kernel, eps, margin_tolerance : optional
         As of ``dfeas.solve``.
-    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+    max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``; limits of passes hold for each class, memory is
         shared, and ``out`` gets a run folder for each class.
 
@@ -384,19 +342,11 @@ def one_vs_rest(
     >>> {name: result.verdict.value for name, result in every.results.items()}
     {'a': 'feasible', 'b': 'feasible', 'c': 'feasible'}
     """
-    require_type("method", method, "str")
-    problem = Problem.of(
-        X,
-        labels,
-        View(one_vs_rest=True, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
-        Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
-    )
-    goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resources = Resources(memory=memory, client=workers)
-        answer: OneVsRest = decide(problem, (method,), goal, limits, resources, output)
-    return answer
+    problem = Problem.of(X, labels, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
+    goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
+    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+        answer: OneVsRest = decide(problem, method, goal, *terms)
+        return answer
 
 
 def race(
@@ -407,15 +357,9 @@ def race(
     to_the_end: bool = False,
     positive: str | None = None,
     intercept: bool | None = None,
-    also: str | Path | Sequence[str | Path] = (),
     mask: Any = None,
-    scale: Literal["std", "maxabs"] | None = None,
-    center: bool = False,
-    normalize: bool = True,
-    kernel: str | Callable[..., Any] | None = None,
-    gamma: float | None = None,
-    degree: int | None = None,
-    coef0: float | None = None,
+    transform: Transforms = (),
+    kernel: str | Callable[..., Any] | Kernel | None = None,
     eps: float = 1e-3,
     margin_tolerance: float | None = None,
     max_passes: int | None = None,
@@ -423,9 +367,7 @@ def race(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> Race:
     """Run several methods side by side: their questions ride on the same reads of the data.
 
@@ -435,10 +377,8 @@ def race(
 
     Parameters
     ----------
-    X : array (n, m), data frame, path, or cones
+    X, labels : array (n, m), data frame, path, or cones
         As of ``dfeas.solve``.
-    labels : array (n,) of two values, path, or str, optional
-        Likewise.
     methods : sequence of str, or str
         At least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once; in text with commas
         between them.
@@ -446,9 +386,9 @@ def race(
         Go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
     positive, intercept : optional
         As of ``dfeas.solve``.
-    also, mask, scale, center, normalize, kernel, gamma, degree, coef0, eps, margin_tolerance : optional
+    mask, transform, kernel, eps, margin_tolerance : optional
         As of ``dfeas.solve``.
-    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+    max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -470,18 +410,11 @@ def race(
     {'perceptron': 'feasible', 'working-set': 'feasible'}
     """
     require_type("to_the_end", to_the_end, "bool")
-    problem = Problem.of(
-        X,
-        labels,
-        View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
-        Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
-    )
-    goal, limits = Goal(eps=eps, margin_tolerance=margin_tolerance), Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resources = Resources(memory=memory, client=workers)
-        answer: Race = decide(problem, methods, goal, limits, resources, output, race=True, to_the_end=to_the_end)
-    return answer
+    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
+    goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
+    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+        answer: Race = decide(problem, methods, goal, *terms, race=True, to_the_end=to_the_end)
+        return answer
 
 
 def soft_margin(
@@ -491,7 +424,6 @@ def soft_margin(
     method: str = "auto",
     positive: str | None = None,
     intercept: bool | None = None,
-    also: str | Path | Sequence[str | Path] = (),
     mask: Any = None,
     C: float | Sequence[float] = 1.0,
     loss: Literal["hinge", "squared_hinge"] = "hinge",
@@ -507,9 +439,7 @@ def soft_margin(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> SoftMarginResult:
     """Minimise |w|^2/2 + C sum_j c_j loss(1 - l_j x_j'w) over labelled points as they are stored, up to a relative gap.
 
@@ -517,13 +447,11 @@ def soft_margin(
 
     Parameters
     ----------
-    X : array (n, m), data frame, or path
+    X, labels : array (n, m), data frame, or path
         As of ``dfeas.solve``.
-    labels : array (n,) of two values, path, or str, optional
-        Likewise.
     method : str
         ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, to compare with.
-    positive, intercept, also, mask : optional
+    positive, intercept, mask : optional
         As of ``dfeas.solve``.
     C : float, or sequence of float
         Price of losses, above 0; of several, all are found on the same reads. With folds the one of least error on the points
@@ -546,7 +474,7 @@ def soft_margin(
         x_j up to ``dual.residual``. At a limit they are those of the bound so far. Not for ``sgd``.
     start : array (m,) or (m+1,), optional
         A hyperplane to begin from, as a result has it in y.
-    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+    max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -569,16 +497,12 @@ def soft_margin(
     >>> fit.predict([[3.0, 3.0]])
     array([1])
     """
-    require_type("method", method, "str")
-    problem = Problem.of(X, labels, View(positive=positive, intercept=intercept, also=also, mask=mask))
+    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask)
     objective = Objective(
         C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
     )
-    limits = Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resources = Resources(memory=memory, client=workers)
-        answer: SoftMarginResult = minimise(problem, objective, method, limits, resources, output)
+    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+        answer: SoftMarginResult = minimise(problem, objective, method, *terms)
     return _with_path(answer, out)
 
 
@@ -588,7 +512,6 @@ def soft_margin_classes(
     *,
     method: str = "auto",
     intercept: bool | None = None,
-    also: str | Path | Sequence[str | Path] = (),
     mask: Any = None,
     C: float | Sequence[float] = 1.0,
     loss: Literal["hinge", "squared_hinge"] = "hinge",
@@ -604,27 +527,23 @@ def soft_margin_classes(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> SoftMarginClasses:
     """Fit a soft margin of each class against the rest, all on the same reads.
 
     Parameters
     ----------
-    X : array (n, m), data frame, or path
-        As of ``dfeas.solve``.
-    labels : array (n,), path, or str, optional
-        Likewise, of any number of values.
+    X, labels : array (n, m), data frame, or path
+        As of ``dfeas.solve``, with labels of any number of values.
     method : str
         That of ``dfeas.soft_margin``.
-    intercept, also, mask : optional
+    intercept, mask : optional
         As of ``dfeas.solve``.
     C, loss, gap, folds, class_weight, weights, seed, dual : optional
         As of ``dfeas.soft_margin``; weights that are balanced are of two classes only.
     start : array (classes, m) or (classes, m+1), optional
         Hyperplanes to begin from.
-    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+    max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.one_vs_rest``.
 
     Returns
@@ -644,17 +563,13 @@ def soft_margin_classes(
     >>> dfeas.soft_margin_classes(X, ["a", "b", "c"], C=10).predict([[2.0, 0.0]])
     array(['a'], dtype='<U1')
     """
-    require_type("method", method, "str")
-    problem = Problem.of(X, labels, View(one_vs_rest=True, intercept=intercept, also=also, mask=mask))
+    problem = Problem.of(X, labels, one_vs_rest=True, intercept=intercept, mask=mask)
     objective = Objective(
         C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
     )
-    limits = Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resources = Resources(memory=memory, client=workers)
-        answer: SoftMarginClasses = minimise(problem, objective, method, limits, resources, output)
-    return answer
+    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+        answer: SoftMarginClasses = minimise(problem, objective, method, *terms)
+        return answer
 
 
 def resume(
@@ -667,9 +582,7 @@ def resume(
     max_passes: int | None = None,
     time_limit: float | None = None,
     client: Workers | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
 
@@ -686,7 +599,7 @@ def resume(
         Likewise.
     kernel : callable, optional
         The function of Python that was the kernel, if one was.
-    max_passes, time_limit, client, progress, callback, stop : optional
+    max_passes, time_limit, client, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -714,12 +627,9 @@ def resume(
     >>> print(dfeas.resume("run", X, labels, max_passes=100).verdict)
     feasible
     """
-    path = Path(run)
-    given = Problem.of(X, labels, View(mask=mask), Kernel(kernel=kernel))
-    limits = Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=path, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resumed = go_on(path, given, limits, Resources(client=workers), output)
+    path, given = Path(run), Problem.of(X, labels, mask=mask, kernel=kernel)
+    with run_terms(max_passes, time_limit, None, client, path, callback) as (limits, resources, output):
+        resumed = go_on(path, given, limits, resources, output)
         answer, job = resumed.answer, resumed.job
         if job.then == HARD_MARGIN:
             return widest(answer, resumed.problem, resumed.resources, path)

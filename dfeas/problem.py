@@ -5,69 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from dfeas.data.source import SCALES, UNSEEN, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
-from dfeas.data.storage.places import paths_of
 from dfeas.errors import BadInputError, UsageError, none_of
-from dfeas.settings import require_types
+from dfeas.settings import require_type, require_types
 
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
 LOSSES = ("hinge", "squared_hinge")
+TRANSFORMS = (*SCALES, "center", "lengths")
+
+Word: TypeAlias = Literal["std", "maxabs", "center", "lengths"]
+Transforms: TypeAlias = Word | Sequence[Word]
+"""How points are seen: see ``dfeas.solve``."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """Which points count, with which labels, and how they are seen: see ``dfeas.solve`` and ``dfeas.in_hull``."""
-
-    intercept: bool | None = None
-    positive: str | None = None
-    one_vs_rest: bool = False
-    also: str | Path | Sequence[str | Path] = ()
-    mask: Any = None  # (n,)
-    scale: str | None = None
-    center: bool = False
-    normalize: bool = True
-    point: Any = None  # (m,): ask about the points seen from there
-
-    def __post_init__(self) -> None:
-        if isinstance(self.positive, int | np.integer | np.bool_):
-            object.__setattr__(self, "positive", str(self.positive))  # as labels that are numbers are called
-        require_types(self)
-        object.__setattr__(self, "also", paths_of(self.also, "--also"))
-        if self.scale not in (None, *SCALES):
-            raise UsageError(f"--scale {none_of(self.scale, SCALES)}")
-        if self.one_vs_rest and self.positive is not None:
-            raise UsageError("--one-vs-rest asks about every class: leave out --positive")
-
-    @property
-    def transform(self) -> Transform:
-        """Of the points, without its numbers."""
-        return Transform(self.scale, bool(self.center), bool(self.normalize))
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Kernel:
-    """A kernel and its parameters; None for one that was not given."""
+    """A kernel in whose space points are asked about; it is normalised, K(x, x) = 1.
 
-    kernel: str | Callable[..., Any] | None = None
+    Parameters
+    ----------
+    kernel : str or callable
+        A name of ``dfeas.KERNELS``, or a function of two blocks of points, (b, m) and (c, m), that returns (b, c), symmetric
+        and positive definite.
+    gamma : float, optional
+        By default one over the median (squared) distance of a sample.
+    degree : int, optional
+        Of the polynomial kernel; by default 3.
+    coef0 : float, optional
+        Of the polynomial kernel; by default 1.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> parabola = dfeas.Kernel("polynomial", degree=2)
+    >>> print(dfeas.solve([[0.0], [1.0], [2.0]], [1, -1, 1], kernel=parabola).verdict)
+    feasible
+    """
+
+    kernel: str | Callable[..., Any]
     gamma: float | None = None
     degree: int | None = None
     coef0: float | None = None
 
     def __post_init__(self) -> None:
         require_types(self)
-        if self.kernel is None and (self.gamma, self.degree, self.coef0) != (None, None, None):
-            raise UsageError("--gamma, --degree and --coef0 are those of a --kernel, and none is given")
-
-    @property
-    def function(self) -> Callable[..., Any] | None:
-        """Of Python, that is the kernel."""
-        return None if self.kernel is None or isinstance(self.kernel, str) else self.kernel
 
 
 @dataclass(frozen=True)
@@ -75,19 +62,53 @@ class Problem:
     """Points, labels and how they are seen, and the space in which they are to be separated."""
 
     spec: DataSpec
-    kernel: Kernel = Kernel()
+    kernel: Kernel | None = None
 
     @classmethod
-    def of(cls, X: Any, labels: Any = None, view: View = View(), kernel: Kernel = Kernel()) -> Problem:
+    def of(
+        cls,
+        X: Any,
+        labels: Any = None,
+        *,
+        positive: str | None = None,
+        intercept: bool | None = None,
+        mask: Any = None,
+        transform: Transforms = (),
+        kernel: str | Callable[..., Any] | Kernel | None = None,
+        one_vs_rest: bool = False,
+        point: Any = None,
+    ) -> Problem:
         """From the arguments of a verb. Raises UsageError for what contradicts each other."""
-        if view.transform and kernel.kernel is not None:
+        require_type("one_vs_rest", one_vs_rest, "bool")
+        if one_vs_rest and positive is not None:
+            raise UsageError("--one-vs-rest asks about every class: leave out --positive")
+        if kernel is not None and not isinstance(kernel, Kernel):
+            kernel = Kernel(kernel)
+        seen = read_transform(transform)
+        if seen and kernel is not None:
             raise UsageError(UNSEEN)
-        how = view.mask, view.positive, view.intercept, view.point
-        also = tuple(map(str, paths_of(view.also, "--also")))
-        spec = DataSpec(X, labels, also, *how, transform=view.transform, one_vs_rest=view.one_vs_rest)
-        if view.intercept is None and (kernel.kernel is not None or spec.all_positive):
+        spec = DataSpec(X, labels, (), mask, positive, intercept, point, transform=seen, one_vs_rest=one_vs_rest)
+        if intercept is None and (kernel is not None or spec.all_positive):
             spec = replace(spec, intercept=False)
         return cls(spec, kernel)
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """Of Python, that is the kernel."""
+        return None if self.kernel is None or isinstance(self.kernel.kernel, str) else self.kernel.kernel
+
+
+def read_transform(words: Transforms) -> Transform:
+    """What words of ``TRANSFORMS`` ask for, without its numbers. Raises UsageError for others."""
+    require_type("transform", words, "str | Sequence[str]")
+    several = [words] if isinstance(words, str) else list(words)
+    for word in several:
+        if word not in TRANSFORMS:
+            raise UsageError(f"transform: {none_of(word, TRANSFORMS)}")
+    scales = [word for word in SCALES if word in several]
+    if len(scales) > 1:
+        raise UsageError(f"transform: choose one of {' and '.join(scales)}")
+    return Transform(scales[0] if scales else None, "center" in several, "lengths" not in several)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,7 +138,7 @@ def arrays(bench: Bench, record: Record) -> None:
     for i, points in enumerate((X, X.astype(np.float32), scipy.sparse.csr_array(X), dask.array.from_array(X, chunks=(90, 5)))):
         record.returned(dfeas.solve(points, y, intercept=True, out=f"run-{i}"))
     half, reads = np.arange(len(X)) % 2 == 0, count()
-    record.returned(dfeas.solve(X, y, positive="b", mask=half, scale="std", center=True, intercept=True, out="scaled"))
+    record.returned(dfeas.solve(X, y, positive="b", mask=half, transform=["std", "center"], intercept=True, out="scaled"))
     ends = {"callback": lambda read: next(reads) == 2, "out": "ended"}
     record.returned(dfeas.solve(X, y, intercept=False, method="mirror-prox", **ends))
     record.returned(dfeas.solve(X, y, kernel=lambda A, B: (A @ B.T + 1) ** 2, max_passes=30, out="kernel"))

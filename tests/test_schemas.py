@@ -76,7 +76,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dfeas.solve(room / "named", kernel="rbf", out=room / "kernel")
     dfeas.solve(room / "cones", out=room / "conic")
     dfeas.solve(dfeas.from_scs([[-1.0], [1.0]], [-1.0, 2.0], {"l": 2}), out=room / "program")
-    dfeas.solve(room / "plain", scale="std", intercept=True, out=room / "scaled")
+    dfeas.solve(room / "plain", transform="std", intercept=True, out=room / "scaled")
     dfeas.one_vs_rest(room / "three", out=room / "classes")
     dfeas.solve(room / "plain", method="mirror-prox", max_passes=2, out=room / "limited")
     dfeas.soft_margin(room / "named", C=[0.1, 1], folds=2, dual=room / "dual.npy", out=room / "soft")

@@ -7,10 +7,10 @@ perceptron).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,18 @@ from dfeas.data.source import Transform, parse_view
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Part, Row
-from dfeas.engine.protocol import open_client
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
-from dfeas.problem import Goal, Problem, View
+from dfeas.problem import Goal, Problem, Transforms
 from dfeas.run.checkpoint.folder import discard_checkpoints
-from dfeas.run.resources import Limits, Output, Resources, never
+from dfeas.run.resources import Resources, run_terms
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE
-from dfeas.settings import require_type
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import Reach
 from dfeas.verify.view import transform_of
@@ -138,20 +136,15 @@ def hard_margin(
     method: str = "auto",
     positive: str | None = None,
     intercept: bool | None = None,
-    also: str | Path | Sequence[str | Path] = (),
     mask: Any = None,
-    scale: Literal["std", "maxabs"] | None = None,
-    center: bool = False,
-    normalize: bool = True,
+    transform: Transforms = (),
     eps: float = 1e-3,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> HardMargin:
     """Find the hyperplane of maximum margin up to a share of it, and what follows from it; one read more than the solve.
 
@@ -161,15 +154,13 @@ def hard_margin(
 
     Parameters
     ----------
-    X : array (n, m), data frame, or path
+    X, labels : array (n, m), data frame, or path
         As of ``dfeas.solve``.
-    labels : array (n,) of two values, path, or str, optional
-        Likewise.
     margin_tolerance : float, optional
         The share; by default 0.001.
-    method, positive, intercept, also, mask, scale, center, normalize, eps : optional
+    method, positive, intercept, mask, transform, eps : optional
         As of ``dfeas.solve``.
-    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+    max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -195,20 +186,12 @@ def hard_margin(
     >>> print(f"{answer.margin:.3f} from the nearest point; w has {len(answer.w)} entries")
     1.236 from the nearest point; w has 2 entries
     """
-    require_type("method", method, "str")
-    require_points(X, "a hard margin")
-    problem = Problem.of(
-        X,
-        labels,
-        View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize),
-    )
+    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
+    require_points(problem.spec.where, "a hard margin")
     goal = Goal(eps=eps, margin_tolerance=TOLERANCE if margin_tolerance is None else margin_tolerance)
-    limits = Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resources = Resources(memory=memory, client=workers)
-        result = decide(problem, (method,), goal, limits, resources, output, then=HARD_MARGIN)
-        return widest(result, problem, resources, out)
+    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+        result = decide(problem, method, goal, *terms, then=HARD_MARGIN)
+        return widest(result, problem, terms[1], out)
 
 
 def widest(result: Result, problem: Problem, resources: Resources, out: str | Path | None) -> HardMargin:

@@ -26,15 +26,13 @@ from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError
-from dfeas.problem import Goal, Problem, View
+from dfeas.problem import Goal, Problem
 from dfeas.run.exact.search import floats
-from dfeas.run.resources import Limits, Output, Resources, never
+from dfeas.run.resources import Limits, Output, Resources, run_terms
 from dfeas.run.results import Result, cost_row
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
-from dfeas.settings import require_type
 from dfeas.verify.separation import COMPLETE
 
 if TYPE_CHECKING:
@@ -120,9 +118,7 @@ def in_hull(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> Hull:
     """Decide whether a point is in the convex hull of others, the boundary included.
 
@@ -139,7 +135,7 @@ def in_hull(
         A name of ``dfeas.METHODS``, or ``auto``.
     eps : float
         |Ax| up to this ends the run in float64; where it is not larger than 1e-9 integers go on from there.
-    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+    max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -163,16 +159,12 @@ def in_hull(
         if not Path(point).is_file():
             raise BadInputError(f"{point}: no such file")
         point = load_npy(Path(point))
-    require_type("method", method, "str")
-    problem, goal = Problem.of(X, view=View(point=point)), Goal(eps=eps)
-    limits = Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resources = Resources(memory=memory, client=workers)
-        result = decide(problem, (method,), goal, limits, resources, output)
+    problem, goal = Problem.of(X, point=point), Goal(eps=eps)
+    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+        result = decide(problem, method, goal, *terms)
         inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
         if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
-            return _decide_exactly(problem, result, limits, resources, output)
+            return _decide_exactly(problem, result, *terms)
     if result.support is None or result.weights is None or result.verdict == UNDECIDED:
         return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
     differences = signed_rows(open_source(Source(problem.spec)), result.support)

@@ -29,18 +29,16 @@ from dfeas.analysis.presolve import decide_small, eliminate_levels
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Part, Row
-from dfeas.engine.protocol import open_client
 from dfeas.geometry.cones.space import require_points
-from dfeas.problem import Goal, Problem, View
+from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.search import Face, search
-from dfeas.run.resources import Limits, Output, Resources, never
+from dfeas.run.resources import Limits, Output, Resources, run_terms
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, RESUMABLE, Proof
-from dfeas.settings import require_type
 from dfeas.verify.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, QUASI, SEPARATED, SEPARATION
 
@@ -128,9 +126,7 @@ def separation(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
     callback: Callable[[Any], object] | None = None,
-    stop: Callable[[], bool] = never,
 ) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
 
@@ -139,13 +135,9 @@ def separation(
 
     Parameters
     ----------
-    X : array (n, m), data frame, or path
+    X, labels : array (n, m), data frame, or path
         As of ``dfeas.solve``.
-    labels : array (n,) of two values, path, or str, optional
-        Likewise.
-    method, positive, intercept : optional
-        Likewise.
-    max_passes, time_limit, memory, client, out, progress, callback, stop : optional
+    method, positive, intercept, max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -169,13 +161,9 @@ def separation(
     >>> print(dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1]).kind)
     quasi-complete
     """
-    require_type("method", method, "str")
-    problem = Problem.of(X, labels, View(positive=positive, intercept=intercept))
-    limits = Limits(max_passes=max_passes, time_limit=time_limit)
-    output = Output(out=out, progress=progress, callback=callback, stop=stop)
-    with open_client(client) as workers:
-        resources = Resources(memory=memory, client=workers)
-        return separate(problem, method, limits, resources, output)
+    problem = Problem.of(X, labels, positive=positive, intercept=intercept)
+    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+        return separate(problem, method, *terms)
 
 
 def separate(problem: Problem, method: str, limits: Limits, resources: Resources, output: Output) -> Separation:
@@ -191,7 +179,7 @@ def separate(problem: Problem, method: str, limits: Limits, resources: Resources
     left = limits
     if limits.time_limit is not None:
         left = replace(limits, time_limit=max(LEAST, limits.time_limit - (time.monotonic() - began)))
-    result = decide(problem, (method,), goal, left, resources, output, then=SEPARATED)
+    result = decide(problem, method, goal, left, resources, output, then=SEPARATED)
     return conclude_separation(result, problem, limits, resources, output, began)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_claims, require_listed, require_whole
 from dfeas.analysis.hard_margin import MARGIN, MarginClaim
@@ -17,7 +16,7 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
 from dfeas.geometry.kernel.kernel import Function
-from dfeas.problem import Problem, View
+from dfeas.problem import Problem, Transforms
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result, load_values
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE
 from dfeas.settings import parse_bytes
@@ -243,33 +242,30 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int | None =
 
 
 def verify_certificate(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     certificate: str | Path,
     *,
     labels: str | Path | None = None,
     positive: str | None = None,
     intercept: bool | None = None,
-    also: str | Path | Sequence[str | Path] = (),
     mask: str | Path | None = None,
-    scale: Literal["std", "maxabs"] | None = None,
-    center: bool = False,
-    normalize: bool = True,
+    transform: Transforms = (),
     kernel: Function | None = None,
     quick: bool = False,
     memory: str | int | None = None,
 ) -> Check:
     """Check a certificate file against data by path, in one read.
 
-    A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when ``scale``,
-    ``center`` or ``normalize`` say something, it must be about that.
+    A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when
+    ``transform`` says something, it must be about that.
 
     Parameters
     ----------
-    path : path
+    path : path, or paths
         Of the data.
     certificate : path
         The file, ``certificate.npz``.
-    labels, positive, intercept, also, mask, scale, center, normalize : optional
+    labels, positive, intercept, mask, transform : optional
         As of ``dfeas.solve``, by path.
     kernel : callable, optional
         The function of Python that was the kernel, if one was: it is not kept in a file.
@@ -300,8 +296,8 @@ def verify_certificate(
     >>> print(dfeas.verify_certificate("data", "run/certificate.npz").proof)
     rigorous
     """
-    view = View(positive=positive, intercept=intercept, also=also, mask=mask, scale=scale, center=center, normalize=normalize)
-    return check_stored(Problem.of(path, labels, view), Path(certificate), parse_bytes(memory), kernel, quick)
+    problem = Problem.of(path, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
+    return check_stored(problem, Path(certificate), parse_bytes(memory), kernel, quick)
 
 
 def check_stored(problem: Problem, certificate: Path, memory: int, function: Function | None, quick: bool) -> Check:

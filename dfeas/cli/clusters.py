@@ -13,6 +13,7 @@ from dfeas.cli import remote
 from dfeas.cli.answer import put
 from dfeas.cli.command import Command, say
 from dfeas.cli.options import (
+    ALSO,
     CLUSTER,
     FORCE,
     GO_ON,
@@ -25,6 +26,7 @@ from dfeas.cli.options import (
     asks,
     drop_options,
     is_typed,
+    make_arguments,
     options_of,
 )
 from dfeas.cli.outputs import is_run, replaced
@@ -43,7 +45,7 @@ HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) -
         "dfeas submit /shared/mail.data --out /shared/svm --C 0.1,1 --scheduler tcp://head:8786",
     ),
 )
-@asks(PLACE, OF_DATA, GO_ON, METHOD, options_of(solve))
+@asks(PLACE, OF_DATA, ALSO, GO_ON, METHOD, options_of(solve))
 @asks(options_of(soft_margin, *SOFT, C="Fit a soft margin. Price of losses; several together."))
 def submit(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Have the cluster itself drive a run, and return at once.
@@ -57,7 +59,7 @@ def submit(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, *
     else:
         options = drop_options(options, HARD, "{} is for a solve, this is svm: leave it out with --C")
     with cluster.joined() as client:
-        run = remote.submit(data, out=out, client=client, **options)
+        run = remote.submit([data, *options.pop("also")], out=out, client=client, **make_arguments(options))
     say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
     if not quiet:
         say("the cluster works on it; ask for it, get its result, or end it:", err=True)

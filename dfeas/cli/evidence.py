@@ -14,7 +14,7 @@ import click
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command, say
-from dfeas.cli.options import ALL_METHODS, FORCE, OF_DATA, asks, options_of
+from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, asks, make_arguments, options_of
 from dfeas.cli.outputs import is_array, replaced
 from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
 from dfeas.display import Row
@@ -35,20 +35,20 @@ MEMORY = options_of(run_predict, "memory", memory=BUDGET)
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
 @option("Question", "--method", default=None, type=Name(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@asks(OF_DATA, options_of(make_plan, C="Of a soft margin: plan svm with these prices of losses."), JSON)
+@asks(OF_DATA, ALSO, options_of(make_plan, C="Of a soft margin: plan svm with these prices of losses."), JSON)
 def plan(data: str, as_json: bool, **options: Any) -> None:
     """Say what a run would cost: memory, passes and time.
 
     It is about each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
     --method that does not fit the memory is refused with the number. With --C it is about svm.
     """
-    put(make_plan(data, **options), as_json)
+    put(make_plan([data, *options.pop("also")], **make_arguments(options)), as_json)
 
 
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=LOCAL)
-@asks(OF_DATA[:2])
+@asks(OF_DATA[:2], ALSO)
 @asks(options_of(verify_certificate, without=("kernel",), positive=AS_SOLVED, intercept=AS_SOLVED, memory=BUDGET), JSON)
 def verify(target: str, certificate: Path | None, memory: str | None, quick: bool, as_json: bool, **options: Any) -> None:
     """Check a certificate against the stored data.
@@ -72,7 +72,8 @@ def verify(target: str, certificate: Path | None, memory: str | None, quick: boo
     if certificate is None:
         proved = verify_run(target, memory, quick=quick)
     else:
-        proved = verify_certificate(target, certificate, memory=memory, quick=quick, **options)
+        X, more = [target, *options.pop("also")], make_arguments(options)
+        proved = verify_certificate(X, certificate, memory=memory, quick=quick, **more)
     put(proved, as_json)
 
 

@@ -26,7 +26,7 @@ from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import KERNELS
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
-from dfeas.problem import LOSSES
+from dfeas.problem import LOSSES, Kernel
 from dfeas.run.spec import SOFT_METHODS
 from dfeas.settings import setting, variable
 
@@ -152,11 +152,6 @@ TOLD: Told = {
     "positive": ("Question", "This class against all others.", {"metavar": "CLASS"}),
     "intercept": ("Question", "Any hyperplane, or only those through the origin.  [default: any, of points with labels]", {}),
     "one_vs_rest": ("Question", "Each class against the rest, on the same reads.", {}),
-    "also": (
-        "Question",
-        "A dataset whose points follow; any number of them.",
-        {"metavar": "DATA", "type": DATA, "multiple": True},
-    ),
     "mask": ("Question", "Booleans (.npy), one a point or cone: only these count.", {"metavar": "FILE", "type": LOCAL}),
     "scale": ("Question", "Scale each feature, without writing anything.", {"type": Name(SCALES)}),
     "center": ("Question", "Subtract the mean of each feature, likewise.", {}),
@@ -185,7 +180,25 @@ TOLD: Told = {
         {"metavar": "SIZE", "envvar": variable("memory"), "show_envvar": True},
     ),
 }
-"""Arguments of the verbs that are options of commands."""
+"""Arguments of the verbs, and their parts, that are options of commands."""
+
+
+def _transform_of(scale: str | None = None, center: bool = False, normalize: bool = True) -> tuple[str, ...]:
+    return tuple(word for word, given in ((scale, scale), ("center", center), ("lengths", not normalize)) if word and given)
+
+
+def _kernel_of(
+    kernel: str | None = None, gamma: float | None = None, degree: int | None = None, coef0: float | None = None
+) -> Kernel | None:
+    if kernel is not None:
+        return Kernel(kernel, gamma, degree, coef0)
+    if (gamma, degree, coef0) != (None, None, None):
+        raise click.UsageError("--gamma, --degree and --coef0 are those of a --kernel, and none is given")
+    return None
+
+
+PARTS: dict[str, Callable[..., Any]] = {"transform": _transform_of, "kernel": _kernel_of}
+"""Arguments that several options make, which are those of a function."""
 
 _TYPES = {"int": int, "float": float}
 
@@ -196,9 +209,26 @@ def options_of(
     """Options from the signature of a verb: for all arguments that are ``told``, or those of these names; ``texts`` say them
     otherwise.
     """
-    each = signature(verb).parameters
-    kept = [name for name in each if name in told and (not names or name in names) and name not in without]
-    return [_option(each[name], told[name], texts.get(name)) for name in kept]
+    each = _parameters(verb, without)
+    return [_option(each[name], told[name], texts.get(name)) for name in each if name in told and (not names or name in names)]
+
+
+def _parameters(verb: Callable[..., Any], without: Sequence[str] = ()) -> dict[str, Parameter]:
+    """Those of a verb, with the parts of arguments that have parts, but for some."""
+    found: dict[str, Parameter] = {}
+    for name, each in signature(verb).parameters.items():
+        if name not in without:
+            found |= signature(PARTS[name]).parameters if name in PARTS else {name: each}
+    return found
+
+
+def make_arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a verb, of which several options may make one."""
+    made = dict(options)
+    for name, make in PARTS.items():
+        if (parts := signature(make).parameters.keys()) <= options.keys():
+            made[name] = make(**{part: made.pop(part) for part in parts})
+    return made
 
 
 def _option(each: Parameter, told: tuple[str, str, dict[str, Any]], text: str | None) -> Decorator:
@@ -258,6 +288,14 @@ NAMED = [
     FORCE,
 ]
 """A place that is found when none is given."""
+ALSO = option(
+    "Question",
+    "--also",
+    type=DATA,
+    multiple=True,
+    metavar="DATA",
+    help="A dataset whose points follow; any number of them.",
+)
 LABELS = option(
     "Question",
     "--labels",
@@ -354,8 +392,8 @@ def is_typed(name: str) -> bool:
 
 
 def arguments(verb: Callable[..., Any]) -> set[str]:
-    """Names of all arguments of a verb."""
-    return set(signature(verb).parameters)
+    """Names of all arguments of a verb, and of the parts of those that have parts."""
+    return set(_parameters(verb))
 
 
 def drop_options(values: dict[str, Any], names: set[str], refusal: str) -> dict[str, Any]:

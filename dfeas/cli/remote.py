@@ -16,14 +16,14 @@ from dfeas.data.open import resolve
 from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import atomic_write, read_json
-from dfeas.data.storage.places import absolute, local, paths_of, require_apart
+from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import being_written
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
-from dfeas.problem import Goal, Kernel, Objective, View, check
+from dfeas.problem import Goal, Objective, Problem, check
 from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished, require_free
-from dfeas.run.resources import Limits
+from dfeas.run.resources import Limits, attend_runs
 from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.run.trace import last_pass
 from dfeas.settings import parse_bytes
@@ -127,7 +127,7 @@ def run_status(run: str | Path) -> RunStatus:
 
 
 def submit(
-    X: str | Path,
+    X: str | Path | Sequence[str | Path],
     labels: str | Path | None = None,
     *,
     out: str | Path,
@@ -141,7 +141,7 @@ def submit(
 
     Parameters
     ----------
-    X : path
+    X : path, or paths
         The data, under a path that all workers see.
     labels : path, optional
         Likewise.
@@ -152,7 +152,7 @@ def submit(
     C : float or sequence of float, optional
         Of a soft margin, which is then what is driven; None: a solve.
     **options : any
-        Those of ``dfeas.solve`` or ``dfeas.soft_margin``, but for ``progress``, ``callback`` and ``stop``.
+        Those of ``dfeas.solve`` or ``dfeas.soft_margin``, but for ``callback``.
 
     Returns
     -------
@@ -170,17 +170,19 @@ def submit(
     >>> dfeas.submit("/shared/mail.data", out="/shared/run", client="tcp://head:8786")  # doctest: +SKIP
     'c56c787c'
     """
-    if not all(isinstance(each, str | Path | None) for each in (X, labels)):
+    seen = ("positive", "intercept", "mask", "transform", "kernel")
+    problem = Problem.of(X, labels, **{name: options[name] for name in seen if name in options})
+    spec = problem.spec
+    if not (spec.by_path and isinstance(labels, str | Path | None)):
         raise UsageError("a cluster reads the data by path: ingest the arrays first")
     options |= {"labels": labels} if C is None else {"labels": labels, "C": C}
-    check(options, View, Limits, Objective if "C" in options else Goal)
+    check(options, Limits, Objective if "C" in options else Goal)
     if "C" not in options:
-        asked = Kernel(**{name: options.get(name) for name in ("kernel", "gamma", "degree", "coef0")})
-        known_method(options.get("method", "auto"), kernel_options(asked), ("auto",))
+        known_method(options.get("method", "auto"), kernel_options(problem.kernel), ("auto",))
     parse_bytes(options.get("memory"))
-    require_apart(out, X, *paths_of(options.get("also", ()), "--also"))
-    run, data, folder = secrets.token_hex(4), absolute(X), str(local(out, "--out").absolute())
-    options = {**options, **_absolute_paths(data, options)}
+    require_apart(out, spec.where, *spec.also)
+    run, data, folder = secrets.token_hex(4), [spec.where, *spec.also], str(local(out, "--out").absolute())
+    options = {**options, **_absolute_paths(spec.where, options)}
     if Path(folder).exists():
         require_free(Path(folder))
     with _reach(client) as there:
@@ -206,15 +208,13 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     if options.get("labels") not in (None, ALL_POSITIVE):
         paths["labels"] = resolve(DataSpec(data, options["labels"])).labels
-    if options.get("also"):
-        paths["also"] = tuple(absolute(each) for each in paths_of(options["also"], "--also"))
     for name in ("mask", "weights", "dual"):
         if isinstance(options.get(name), str | Path):
             paths[name] = str(local(options[name], f"--{name}").absolute())
     return paths
 
 
-def _drive(run: str, X: str, out: str, options: dict[str, Any]) -> None:
+def _drive(run: str, X: list[str], out: str, options: dict[str, Any]) -> None:
     """On a worker: begin the run, or go on with it when another worker had begun."""
     from dfeas.engine.clusters import inside
 
@@ -225,12 +225,12 @@ def _drive(run: str, X: str, out: str, options: dict[str, Any]) -> None:
             client.set_metadata([RUNS, run, BEGUN], True)
         if is_finished(Path(out)) or cancelled():
             return
-        if can_go_on(Path(out)):
-            kernel = options.get("kernel")
-            resume(out, client=client, kernel=kernel if callable(kernel) else None, stop=cancelled)
-        else:
-            begin = soft_margin if "C" in options else solve
-            begin(X, out=out, client=client, stop=cancelled, **options)
+        with attend_runs(cancelled):
+            if can_go_on(Path(out)):
+                resume(out, client=client, kernel=options.get("kernel"))
+            else:
+                begin = soft_margin if "C" in options else solve
+                begin(X, out=out, client=client, **options)
 
 
 class _Cancelled:

@@ -19,6 +19,7 @@ from dfeas.analysis.separation import separation as find_separation
 from dfeas.cli.answer import put
 from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
+    ALSO,
     GO_ON,
     KERNEL_HELP,
     METHOD,
@@ -30,6 +31,7 @@ from dfeas.cli.options import (
     arguments,
     asks,
     drop_options,
+    make_arguments,
     method_of,
     options_of,
 )
@@ -39,6 +41,7 @@ from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
 from dfeas.run.checkpoint.folder import can_go_on, is_finished
+from dfeas.run.resources import attend_runs
 from dfeas.run.result_files import RACE, RESULT
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
@@ -61,8 +64,15 @@ def _begin(
     **options: Any,
 ) -> None:
     """Call a verb, whose last positional argument is the data; then print its answer and exit."""
-    with cluster.client() as client, asked_to_stop() as stop, run_place(out, asked[-1], force) as place:
-        answer = verb(*asked, out=place, client=client, progress=not quiet, stop=stop, **options)
+    *before, data = asked
+    X = [data, *options.pop("also", ())]
+    with (
+        cluster.client() as client,
+        asked_to_stop() as stop,
+        run_place(out, data, force) as place,
+        attend_runs(stop, not quiet),
+    ):
+        answer = verb(*before, X, out=place, client=client, **make_arguments(options))
     _end(answer, place, as_json)
 
 
@@ -95,7 +105,7 @@ def _end(answer: Answer, out: Path, as_json: bool) -> None:
         "dfeas solve mail.data --method mirror-prox --max-passes 100 --time-limit 600 --out RUN",
     ),
 )
-@asks(RUN, METHOD, options_of(api.solve))
+@asks(RUN, ALSO, METHOD, options_of(api.solve))
 @option("Question", "--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @option("Question", "--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
 @option("Question", "--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
@@ -127,7 +137,7 @@ def solve(data: str, separation: bool, hard_margin: bool, one_vs_rest: bool, **v
         "dfeas svm mail.data --C 0.01,0.1,1 --folds 5 --class-weight balanced --out SVM",
     ),
 )
-@asks(RUN, SOFT_METHOD, options_of(api.soft_margin))
+@asks(RUN, ALSO, SOFT_METHOD, options_of(api.soft_margin))
 def svm(data: str, **values: Any) -> None:
     """Fit a soft margin: a support vector machine.
 
@@ -169,7 +179,7 @@ def in_hull(point: str, data: str, **values: Any) -> None:
         "dfeas race mail.data --methods perceptron,ispvn --all --max-passes 200 --out RACE",
     ),
 )
-@asks(RUN, options_of(api.race))
+@asks(RUN, ALSO, options_of(api.race))
 def race(data: str, **values: Any) -> None:
     """Run several methods on the same reads.
 
@@ -196,6 +206,6 @@ def resume(
         text = (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip()
         say(*text.splitlines() if as_json else [f"{run} is finished"])
         return
-    with cluster.client() as client, asked_to_stop() as stop:
-        answer = api.resume(run, data, labels, client=client, progress=not quiet, stop=stop, **options)
+    with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop, not quiet):
+        answer = api.resume(run, data, labels, client=client, **options)
     _end(answer, run, as_json)

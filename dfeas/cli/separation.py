@@ -16,6 +16,7 @@ from dfeas.cli.options import asks, options_of
 from dfeas.cli.parameter import DATA, JSON, Name, option
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.run.progress import IngestProgress
+from dfeas.run.resources import attend_runs
 from dfeas.run.termination import Stop
 
 
@@ -69,12 +70,11 @@ def check_separation(
         raise click.UsageError("give --label-column NAME, or --formula TEXT")
     if formula is not None and not intercept:
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
-    with asked_to_stop() as stop:
+    with asked_to_stop() as stop, attend_runs(stop):
         progress = IngestProgress(sys.stderr)
         reading = {name: options.pop(name) for name in ("text", "sep", "decimal")}
-        more = {**options, "stop": stop}
         asked = Asked(
-            label_column or "", intercept, outcome, positive, without, None, more, progress, weights_column, **reading
+            label_column or "", intercept, outcome, positive, without, None, options, progress, weights_column, **reading
         )
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
     put(answer, as_json)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from dfeas.data.frames import point_of
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.layout import looks_like_dataset
-from dfeas.data.storage.places import Place, absolute, local, place
+from dfeas.data.storage.places import Place, absolute, local, paths_of, place
 from dfeas.errors import CorruptDataError, UsageError
+from dfeas.settings import require_types
 
 ALL_POSITIVE = "all-positive"
 """Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
@@ -35,7 +36,7 @@ SHARE = 4
 FILE_BYTES = 2_000_000_000 // SHARE
 """Of such a file, where nobody said how much memory there is."""
 
-UNSEEN = "--scale, --center and --no-normalize are for the points themselves: leave them out with a --kernel or a point"
+UNSEEN = "to scale, center or keep lengths is for the points themselves: leave it out with a kernel or a point"
 
 Floats = NDArray[np.float64]
 
@@ -166,6 +167,12 @@ class DataSpec:
             for name, value in values.items():
                 object.__setattr__(self, name, value)
 
+        if isinstance(self.positive, int | np.integer | np.bool_):
+            become(positive=str(self.positive))  # as labels that are numbers are called
+        require_types(self, ("positive", "intercept"))
+        if isinstance(self.where, list | tuple) and any(isinstance(each, str | Path) for each in self.where):
+            first, *more = paths_of(self.where, "X")
+            become(where=first, also=tuple(map(str, more)))
         if isinstance(self.where, str | Path):
             become(where=absolute(self.where), also=tuple(map(absolute, self.also)))
             if not isinstance(self.labels, str | Path | None):
@@ -173,8 +180,6 @@ class DataSpec:
                 raise UsageError(f"labels of data given by path are a path, or of a table the name of a column, got {kind}")
             if not isinstance(self.mask, str | Path | None):
                 raise UsageError("a mask of data given by path is given by path, too")
-        elif self.also:
-            raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
         if isinstance(self.mask, str | Path):
             become(mask=str(local(self.mask, "--mask").absolute()))
         if not self.transform:
@@ -185,7 +190,7 @@ class DataSpec:
             if self.beside is not None or self.positive is not None or self.intercept:
                 raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
             if self.mask is not None or self.also:
-                raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
+                raise UsageError("a point asks for the hull of all points of one dataset: leave out the others, and the mask")
             values, names = point_of(self.point)
             become(intercept=False, point=tuple(values.tolist()), point_features=names or self.point_features)
 

@@ -24,6 +24,7 @@ from dfeas.data.storage.numbers import array_of, exact
 from dfeas.engine.protocol import open_client
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
+from dfeas.run.resources import attend_runs
 from dfeas.run.results import Result
 from dfeas.run.termination import Verdict
 
@@ -149,8 +150,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
     @property
     def _options(self) -> dict[str, Any]:
         """Those that every run takes."""
-        names = ("memory", "max_passes", "time_limit", "callback")
-        return {"progress": self.verbose, **{name: getattr(self, name) for name in names}}
+        return {name: getattr(self, name) for name in ("memory", "max_passes", "time_limit", "callback")}
 
     def _cluster_of(self, points: Any) -> dict[str, Any]:
         """The option that says on which cluster a fit reads these points; none for this process."""
@@ -188,8 +188,9 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def _solved(self, points: Any, index: NDArray[np.int64], **options: Any) -> dict[int, Result]:
         """The results of all classes that there are, on the same reads; of two that of the positive one."""
-        options |= self._cluster_of(points)
-        with value_errors():
+        asked = {name: getattr(self, name) for name in ("method", "eps", "margin_tolerance")}
+        options |= {**asked, **self._options, **self._cluster_of(points)}
+        with value_errors(), attend_runs(progress=self.verbose):
             if len(self.classes_) == 2:
                 return {1: solve(points, self._problems(index)[0], **options)}
             answer = one_vs_rest(points, index, **options)

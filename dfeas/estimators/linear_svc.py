@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from dfeas.api import soft_margin, soft_margin_classes
 from dfeas.estimators.classifier import LinearClassifier, on_its_cluster, value_errors, values_of
 from dfeas.linalg.points import Floats
+from dfeas.run.resources import attend_runs
 from dfeas.run.soft_margin.result import SoftMarginResult
 
 
@@ -33,7 +34,7 @@ class SoftMarginClassifier(LinearClassifier):
         Raises ValueError for what dfeas cannot take; warns when a gap is not reached.
         """
         options |= {"loss": self.loss, "gap": self.tol, "intercept": self.fit_intercept, **self._options, **self._cluster_of(X)}
-        with value_errors():
+        with value_errors(), attend_runs(progress=self.verbose):
             if len(self.classes_) == 2:
                 start = None if starts is None else starts[0]
                 results = [soft_margin(X, self._problems(index)[0], start=start, **options)]
@@ -74,7 +75,7 @@ class LinearSVC(SoftMarginClassifier):
     C : float
         Price of losses, > 0.
     memory, max_passes, time_limit, verbose, callback : optional
-        As of ``dfeas.solve``, where ``verbose`` is ``progress``; a callback may end the fit.
+        As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
     fit_intercept : bool
         Any hyperplane, not only those through the origin.
     client : dask.distributed Client or cluster, str, or bool, optional
@@ -122,13 +123,9 @@ class LinearSVC(SoftMarginClassifier):
         """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
         starts = self._starts()
         points, index = self._labelled(X, y)
-        weight, shape = self._point_weights(index, sample_weight), (len(self._positive), self._width)
-        known = starts is not None and starts.shape == shape
+        weight = self._point_weights(index, sample_weight)
+        known = starts is not None and starts.shape == (len(self._positive), self.n_features_in_ + bool(self.fit_intercept))
         return self._taken(self._fitted(points, index, starts if known else None, C=self.C, weights=weight))
-
-    @property
-    def _width(self) -> int:
-        return int(self.n_features_in_) + bool(self.fit_intercept)
 
     def _starts(self) -> Floats | None:
         """The hyperplanes of the last fit, if this one goes on from there."""

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from dfeas.api import soft_margin
-from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_its_cluster, rows_of
+from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_its_cluster, rows_of, value_errors
 from dfeas.geometry.kernel.kernel import Kernel, KernelDirections
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats, stack_points, take_rows
 from dfeas.methods.soft_margin.band import SignedRows
 from dfeas.methods.soft_margin.squared_hinge import newton
+from dfeas.problem import Kernel as KernelOptions
 from dfeas.run.results import Result
 from dfeas.run.signs import give_true_signs, near_zero, plane_of
 from dfeas.run.termination import Verdict
@@ -37,7 +38,7 @@ class Separator(LinearClassifier):
     Parameters
     ----------
     memory, max_passes, time_limit, verbose, callback : optional
-        As of ``dfeas.solve``, where ``verbose`` is ``progress``; a callback may end the fit.
+        As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
     fit_intercept : bool
         Any hyperplane, not only those through the origin.
     client : dask.distributed Client or cluster, str, or bool, optional
@@ -129,8 +130,7 @@ class Separator(LinearClassifier):
         """None where all points are of one class."""
         if (index == index[0]).all():
             return {}
-        asked = {"eps": self.eps, "method": self.method, "margin_tolerance": self.margin_tolerance}
-        return self._solved(points, index, intercept=self.fit_intercept, **asked, **self._options)
+        return self._solved(points, index, intercept=self.fit_intercept)
 
     def _direction(self, result: Result | None, points: Any, index: NDArray[np.int64], k: int) -> Floats:
         """The separator (m+1,) of class k, or a soft margin; where there is nothing to separate, what all points are."""
@@ -159,9 +159,9 @@ class KernelSeparator(Classifier):
     kernel : str or callable
         A name of ``dfeas.KERNELS``, or a function of rows A (a, m) and B (b, m) with values (a, b).
     memory, max_passes, time_limit, verbose, callback : optional
-        As of ``dfeas.solve``, where ``verbose`` is ``progress``; a callback may end the fit.
+        As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
     gamma, degree, coef0 : optional
-        Of the kernel, as of ``dfeas.solve``.
+        Of the kernel, as of ``dfeas.Kernel``.
     method : str
         A name of ``dfeas.KERNEL_METHODS``, or ``auto``.
     eps, margin_tolerance : optional
@@ -198,9 +198,9 @@ class KernelSeparator(Classifier):
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
-        names = ("kernel", "gamma", "degree", "coef0", "method", "eps", "margin_tolerance")
-        asked = {name: getattr(self, name) for name in names}
-        self._decided(list(self._solved(points, index, **asked, **self._options).values()))
+        with value_errors():
+            kernel = KernelOptions(self.kernel, self.gamma, self.degree, self.coef0)
+        self._decided(list(self._solved(points, index, kernel=kernel).values()))
         function = self.kernel if callable(self.kernel) else None
         self._kernel = Kernel.from_text(json.dumps(self.results_[0].kernel), function)
         self.support_, self.dual_coef_, self.support_vectors_ = [], [], []

@@ -40,9 +40,9 @@ def known_method(method: str, kernel: KernelOptions | None, more: tuple[str, ...
     return method
 
 
-def kernel_options(options: KernelOptions, scratch: str | Path | None = None) -> KernelOptions | None:
+def kernel_options(options: KernelOptions | None, scratch: str | Path | None = None) -> KernelOptions | None:
     """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
-    if options.kernel is None:
+    if options is None:
         if scratch is not None and str(scratch) != setting("scratch", None):  # that is for runs with a kernel
             raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
         return None

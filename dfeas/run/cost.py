@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +27,7 @@ from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
-from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, View
+from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Transforms
 from dfeas.run.budget import abreast, choose_method, limit_passes, project, project_soft
 from dfeas.run.estimate import Estimate, Plan
 from dfeas.run.resources import Resources
@@ -82,18 +81,12 @@ def plan(
     C: float | Sequence[float] | None = None,
     loss: Literal["hinge", "squared_hinge"] = "hinge",
     folds: int = 0,
-    positive: str | None = None,
     one_vs_rest: bool = False,
+    positive: str | None = None,
     intercept: bool | None = None,
-    also: str | Path | Sequence[str | Path] = (),
     mask: Any = None,
-    scale: Literal["std", "maxabs"] | None = None,
-    center: bool = False,
-    normalize: bool = True,
-    kernel: str | Callable[..., Any] | None = None,
-    gamma: float | None = None,
-    degree: int | None = None,
-    coef0: float | None = None,
+    transform: Transforms = (),
+    kernel: str | Callable[..., Any] | Kernel | None = None,
     memory: str | int | None = None,
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
@@ -103,25 +96,17 @@ def plan(
 
     Parameters
     ----------
-    X : array (n, m), data frame, path, or cones
+    X, labels : array (n, m), data frame, path, or cones
         As of ``dfeas.solve``.
-    labels : array (n,), path, or str, optional
-        Likewise.
     method : str, optional
         Only this one.
     margin : float
         The margin, or the |Ax|, for which the theorems bound the passes.
-    C : float, or sequence of float, optional
-        Of a soft margin.
-    loss : {"hinge", "squared_hinge"}
-        Of a soft margin.
-    folds : int
-        Of its cross-validation.
-    positive : str, optional
-        As of ``dfeas.solve``.
+    C, loss, folds : optional
+        Of a soft margin, as of ``dfeas.soft_margin``.
     one_vs_rest : bool
         Of each class against the rest, as ``dfeas.one_vs_rest``.
-    intercept, also, mask, scale, center, normalize, kernel, gamma, degree, coef0, memory : optional
+    positive, intercept, mask, transform, kernel, memory : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -143,21 +128,8 @@ def plan(
     """
     require_type("method", method, "str | None")
     require_type("margin", margin, "float")
-    problem = Problem.of(
-        X,
-        labels,
-        View(
-            positive=positive,
-            one_vs_rest=one_vs_rest,
-            intercept=intercept,
-            also=also,
-            mask=mask,
-            scale=scale,
-            center=center,
-            normalize=normalize,
-        ),
-        Kernel(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0),
-    )
+    seen: dict[str, Any] = {"positive": positive, "intercept": intercept, "mask": mask, "one_vs_rest": one_vs_rest}
+    problem = Problem.of(X, labels, transform=transform, kernel=kernel, **seen)
     spec, budget = problem.spec, Resources(memory=memory).memory_bytes
     space = kernel_options(problem.kernel)
     if method is not None and space is None:
@@ -168,13 +140,13 @@ def plan(
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")
     if C is not None and (spec.one_vs_rest or method is not None or space is not None or spec.transform):
-        raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
+        raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel and transform")
     opened = open_data(Source(spec, cones=True).within(budget))[1]
     require_labels(spec, opened)
     geometry = geometry_of(opened, space)
     geometry.require(opened, transform=spec.transform, C=C is not None)
     classes = len(classes_to_share(opened)) if spec.one_vs_rest else 1
-    name = str(X) if spec.by_path else opened.where
+    name = spec.where if spec.by_path else opened.where
     dataset = as_planned(opened, spec.transform or Transform())
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:

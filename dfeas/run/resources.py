@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
 from dfeas.settings import parse_bytes, require_types, setting
 
@@ -22,6 +25,21 @@ EVERY = 30.0
 def never() -> bool:
     """Says that nobody asks to stop."""
     return False
+
+
+_ATTENDED: ContextVar[tuple[Callable[[], bool], bool | None]] = ContextVar("attended", default=(never, None))
+
+
+@contextmanager
+def attend_runs(stop: Callable[[], bool] = never, progress: bool | None = None) -> Iterator[None]:
+    """Runs that begin here show progress, or do not, and end as ``interrupted`` when ``stop`` returns True, which is asked
+    between reads. With a ``stop`` they return what there is at Ctrl-C, too, and where a cluster is lost, and raise nothing.
+    """
+    token = _ATTENDED.set((stop, progress))
+    try:
+        yield
+    finally:
+        _ATTENDED.reset(token)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +85,9 @@ class Output:
     """Where a run is written, how it is shown, and who may end it; the result does not depend on it."""
 
     out: str | Path | None = None
-    progress: bool | None = None  # the setting, where it is None
+    progress: bool | None = field(default_factory=lambda: _ATTENDED.get()[1])  # the setting, where it is None
     callback: Callable[[Any], object] | None = None
-    stop: Callable[[], bool] = never
+    stop: Callable[[], bool] = field(default_factory=lambda: _ATTENDED.get()[0])
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -78,3 +96,18 @@ class Output:
     def shows_progress(self) -> bool:
         """What was asked for, or the setting."""
         return bool(setting("progress", False)) if self.progress is None else self.progress
+
+
+@contextmanager
+def run_terms(
+    max_passes: int | None,
+    time_limit: float | None,
+    memory: str | int | None,
+    client: Workers | None,
+    out: str | Path | None,
+    callback: Callable[[Any], object] | None,
+) -> Iterator[tuple[Limits, Resources, Output]]:
+    """The arguments that all verbs share as values, while the client that they name is open."""
+    limits, output = Limits(max_passes=max_passes, time_limit=time_limit), Output(out=out, callback=callback)
+    with open_client(client) as workers:
+        yield limits, Resources(memory=memory, client=workers), output

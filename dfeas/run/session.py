@@ -118,16 +118,16 @@ def open_session(
     n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. Raises what opening does,
     and UsageError for an ``out`` in the data or around it.
     """
-    spec, kernel, client = problem.spec, problem.kernel, resources.client
+    spec, client = problem.spec, resources.client
     data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
-    geometry_of(dataset).require(dataset, kernel=kernel.kernel, transform=spec.transform)
-    if kernel.kernel is not None and collection_of(dataset) is not None:
+    geometry_of(dataset).require(dataset, kernel=problem.kernel, transform=spec.transform)
+    if problem.kernel is not None and collection_of(dataset) is not None:
         raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or leave the client out")
     data = with_transform(data, spec.transform or Transform(), resources.memory_bytes, client, progress)
     if out is not None:
         require_apart(out, source.spec.where, *source.spec.also)
     with ExitStack() as stack:
-        yield _join_readers(stack, data, resources, kernel.function, out)
+        yield _join_readers(stack, data, resources, problem.function, out)
 
 
 def _open_there(client: Client | None, source: Source) -> Data:

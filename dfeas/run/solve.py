@@ -27,6 +27,7 @@ from dfeas.run.session import Session, open_session
 from dfeas.run.sinks import run_options
 from dfeas.run.soft_margin.result import dual_place
 from dfeas.run.spec import Request, RunSpec, classes_to_share, method_for, options_of, require_labels, require_memory
+from dfeas.settings import require_type
 
 logger = logging.getLogger("dfeas")
 
@@ -47,7 +48,9 @@ def decide(
 
     ``then`` is what the result is for: a run that goes on later goes on to that.
     """
-    methods, spec = _names(methods), problem.spec
+    if not race:
+        require_type("method", methods, "str")
+    methods, spec = _names(methods) if race else (str(methods),), problem.spec
     space = kernel_options(problem.kernel, resources.scratch)
     _require_known(methods, space, race)
     request = Request.begun(goal, limits, resources)
@@ -115,6 +118,7 @@ def _choose_methods(
 
 def minimise(problem: Problem, objective: Objective, method: str, limits: Limits, resources: Resources, output: Output) -> Any:
     """A SoftMarginResult, or SoftMarginClasses where each class is set against the rest."""
+    require_type("method", method, "str")
     request = replace(Request.begun(Goal(), limits, resources), eps=float(objective.gap))
     dual = None if objective.dual is None else dual_place(objective.dual, output.out)
     if dual is not None:
@@ -205,4 +209,4 @@ def _as_asked(run: Path, kept: DataSpec, given: DataSpec) -> DataSpec:
     if anew.where is None:
         raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
     mask = kept.mask if given.mask is None else given.mask
-    return replace(kept, where=anew.where, labels=anew.labels, mask=mask)
+    return replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask)

@@ -15,7 +15,7 @@ X, nine = X[chosen].astype(np.float32), digit[chosen] == 9
 X = np.ascontiguousarray(X.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(-1, 196))  # half the size
 rows = [("hyperplane", dfeas.solve(X, nine, margin_tolerance=0.05))]
 rows += [
-    (f"rbf, gamma = {gamma:.0e}", dfeas.solve(X, nine, kernel="rbf", gamma=gamma, margin_tolerance=0.05))
+    (f"rbf, gamma = {gamma:.0e}", dfeas.solve(X, nine, kernel=dfeas.Kernel("rbf", gamma=gamma), margin_tolerance=0.05))
     for gamma in (1e-8, 1e-7, 1e-6, 1e-5)
 ]
 axis = axes()

@@ -11,12 +11,13 @@ import dfeas
 
 wine = load_wine()
 axis = axes()
-for offset, (scale, colour) in zip((-0.25, 0, 0.25), {None: GREY, "maxabs": BLUE, "std": ORANGE}.items(), strict=True):
-    found = dfeas.one_vs_rest(wine.data, wine.target, scale=scale, center=scale == "std", margin_tolerance=0.05)
+ways = {"as stored": ([], GREY), "maxabs": (["maxabs"], BLUE), "std": (["std", "center"], ORANGE)}
+for offset, (scale, (seen, colour)) in zip((-0.25, 0, 0.25), ways.items(), strict=True):
+    found = dfeas.one_vs_rest(wine.data, wine.target, transform=seen, margin_tolerance=0.05)
     lower = np.array([each.margin_lower for each in found.results.values()])
     upper = np.array([each.margin_upper for each in found.results.values()])
-    axis.bar(np.arange(3) + offset, lower, 0.22, yerr=[0 * lower, upper - lower], color=colour, label=scale or "as stored")
-    print(scale or "as stored", *(f"{each:.2e}" for each in lower))
+    axis.bar(np.arange(3) + offset, lower, 0.22, yerr=[0 * lower, upper - lower], color=colour, label=scale)
+    print(scale, *(f"{each:.2e}" for each in lower))
 axis.set(
     yscale="log",
     xticks=range(3),

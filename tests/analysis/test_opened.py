@@ -38,7 +38,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dfeas.solve(room / "data", intercept=True, out=room / "run")
     dfeas.solve(room / "flip-data", intercept=True, out=room / "flip")
     dfeas.hard_margin(room / "data", intercept=True, out=room / "hard")
-    dfeas.hard_margin(room / "data", intercept=True, center=True, scale="std", out=room / "seen")
+    dfeas.hard_margin(room / "data", intercept=True, transform=["std", "center"], out=room / "seen")
     dfeas.hard_margin(room / "data", intercept=True, method="mirror-prox", max_passes=300, out=room / "no-weights")
     return room
 
@@ -215,7 +215,7 @@ def test_exact_sums_are_those_of_fractions_however_points_are_cut() -> None:
 def test_a_centre_that_is_not_the_mean_is_refused(tmp_path: Path, points: list[float], labels: list[int]) -> None:
     X = np.array(points, float)[:, None]
     header = dfeas.ingest(X, tmp_path / "data", labels=labels)
-    result = dfeas.solve(tmp_path / "data", center=True, intercept=False, out=tmp_path / "run")
+    result = dfeas.solve(tmp_path / "data", transform="center", intercept=False, out=tmp_path / "run")
     mean = float(sum(map(Fraction, X[:, 0].tolist()), Fraction(0)) / 3)
     true = load(tmp_path / "run" / "certificate.npz")
     assert json.loads(true.view)["transform"]["shift"] == [mean]

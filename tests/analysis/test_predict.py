@@ -64,7 +64,7 @@ def test_a_kernel_reads_the_points_of_its_expansion_again(tmp_path: Path) -> Non
     X, labels = ring(2000, 0)
     np.savez(tmp_path / "data.npz", X=X, y=labels)
     dfeas.ingest(tmp_path / "data.npz", tmp_path / "data")
-    dfeas.solve(tmp_path / "data", kernel="rbf", gamma=0.5, out=tmp_path / "run")
+    dfeas.solve(tmp_path / "data", kernel=dfeas.Kernel("rbf", gamma=0.5), out=tmp_path / "run")
     new, truth = ring(500, 1)
     found = dfeas.predict(tmp_path / "run", new, truth)
     with np.load(tmp_path / "run" / "certificate.npz") as kept:

@@ -18,6 +18,7 @@ import pytest
 
 import dfeas
 from dfeas.analysis.regression.files import Asked, of_formula, of_table
+from tests.run.test_resume import run_until
 from tests.typed import apart
 from tests.typed import dfeas as typed
 
@@ -312,9 +313,9 @@ def test_an_interrupt_ends_a_read_and_leaves_nothing(folder: Path, tmp_path: Pat
     """Asked in each read: of types, of levels, and while points are written."""
     for reads in (0, 1, 2):
         asked = iter([False] * reads)
-        options = {"memory": SMALL, "stop": lambda asked=asked: next(asked, True)}
+        regression = Asked("died", without=rest("died"), scratch=tmp_path, options={"memory": SMALL})
         with pytest.raises(KeyboardInterrupt):
-            of_table(folder / "t.csv", Asked("died", without=rest("died"), scratch=tmp_path, options=options))
+            run_until(lambda asked=asked: next(asked, True), of_table, folder / "t.csv", regression)
         assert not list(tmp_path.iterdir())
 
 

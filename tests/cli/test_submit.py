@@ -24,7 +24,7 @@ from dfeas.cli.remote import RunStatus, fetch, run_status, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.cluster_log import ClusterLog
-from tests.run.test_resume import after, digest, finished
+from tests.run.test_resume import after, digest, finished, run_until
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_e
 ) -> None:
     path, _ = dataset("halfspace", 60, 40_000)
     np.save(tmp_path / "mask.npy", np.arange(40_000) % 2 == 0)
-    seen: dict[str, Any] = {"mask": tmp_path / "mask.npy", "scale": "std", "center": True}
+    seen: dict[str, Any] = {"mask": tmp_path / "mask.npy", "transform": ["std", "center"]}
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 90, **seen}
     dfeas.solve(str(path), out=tmp_path / "whole", **options)
     run = submit(path, client=cluster, out=tmp_path / "run", **options)
@@ -198,7 +198,7 @@ print(run, dask.config.get("scheduler-address"), len(dfeas.status(run)))
 
 def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, labels = arrays("halfspace", 8, 500)
-    dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", stop=after(4))
+    run_until(after(4), dfeas.solve, X, labels, method="mirror-prox-fixed", out=tmp_path / "run")
     found = run_status(tmp_path / "run")
     assert (found.state, found.passes, found.verdict, found.stopped) == ("resumable", 4, "undecided", "interrupted")
     assert found.checkpoint_age is not None

@@ -209,7 +209,7 @@ def test_a_large_answer_gets_the_memory_of_the_cache(dataset: Callable[..., Any]
 def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_own(tmp_path: Path) -> None:
     from contextlib import ExitStack
 
-    from dfeas.problem import Problem, View
+    from dfeas.problem import Problem
     from dfeas.run.resources import Resources
     from dfeas.run.session import open_session
 
@@ -217,7 +217,7 @@ def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_ow
     stored = zarr.create_array(tmp_path / "x", data=X, chunks=(64, 5))
     with ExitStack() as stack:
         memory, lazy = (
-            stack.enter_context(open_session(Problem.of(each, labels, View(intercept=False)), Resources(memory=10**9)))
+            stack.enter_context(open_session(Problem.of(each, labels, intercept=False), Resources(memory=10**9)))
             for each in (X, stored)
         )
         for setting, kept in ((memory, 0), (lazy, X.nbytes)):

@@ -522,10 +522,10 @@ def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path, monke
     assert not any("/code/" in each["path"] for each in ObjectPath.of(f"{data}-codes").listed())
     np.save(tmp_path / "mask.npy", np.arange(900) % 7 != 2)
     more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "intercept": True}
-    here = dfeas.one_vs_rest(tmp_path / "a", also=[tmp_path / "b"], **more)
+    here = dfeas.one_vs_rest([tmp_path / "a", tmp_path / "b"], **more)
     kept = tmp_path / "kept"
     monkeypatch.setenv("DFEAS_CACHE_DIR", str(kept))
-    there = dfeas.one_vs_rest(f"{data}-a", also=[f"{data}-b"], out=tmp_path / "run", **more)
+    there = dfeas.one_vs_rest([f"{data}-a", f"{data}-b"], out=tmp_path / "run", **more)
     assert there.fingerprint == here.fingerprint
     assert [r.margin_lower for r in there.results.values()] == [r.margin_lower for r in here.results.values()]
     assert all(dfeas.verify_classes(tmp_path / "run").values())

@@ -180,7 +180,7 @@ def test_views_keep_their_fingerprints(data: Path) -> None:
     one = dfeas.ingest(X[mask], data.parent / "one", labels=label[mask], block_rows=ROWS)
     assert seen.verdict == "feasible"
     assert seen.fingerprint == one.fingerprint
-    assert dfeas.solve(data, scale="std", out=data.parent / "run").verdict == "feasible"
+    assert dfeas.solve(data, transform="std", out=data.parent / "run").verdict == "feasible"
     assert dfeas.verify_run(data.parent / "run").verdict == "feasible"
 
 

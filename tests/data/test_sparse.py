@@ -162,8 +162,8 @@ def test_sparse_points_are_joined_and_picked_as_dense_ones_are(tmp_path: Path) -
         assert abs(found.bytes - open_source(Source(DataSpec(tmp_path / "sparse"))).bytes * found.n / 700) < 0.1 * found.bytes
         also, plain = [tmp_path / "sparse-more"], [tmp_path / "dense-more"]
         given = None if name is None else tmp_path / name
-        ours = dfeas.solve(tmp_path / "sparse", also=also, mask=given, out=tmp_path / f"run-{name}")
-        theirs = dfeas.solve(tmp_path / "dense", also=plain, mask=given)
+        ours = dfeas.solve([tmp_path / "sparse", *also], mask=given, out=tmp_path / f"run-{name}")
+        theirs = dfeas.solve([tmp_path / "dense", *plain], mask=given)
         assert (ours.verdict, ours.n) == (theirs.verdict, theirs.n)
         assert dfeas.verify_run(tmp_path / f"run-{name}").verdict == ours.verdict
     with pytest.raises(BadInputError, match=r"one of it and .* is sparse, the other dense"):

@@ -12,6 +12,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.subsets import join_datasets
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from tests.run.test_resume import run_until
 
 
 @pytest.fixture
@@ -46,13 +47,13 @@ def test_picked_points_are_the_rows_of_one_array(stores: tuple[np.ndarray, np.nd
 def test_a_masked_run_is_that_of_the_kept_points_and_is_verified(stores: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     X, y = stores
     data, also = tmp_path / "a", [tmp_path / "b"]
-    whole = dfeas.solve(data, also=also, out=tmp_path / "whole")
+    whole = dfeas.solve([data, *also], out=tmp_path / "whole")
     assert (whole.verdict, whole.n) == ("infeasible", 1000)
     assert dfeas.verify_run(tmp_path / "whole").proof == "exact"
     mask = np.ones(1000, bool)
     mask[[3, 400, 401]] = False
     np.save(tmp_path / "mask.npy", mask)
-    found = dfeas.solve(data, also=also, mask=tmp_path / "mask.npy", out=tmp_path / "run")
+    found = dfeas.solve([data, *also], mask=tmp_path / "mask.npy", out=tmp_path / "run")
     plain = dfeas.solve(X[mask], y[mask])
     assert (found.verdict, found.n) == (plain.verdict, plain.n) == ("feasible", 997)
     assert dfeas.solve(X, y, mask=mask).margin_lower == plain.margin_lower
@@ -61,7 +62,7 @@ def test_a_masked_run_is_that_of_the_kept_points_and_is_verified(stores: tuple[n
     mask[:] = True
     mask[:300] = False
     np.save(tmp_path / "late.npy", mask)
-    named = dfeas.solve(data, also=also, mask=tmp_path / "late.npy")
+    named = dfeas.solve([data, *also], mask=tmp_path / "late.npy")
     points = [entry["point"] for entry in named.conflicts]
     assert 400 in points
     assert min(points) >= 300
@@ -79,19 +80,20 @@ def test_classes_of_picked_points(stores: tuple[np.ndarray, np.ndarray], tmp_pat
         np.savez(tmp_path / f"{name}.npz", X=X[rows] + 9 * np.eye(3, 4)[label[rows]], y=label[rows])
         dfeas.ingest(tmp_path / f"{name}.npz", tmp_path / name, block_rows=100)
     np.save(tmp_path / "mask.npy", np.arange(1000) % 2 == 0)
-    more: dict[str, Any] = {"also": [tmp_path / "d"], "mask": tmp_path / "mask.npy", "intercept": True}
-    found = dfeas.one_vs_rest(tmp_path / "c", out=tmp_path / "run", **more)
+    more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "intercept": True}
+    found = dfeas.one_vs_rest([tmp_path / "c", tmp_path / "d"], out=tmp_path / "run", **more)
     checks = dfeas.verify_classes(tmp_path / "run")
     assert [check and check.verdict for check in checks.values()] == [result.verdict for result in found.results.values()]
     assert dfeas.verify_run(tmp_path / "run" / "class-1").verdict == found.results["1"].verdict
-    one = dfeas.solve(tmp_path / "c", positive="1", out=tmp_path / "one", **more)
+    one = dfeas.solve([tmp_path / "c", tmp_path / "d"], positive="1", out=tmp_path / "one", **more)
     assert dfeas.verify_run(tmp_path / "one").verdict == one.verdict == found.results["1"].verdict
 
 
 def test_workers_gather_the_same_points(client: Any, stores: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "mask.npy", np.arange(1000) % 5 > 0)
-    more: dict[str, Any] = {"also": [tmp_path / "b"], "mask": tmp_path / "mask.npy", "method": "mirror-prox", "max_passes": 4}
-    here, there = dfeas.solve(tmp_path / "a", **more), dfeas.solve(tmp_path / "a", client=client, **more)
+    more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "method": "mirror-prox", "max_passes": 4}
+    both = [tmp_path / "a", tmp_path / "b"]
+    here, there = dfeas.solve(both, **more), dfeas.solve(both, client=client, **more)
     assert (here.margin_lower, here.margin_upper, here.fingerprint) == (
         there.margin_lower,
         there.margin_upper,
@@ -101,10 +103,11 @@ def test_workers_gather_the_same_points(client: Any, stores: Any, tmp_path: Path
 
 def test_an_interrupted_run_on_picked_points_goes_on(stores: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "mask.npy", np.arange(1000) % 5 != 1)
-    more: dict[str, Any] = {"also": [tmp_path / "b"], "mask": tmp_path / "mask.npy", "method": "von-neumann", "max_passes": 6}
-    whole = dfeas.solve(tmp_path / "a", **more)
+    more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "method": "von-neumann", "max_passes": 6}
+    both = [tmp_path / "a", tmp_path / "b"]
+    whole = dfeas.solve(both, **more)
     left = iter(range(3))
-    begun = dfeas.solve(tmp_path / "a", out=tmp_path / "run", stop=lambda: next(left, None) is None, **more)
+    begun = run_until(lambda: next(left, None) is None, dfeas.solve, both, out=tmp_path / "run", **more)
     assert begun.stopped == "interrupted"
     found = dfeas.resume(tmp_path / "run")
     assert (found.margin_lower, found.margin_upper) == (whole.margin_lower, whole.margin_upper)
@@ -124,10 +127,10 @@ def test_what_cannot_be_picked_is_said(stores: tuple[np.ndarray, np.ndarray], tm
     np.savez(tmp_path / "c.npz", X=X[:, :3], y=y)
     dfeas.ingest(tmp_path / "c.npz", tmp_path / "c")
     with pytest.raises(BadInputError, match=r"its features are 3, those of .*a 4"):
-        dfeas.solve(tmp_path / "a", also=[tmp_path / "c"])
+        dfeas.solve([tmp_path / "a", tmp_path / "c"])
     np.savez(tmp_path / "d.npz", X=X, y=y + 1)
     dfeas.ingest(tmp_path / "d.npz", tmp_path / "d")
     with pytest.raises(BadInputError, match=r"its classes are .'1', '2'., those of"):
-        dfeas.solve(tmp_path / "a", also=[tmp_path / "d"])
-    with pytest.raises(UsageError, match="also: expected a path or several, got int"):
-        dfeas.solve(tmp_path / "a", also=[5])
+        dfeas.solve([tmp_path / "a", tmp_path / "d"])
+    with pytest.raises(UsageError, match="X: expected a path or several, got int"):
+        dfeas.solve([tmp_path / "a", 5])

@@ -27,10 +27,10 @@ from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.view import FeatureScaling
 
 WAYS: tuple[dict[str, Any], ...] = (
-    {"scale": "std", "center": True},
-    {"scale": "maxabs", "normalize": False},
-    {"scale": "maxabs", "center": True},
-    {"center": True, "normalize": False},
+    {"transform": ["std", "center"]},
+    {"transform": ["maxabs", "lengths"]},
+    {"transform": ["maxabs", "center"]},
+    {"transform": ["center", "lengths"]},
 )
 
 
@@ -50,15 +50,16 @@ def points(dtype: str = "float64", flipped: int = 0) -> tuple[np.ndarray, np.nda
 def by_numpy(X: np.ndarray, way: dict[str, Any], intercept: bool) -> tuple[np.ndarray, np.ndarray]:
     """(Z, lengths) of what is asked, in float64."""
     Z = X.astype(np.float64)
-    if way.get("center"):
+    if "center" in way["transform"]:
         Z = Z - Z.mean(axis=0)
-    if way.get("scale"):
-        size = Z.std(axis=0) if way["scale"] == "std" else np.abs(Z).max(axis=0)
-        Z = Z / np.where(Z.std(axis=0) < 1e-9, 1.0 if way["scale"] == "std" or way.get("center") else size, size)
+    if {"std", "maxabs"} & set(way["transform"]):
+        std = "std" in way["transform"]
+        size = Z.std(axis=0) if std else np.abs(Z).max(axis=0)
+        Z = Z / np.where(Z.std(axis=0) < 1e-9, 1.0 if std or "center" in way["transform"] else size, size)
     if intercept:
         Z = np.hstack([Z, np.ones((len(Z), 1))])
     length = np.linalg.norm(Z, axis=1)
-    return Z, length if way.get("normalize", True) else np.full(len(Z), length.max())
+    return Z, length if "lengths" not in way["transform"] else np.full(len(Z), length.max())
 
 
 @pytest.fixture
@@ -115,11 +116,11 @@ def test_widest_margin_of_points_that_are_not_normalised_is_a_distance() -> None
     X = np.column_stack([side * (3 + rng.random(200)), 9 * rng.standard_normal((200, 2))])
     X[:6, :] = [[3, 9, 0], [3, -9, 0], [3, 0, 9], [3, 0, -9], [-3, 0, 0], [-3, 0, 9]]
     side[:6] = [1, 1, 1, 1, -1, -1]
-    found = dfeas.hard_margin(X, side, intercept=False, normalize=False)
+    found = dfeas.hard_margin(X, side, intercept=False, transform="lengths")
     assert found.margin == pytest.approx(3, rel=2e-3)
     assert found.result.margin_lower * np.linalg.norm(X, axis=1).max() == pytest.approx(found.margin)
     both, sides = np.vstack([X, -X]) + 1000, np.concatenate([side, -side])
-    shifted = dfeas.hard_margin(both, sides, intercept=False, normalize=False, center=True, scale="std")
+    shifted = dfeas.hard_margin(both, sides, intercept=False, transform=["std", "center", "lengths"])
     assert shifted.w is not None
     assert shifted.bias is not None
     assert (sides * (both @ shifted.w + shifted.bias)).min() == pytest.approx(1)
@@ -127,13 +128,13 @@ def test_widest_margin_of_points_that_are_not_normalised_is_a_distance() -> None
 
 def test_a_zero_point_after_centring_and_equal_features() -> None:
     X = np.array([[1.0, 5, 7], [3, 1, 7], [2, 3, 7], [0, 0, 7], [4, 6, 7]])
-    found = dfeas.solve(X, [1, 1, 1, -1, 1], intercept=False, center=True, scale="std")
+    found = dfeas.solve(X, [1, 1, 1, -1, 1], intercept=False, transform=["std", "center"])
     assert (found.verdict, found.proof, found.support.tolist()) == ("infeasible", "exact", [2])  # it is the mean of all
     transform = parse_view(found.evidence.view)[1]
     assert transform is not None
     assert (transform.shift[2], transform.factor[2]) == (7.0, 1.0)
-    assert dfeas.solve(X, [1, 1, 1, -1, 1], intercept=False, scale="std").verdict == "feasible"
-    same = dfeas.solve(np.full((4, 2), 0.1), [1, -1, 1, -1], intercept=False, scale="maxabs", center=True)
+    assert dfeas.solve(X, [1, 1, 1, -1, 1], intercept=False, transform="std").verdict == "feasible"
+    same = dfeas.solve(np.full((4, 2), 0.1), [1, -1, 1, -1], intercept=False, transform=["maxabs", "center"])
     assert (same.verdict, same.proof) == ("infeasible", "exact")
 
 
@@ -146,7 +147,7 @@ def test_entries_at_the_ends_of_floats() -> None:
             assert found.verdict in ("feasible", "eps-infeasible", "infeasible")
     X[3, 1] = 1e200
     with pytest.raises(BadInputError, match="point 3"):
-        dfeas.solve(X, label, scale="std")
+        dfeas.solve(X, label, transform="std")
 
 
 def test_signs_of_transformed_scores_are_those_of_rationals() -> None:
@@ -170,7 +171,7 @@ def test_signs_of_transformed_scores_are_those_of_rationals() -> None:
 def test_forged_numbers_are_noticed(stored: Callable[..., Path], tmp_path: Path, flipped: int) -> None:
     X, label = points("float32", flipped)
     data, file = stored(X, label), tmp_path / "forged.npz"
-    dfeas.solve(data, out=tmp_path / "run", scale="std", center=True, normalize=False)
+    dfeas.solve(data, out=tmp_path / "run", transform=["std", "center", "lengths"])
     certificate = load(tmp_path / "run" / "certificate.npz")
     _, true = parse_view(certificate.view)
     assert true is not None
@@ -228,14 +229,14 @@ def test_sparse_points_are_scaled_as_dense_ones(stored: Callable[..., Path], tmp
     kept = np.flatnonzero(np.diff(X.indptr))
     X, label = X[kept], label[kept]
     data = stored(X, label)
-    for way in ({"scale": "std"}, {"scale": "maxabs", "normalize": False}):
-        run = tmp_path / way["scale"]
-        found, dense = dfeas.solve(data, out=run, **way), dfeas.solve(X.toarray(), label, **way)
+    for way in (["std"], ["maxabs", "lengths"]):
+        run = tmp_path / way[0]
+        found, dense = dfeas.solve(data, out=run, transform=way), dfeas.solve(X.toarray(), label, transform=way)
         assert found.verdict == dense.verdict == dfeas.verify_run(run).verdict
         assert found.margin_lower == pytest.approx(dense.margin_lower, rel=1e-6)
         assert dfeas.predict(run, data).accuracy == 1
     with pytest.raises(UsageError, match="sparse points would fill up"):
-        dfeas.solve(data, center=True)
+        dfeas.solve(data, transform="center")
 
 
 def test_moments_are_those_of_numpy_in_any_cut() -> None:
@@ -307,6 +308,6 @@ def test_the_command_line_picks_and_transforms(stored: Callable[..., Path], tmp_
 def test_what_makes_no_sense_is_refused() -> None:
     X, label = points()
     with pytest.raises(UsageError, match="expected maxabs, std"):
-        dfeas.solve(X, label, scale="foo")
-    with pytest.raises(UsageError, match="leave them out"):
-        dfeas.solve(X, label, scale="std", kernel="rbf")
+        dfeas.solve(X, label, transform="foo")
+    with pytest.raises(UsageError, match="leave it out"):
+        dfeas.solve(X, label, transform="std", kernel="rbf")

@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 import dfeas
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
-from tests.run.test_resume import after, digest
+from tests.run.test_resume import after, digest, run_until
 
 
 def counts(dask_scheduler: Any) -> dict[str, int]:
@@ -60,7 +60,7 @@ def test_all_verbs_take_all_of_them(verb: str, client: Any, given: Any, dataset:
 def test_resume_and_ingest_take_all_of_them(client: Any, given: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("planted", 6, 900, margin=0.02, block_rows=300)
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 6}
-    dfeas.solve(path, out=tmp_path / "run", stop=after(2), **options)
+    run_until(after(2), dfeas.solve, path, out=tmp_path / "run", **options)
     assert "dfeas-softmin" in bars(client, lambda: dfeas.resume(tmp_path / "run", client=given))
     dfeas.solve(path, out=tmp_path / "whole", **options)
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")

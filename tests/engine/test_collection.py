@@ -147,8 +147,8 @@ def test_a_frame_is_solved_where_it_lies(client: Any) -> None:
     frame, outcome = people(6000)
     frame["outcome"] = pd.Series(outcome).astype("category")
     lazy = dd.from_pandas(frame, npartitions=7)
-    there = dfeas.solve(lazy, "outcome", client=client, intercept=True, scale="std")
-    here = dfeas.solve(frame, "outcome", intercept=True, scale="std")
+    there = dfeas.solve(lazy, "outcome", client=client, intercept=True, transform="std")
+    here = dfeas.solve(frame, "outcome", intercept=True, transform="std")
     assert (there.verdict, there.proof) == ("feasible", "rigorous")
     assert [getattr(there, name) for name in SAME] == [getattr(here, name) for name in SAME]
     assert np.array_equal(there.y, here.y)

@@ -13,6 +13,7 @@ import dfeas
 from dfeas.engine.clusters import local_cluster
 from tests.bits import digest
 from tests.faults.faulty import meanwhile, wait_until
+from tests.run.test_resume import run_until
 
 RUN: dict[str, Any] = {"method": "smooth-perceptron", "eps": 1e-6, "margin_tolerance": 1e-3, "max_passes": 25}
 
@@ -38,7 +39,7 @@ def test_an_adaptive_cluster_may_begin_with_no_worker_and_lose_all_between_reads
             return False
 
         client.cluster.adapt(minimum=0, maximum=2, interval="50ms", wait_count=1, target_duration="10ms")
-        found = dfeas.solve(points, client=client, stop=stop, **RUN)
+        found = run_until(stop, dfeas.solve, points, client=client, **RUN)
     assert len(asked) >= 25
     assert digest(found.evidence) == digest(calm.evidence)
     assert (found.passes, found.margin_lower, found.margin_upper) == (calm.passes, calm.margin_lower, calm.margin_upper)
@@ -62,7 +63,7 @@ def test_all_workers_may_be_restarted_one_after_the_other(points: Path) -> None:
             return False
 
         with meanwhile(roll):
-            found = dfeas.solve(points, client=client, stop=stop, **RUN)
+            found = run_until(stop, dfeas.solve, points, client=client, **RUN)
             wait_until(lambda: len(rolled) == len(workers), 120)
             again = dfeas.solve(points, client=client, **RUN)
     for each in (found, again):

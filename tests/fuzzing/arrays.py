@@ -297,7 +297,7 @@ class Arrays:
         if verb == "hull":
             if isinstance(X, str | h5py.Dataset | zarr.Array) or hasattr(X, "columns") or hasattr(X, "tocsr"):
                 raise NoneSuchError("no rows can be taken out as they are")
-            inside = dfeas.in_hull(X[0] if isinstance(X, list) else X[0:1], X[1:], progress=False).inside
+            inside = dfeas.in_hull(X[0] if isinstance(X, list) else X[0:1], X[1:]).inside
             return None if inside is None else not inside
         if verb == "check":
             found = dfeas.check_separation(X, labels, intercept=intercept)
@@ -306,5 +306,5 @@ class Arrays:
             options = {"labels": labels} if not hasattr(X, "columns") else {"labels": np.asarray(labels)}
             dfeas.ingest(X, folder / "d", **options)
             X, labels = folder / "d", None
-        result = self.solve(X, labels, intercept=intercept, eps=1e-9, progress=False)
+        result = self.solve(X, labels, intercept=intercept, eps=1e-9)
         return {"feasible": True, "infeasible": False}.get(result.verdict)

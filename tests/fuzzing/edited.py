@@ -40,12 +40,13 @@ def written(what: str, rng: np.random.Generator, folder: Path) -> None:
     options: dict[str, Any] = {"out": folder / "run", "max_passes": 100}
     options["intercept"] = what != "kernel" and bool(rng.random() < 0.5)
     if what in ("seen", "hard") and rng.random() < (1 if what == "seen" else 0.3):
-        options |= {"center": bool(rng.random() < 0.7), "scale": rng.choice([None, "std", "maxabs"])}
-        options["normalize"] = bool(rng.random() < 0.7)
+        center, scale, lengths = rng.random() < 0.7, rng.choice(["", "std", "maxabs"]), rng.random() >= 0.7
+        words = {"center": center, str(scale): bool(scale), "lengths": lengths}
+        options["transform"] = [word for word, given in words.items() if given]
     if what == "eps" or (what == "hard" and rng.random() < 0.3):
         options["method"] = "mirror-prox"
     if what == "kernel":
-        options |= {"kernel": "rbf", "gamma": 0.5}
+        options |= {"kernel": dfeas.Kernel("rbf", gamma=0.5)}
     if what == "hull":
         options.pop("intercept")
         dfeas.in_hull(X.mean(axis=0), folder / "data", **options)

@@ -200,7 +200,7 @@ def written(X: np.ndarray, labels: np.ndarray, options: Values, folder: Path, wh
     if what == "separation":  # whose eps is its own
         dfeas.separation(folder / "data", out=folder / "run", max_passes=200, intercept=options["intercept"])
     else:
-        dfeas.solve(folder / "data", out=folder / "run", max_passes=200, **options)
+        dfeas.solve(folder / "data", out=folder / "run", max_passes=200, **gram.arguments(options))
     names = ("certificate.npz", "result.json", "separation.json")
     return {name: (folder / "run" / name).read_bytes() for name in names if (folder / "run" / name).exists()}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import dfeas
 from tests.exact import conflict
 from tests.fuzzing.oracle import BITS
 
@@ -22,6 +23,13 @@ Matrix = list[list[Decimal]]
 
 MOST = 600
 """Points times degree of a polynomial up to which integers say what is separable: beyond they take minutes."""
+
+
+def arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a solve, with a kernel and its parameters as one of them."""
+    parts = {name: options[name] for name in ("kernel", "gamma", "degree", "coef0") if name in options}
+    kept = {name: value for name, value in options.items() if name not in parts}
+    return {**kept, "kernel": dfeas.Kernel(**parts)} if parts else kept
 
 
 def exactly(X: np.ndarray) -> list[Row]:

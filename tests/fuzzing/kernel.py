@@ -73,7 +73,7 @@ class KernelKind:
     def judge(self, case: Case) -> Judgement:
         X, labels, options = case.arrays["X"], case.arrays["labels"], dict(case.options)
         try:
-            result = self.solve(X, labels, **options)
+            result = self.solve(X, labels, **gram.arguments(options))
         except dfeas.DfeasError as error:
             return refused(X, labels, options, str(error))
         said = f"{result.verdict}/{result.proof} by {result.method}"

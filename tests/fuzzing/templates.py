@@ -164,7 +164,7 @@ def datasets(folder: Path) -> list[Template]:
 
 def runs(folder: Path) -> list[Template]:
     """Runs that ended, and one that can go on."""
-    dfeas.solve(folder / "d", out=folder / "run", kernel="rbf", gamma=0.5)
+    dfeas.solve(folder / "d", out=folder / "run", kernel=dfeas.Kernel("rbf", gamma=0.5))
     dfeas.separation(folder / "d", out=folder / "kind")
     dfeas.solve(folder / "d", out=folder / "open", method="mirror-prox", max_passes=4, eps=1e-9)
     found = []

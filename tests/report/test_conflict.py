@@ -42,7 +42,7 @@ def test_a_wrong_label_is_named_in_the_headline_and_stands_out_in_the_figure(tmp
 def test_people_who_truly_overlap_are_not_accused(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     people = np.column_stack([rng.integers(18, 90, 400), rng.lognormal(10, 0.7, 400), rng.integers(0, 2, 400)])
-    dfeas.solve(people, rng.permutation(["repaid", "default"] * 200), intercept=True, scale="std", out=tmp_path / "run")
+    dfeas.solve(people, rng.permutation(["repaid", "default"] * 200), intercept=True, transform="std", out=tmp_path / "run")
     page = parse(report([tmp_path / "run"]))
     assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points"]
     assert any("none stands out" in text for text in page.texts["p"])

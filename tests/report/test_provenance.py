@@ -52,7 +52,7 @@ def commands_of(page: Page) -> dict[str, list[str]]:
 def test_classes_are_named_and_counted(tmp_path: Path, *, data: bool) -> None:
     X, labels = people()
     data_path = ingested(tmp_path / "data", X, labels)
-    dfeas.solve(data_path, intercept=True, scale="std", out=tmp_path / "run")
+    dfeas.solve(data_path, intercept=True, transform="std", out=tmp_path / "run")
     facts = page_of(tmp_path / "run", data=data).facts
     many = int((labels == "repaid").sum())
     assert facts["label +1"] == f"repaid, {100 * many / 600:.3g} % ({many} points)"
@@ -122,7 +122,7 @@ def test_zero_points_are_counted(tmp_path: Path) -> None:
 
 def test_names_come_from_the_result_or_are_numbers(tmp_path: Path) -> None:
     X, labels = people()
-    dfeas.solve(ingested(tmp_path / "data", X, labels), intercept=True, scale="std", out=tmp_path / "run")
+    dfeas.solve(ingested(tmp_path / "data", X, labels), intercept=True, transform="std", out=tmp_path / "run")
     assert "feature 3" in page_of(tmp_path / "run").texts["td"]
     values = json.loads((tmp_path / "run" / "result.json").read_text())
     names = ["age", "income <$>", "date of first contract", "client"]
@@ -132,11 +132,11 @@ def test_names_come_from_the_result_or_are_numbers(tmp_path: Path) -> None:
     assert "feature 3" not in page.texts["td"]
 
 
-@pytest.mark.parametrize("scale", [None, "std", "maxabs"])
-def test_coefficients_in_the_units_of_the_data_separate_it(scale: str | None) -> None:
+@pytest.mark.parametrize("transform", [[], ["std", "center"], ["maxabs", "center"]])
+def test_coefficients_in_the_units_of_the_data_separate_it(transform: list[Any]) -> None:
     X, labels = three()
     X = X * [1, 1e4, 1e-3] + [0, 5e4, 2]
-    result = dfeas.solve(X, labels == "dog", intercept=True, scale=scale, center=scale is not None)
+    result = dfeas.solve(X, labels == "dog", intercept=True, transform=transform)
     assert result.y is not None
     assert result.evidence is not None
     w, bias = result.coef, result.bias
@@ -150,8 +150,8 @@ def test_coefficients_in_the_units_of_the_data_separate_it(scale: str | None) ->
 def test_features_are_ordered_by_what_a_usual_change_does(tmp_path: Path) -> None:
     X, labels = three()
     X = X * [1, 1e4, 1e-3]
-    dfeas.solve(ingested(tmp_path / "data", X, labels), positive="dog", intercept=True, scale="std", out=tmp_path / "run")
-    run = dfeas.solve(X, labels == "dog", intercept=True, scale="std")
+    dfeas.solve(ingested(tmp_path / "data", X, labels), positive="dog", intercept=True, transform="std", out=tmp_path / "run")
+    run = dfeas.solve(X, labels == "dog", intercept=True, transform="std")
     assert run.y is not None
     named = [text for text in page_of(tmp_path / "run").texts["td"] if text.startswith("feature ")]
     assert named == [f"feature {place}" for place in np.argsort(-np.abs(run.y[:3]))]  # scaled features have a deviation of 1
@@ -165,9 +165,9 @@ def test_coefficients_that_are_zero_are_not_listed() -> None:
 
 
 RUNS = {
-    "scaled": {"intercept": True, "scale": "std", "center": True, "positive": "dog"},
-    "margin": {"intercept": True, "positive": "emu", "margin_tolerance": 0.05, "eps": 2e-3, "normalize": False},
-    "kernel": {"positive": "cat", "kernel": "polynomial", "degree": 2},
+    "scaled": {"intercept": True, "transform": ["std", "center"], "positive": "dog"},
+    "margin": {"intercept": True, "positive": "emu", "margin_tolerance": 0.05, "eps": 2e-3, "transform": "lengths"},
+    "kernel": {"positive": "cat", "kernel": dfeas.Kernel("polynomial", degree=2)},
     "rbf": {"positive": "cat", "kernel": "rbf"},
     "plain": {"positive": "cat", "method": "perceptron", "max_passes": 9},
     "papers": {"positive": "cat", "intercept": False, "max_passes": 9},

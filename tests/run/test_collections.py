@@ -27,9 +27,9 @@ def given(arrays: Callable[..., Any], client: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     "options",
     [
-        {"scale": "std", "center": True},
-        {"normalize": False, "intercept": True},
-        {"scale": "maxabs", "normalize": False},
+        {"transform": ["std", "center"]},
+        {"transform": "lengths", "intercept": True},
+        {"transform": ["maxabs", "lengths"]},
     ],
 )
 def test_transforms(given: tuple[Any, ...], client: Any, options: dict[str, Any]) -> None:

@@ -99,7 +99,7 @@ def test_other_verbs_and_views_take_it_too(here: Path, tmp_path: Path) -> None:
     assert dfeas.race("table.csv", "kind", methods=("working-set", "perceptron")).first is not None
     assert dfeas.in_hull([0.0, 0, 0], "points.npy").inside
     assert dfeas.solve("points.npy", "all-positive").verdict == "infeasible"
-    twice = dfeas.solve("table.csv", "kind", positive="bad", also=["table.parquet"], scale="std", center=True)
+    twice = dfeas.solve(["table.csv", "table.parquet"], "kind", positive="bad", transform=["std", "center"])
     assert (twice.verdict, twice.n) == ("feasible", 2 * dfeas.plan("data").n)
     mask = np.arange(dfeas.plan("data").n) % 2 == 0
     np.save(tmp_path / "mask.npy", mask)

@@ -149,7 +149,7 @@ def test_classes_are_looked_at_on_the_reads_that_they_share(separable: Callable[
     assert whole.results["pos"].margin_lower == alone.margin_lower
 
 
-@pytest.mark.parametrize("view", [{"scale": "std"}, {"center": True, "intercept": True}])
+@pytest.mark.parametrize("view", [{"transform": "std"}, {"transform": "center", "intercept": True}])
 def test_what_is_not_read_as_it_is_stored_is_read_by_the_checker(
     separable: Callable[..., tuple[Path, Floats]], view: dict[str, Any]
 ) -> None:

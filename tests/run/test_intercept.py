@@ -42,7 +42,7 @@ WITH_LABELS: dict[str, Callable[..., Any]] = {
     "arrays": lambda **more: dfeas.solve(X, Y, **more),
     "dataset": lambda **more: dfeas.solve("data", **more),
     "one class": lambda **more: dfeas.solve("data", positive="low", **more),
-    "joined": lambda **more: dfeas.solve("data", also="also", **more),
+    "joined": lambda **more: dfeas.solve(["data", "also"], **more),
     "other labels": lambda **more: dfeas.solve("data", "y.npy", **more),
     "foreign": lambda **more: dfeas.solve("foreign.zarr", "y.npy", **more),
     "npy": lambda **more: dfeas.solve("X.npy", "y.npy", **more),

@@ -32,7 +32,7 @@ from dfeas.run.session import Checking
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
 from dfeas.verify.certificate import load
-from tests.run.test_resume import after
+from tests.run.test_resume import after, run_until
 
 NAMES = ("a/b", "cat", "dog", "eel")
 
@@ -110,7 +110,7 @@ def test_classes_on_one_read_answer_as_they_do_alone(data: Path, tmp_path: Path)
 def test_an_interrupted_run_goes_on_with_the_same_bits(data: Path, tmp_path: Path, method: str) -> None:
     options: dict[str, Any] = {"method": method, "eps": 0.3, "memory": "20MB"}
     dfeas.one_vs_rest(data, out=tmp_path / "whole", **options)
-    begun = dfeas.one_vs_rest(data, out=tmp_path / "run", stop=after(1), **options)
+    begun = run_until(after(1), dfeas.one_vs_rest, data, out=tmp_path / "run", **options)
     assert begun.stopped == "interrupted"
     resumed = dfeas.resume(tmp_path / "run")
     assert isinstance(resumed, dfeas.OneVsRest)

@@ -135,14 +135,17 @@ def test_a_terminal_that_grows_narrow_has_no_row_that_wraps() -> None:
         screen.leave()
 
 
-def test_what_is_no_progress_is_logged(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_progress_is_logged(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     X = np.random.default_rng(0).standard_normal((300, 3))
     with caplog.at_level(logging.INFO, "dfeas"):
-        dfeas.solve(X, np.where(X @ [1.0, 2.0, 3.0] > 0, "yes", "no"), progress=True)
+        dfeas.solve(X, np.where(X @ [1.0, 2.0, 3.0] > 0, "yes", "no"))
     assert [record.name for record in caplog.records][:1] == ["dfeas"]
     assert "300 points, 3 features" in caplog.text
     assert "300 points" not in capsys.readouterr().err  # it is not said twice
-    dfeas.solve(X, np.where(X @ [1.0, 2.0, 3.0] > 0, "yes", "no"), progress=True)
+    monkeypatch.setenv("DFEAS_PROGRESS", "1")
+    dfeas.solve(X, np.where(X @ [1.0, 2.0, 3.0] > 0, "yes", "no"))
     assert "300 points, 3 features" in capsys.readouterr().err
 
 

@@ -38,6 +38,7 @@ from dfeas.run.verdict import VerdictTarget
 from dfeas.verify.blocks import look_at
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.points import Points as CheckedPoints
+from tests.run.test_resume import run_until
 
 POINTS = PointSpace()
 BUDGET, SLACK = 100_000_000, 200_000_000
@@ -234,8 +235,15 @@ def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: 
     with pytest.raises(UsageError, match="mirror-prox keeps 160 bytes"):
         dfeas.race(path, intercept=False, methods=("mirror-prox", "perceptron"), **more)
     assert not (tmp_path / "run").exists()
-    result = dfeas.solve(
-        path, intercept=False, method="mirror-prox", eps=1e-12, memory=60_000_000, stop=lambda: True, out=tmp_path / "run"
+    result = run_until(
+        lambda: True,
+        dfeas.solve,
+        path,
+        intercept=False,
+        method="mirror-prox",
+        eps=1e-12,
+        memory=60_000_000,
+        out=tmp_path / "run",
     )
     assert result.why == "asked for; at most 187500 passes, 160 bytes of each are kept"
     events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]

@@ -141,9 +141,11 @@ def test_no_second_kind_of_evidence_is_checked_when_time_is_up(seconds: int | No
     assert verify.seen == ["separator"]
 
 
-@pytest.mark.parametrize("options", [{"kernel": "linear"}, {"kernel": "cosine"}, {"kernel": "rbf", "gamma": 1e20, "eps": 1e-3}])
+@pytest.mark.parametrize(
+    "options", [{"kernel": "linear"}, {"kernel": "cosine"}, {"kernel": dfeas.Kernel("rbf", gamma=1e20), "eps": 1e-3}]
+)
 def test_a_sum_that_the_checker_cannot_bound_by_eps_ends_undecided(options: dict[str, Any]) -> None:
-    X = np.array([[2.0], [1.0]]) if options["kernel"] != "rbf" else np.array([[-0.35, 0.5], [2.2, 0.5], [0.3, 0.5]])
+    X = np.array([[2.0], [1.0]]) if isinstance(options["kernel"], str) else np.array([[-0.35, 0.5], [2.2, 0.5], [0.3, 0.5]])
     result = dfeas.solve(X, np.array([1, -1, 1])[: len(X)], **{"eps": 1e-9, **options})
     assert result.margin_lower <= result.margin_upper
     if result.verdict == UNDECIDED:  # what is told of the sum is what is proved of it

@@ -13,6 +13,7 @@ import pandas
 import pytest
 
 import dfeas
+from tests.run.test_resume import run_until
 
 
 def people(count: int = 300) -> tuple[pandas.DataFrame, np.ndarray]:
@@ -28,9 +29,9 @@ def people(count: int = 300) -> tuple[pandas.DataFrame, np.ndarray]:
 
 WAYS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "scaled": {"scale": "std", "center": True},
-    "greatest": {"scale": "maxabs", "normalize": False},
-    "tolerance": {"scale": "std", "margin_tolerance": 0.1},
+    "scaled": {"transform": ["std", "center"]},
+    "greatest": {"transform": ["maxabs", "lengths"]},
+    "tolerance": {"transform": "std", "margin_tolerance": 0.1},
 }
 
 
@@ -60,7 +61,7 @@ def test_a_result_that_is_read_back_is_the_same(tmp_path: Path) -> None:
         "race": dfeas.race(frame, label, methods=["working-set", "perceptron"], max_passes=3, out=tmp_path / "race"),
         "classes": dfeas.one_vs_rest(frame, label, intercept=True, out=tmp_path / "classes"),
         "soft": dfeas.soft_margin(frame, label, C=[1e-9, 1e-8], out=tmp_path / "soft"),
-        "hard": dfeas.hard_margin(frame, label, scale="std", intercept=True, out=tmp_path / "hard"),
+        "hard": dfeas.hard_margin(frame, label, transform="std", intercept=True, out=tmp_path / "hard"),
         "kind": dfeas.separation(frame, label, intercept=True, out=tmp_path / "kind"),
     }
     for name, result in made.items():
@@ -103,7 +104,7 @@ def test_a_kernel_in_memory_scores_points_it_has_not_seen() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 2))
     inside = (X**2).sum(axis=1) < 1
-    result = dfeas.solve(X, inside, kernel="rbf", gamma=30.0)
+    result = dfeas.solve(X, inside, kernel=dfeas.Kernel("rbf", gamma=30.0))
     assert result.coef is None
     predicted = result.predict(X)
     assert predicted.dtype == bool
@@ -139,5 +140,5 @@ def test_ctrl_c_is_raised_once_the_run_is_saved_and_returned_to_who_minds_stop(t
         dfeas.solve(X, label, out=tmp_path / "run", **options)
     resumed = dfeas.resume(tmp_path / "run", X, label, max_passes=5)
     assert resumed.stopped == "pass_limit"
-    returned = dfeas.solve(X, label, stop=lambda: False, **options)
+    returned = run_until(lambda: False, dfeas.solve, X, label, **options)
     assert (returned.stopped, returned.success) == ("interrupted", False)

@@ -23,10 +23,10 @@ from dfeas.data.source import DataSpec
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.methods.registry import METHODS
-from dfeas.problem import Goal, Problem, View
+from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import Checkpoints, run_folder
 from dfeas.run.execute import execute
-from dfeas.run.resources import Limits, Output, Resources
+from dfeas.run.resources import Limits, Output, Resources, attend_runs
 from dfeas.run.result_files import load_values
 from dfeas.run.results import Result
 from dfeas.run.session import Checking, open_session
@@ -48,6 +48,12 @@ def after(passes: int) -> Callable[[], bool]:
     """Asked to stop before the pass that follows so many."""
     left = iter(range(passes))
     return lambda: next(left, None) is None
+
+
+def run_until(stop: Callable[[], bool], verb: Callable[..., Any], *asked: Any, **options: Any) -> Any:
+    """The answer of a verb to whom somebody says when to stop."""
+    with attend_runs(stop):
+        return verb(*asked, **options)
 
 
 CLOCKED = {
@@ -90,7 +96,7 @@ def test_every_method_goes_on_with_the_same_bits_wherever_it_was_stopped(
     most = int(whole.passes)
     for passes in sorted({0, 1, 3, most - 1} & set(range(most))):
         run = tmp_path / f"after{passes}"
-        begun = dfeas.solve(X, labels, intercept=False, method=name, out=run, stop=after(passes), **limits)
+        begun = run_until(after(passes), dfeas.solve, X, labels, intercept=False, method=name, out=run, **limits)
         assert begun.stopped == "interrupted"
         resumed = dfeas.resume(run, X, labels)
         assert isinstance(resumed, Result)
@@ -106,10 +112,10 @@ def test_a_run_goes_on_after_every_pass_again_and_again(arrays: Callable[..., An
     X, labels = arrays("halfspace", 8, 500)
     options: dict[str, Any] = {"method": "ispvn", "max_passes": 12}
     dfeas.solve(X, labels, out=tmp_path / "whole", **options)
-    result: Any = dfeas.solve(X, labels, out=tmp_path / "run", stop=after(1), **options)
+    result: Any = run_until(after(1), dfeas.solve, X, labels, out=tmp_path / "run", **options)
     turns = 0
     while result.stopped == "interrupted":
-        result = dfeas.resume(tmp_path / "run", X, labels, stop=after(1))
+        result = run_until(after(1), dfeas.resume, tmp_path / "run", X, labels)
         turns += 1
     assert turns > 12
     assert (result.stopped, result.passes) == ("pass_limit", 12)
@@ -123,7 +129,7 @@ def test_a_race_goes_on_and_what_has_ended_stays(arrays: Callable[..., Any], tmp
     names = ["smooth-perceptron", "working-set", "mirror-prox", "ispvn"]
     options: dict[str, Any] = {"methods": names, "to_the_end": True, "max_passes": 80}
     whole = dfeas.race(X, labels, intercept=False, out=tmp_path / "whole", **options)
-    begun = dfeas.race(X, labels, intercept=False, out=tmp_path / "run", stop=after(7), **options)
+    begun = run_until(after(7), dfeas.race, X, labels, intercept=False, out=tmp_path / "run", **options)
     assert begun.results["working-set"].stopped == "verdict"
     assert begun.results["smooth-perceptron"].stopped == "interrupted"
     resumed = dfeas.resume(tmp_path / "run", X, labels)
@@ -149,7 +155,7 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
     dfeas.solve(X, labels, intercept=False, out=tmp_path / "whole")
     request = Request.begun(Goal(), Limits(), Resources())
     job = RunSpec(request, ("working-set",), ("it fits",), False, False, DataSpec(None, intercept=False))
-    opened = open_session(Problem.of(X, labels, View(intercept=False)), Resources(), tmp_path / "run")
+    opened = open_session(Problem.of(X, labels, intercept=False), Resources(), tmp_path / "run")
     with opened as session, run_folder(tmp_path / "run") as folder:
         checking = Interrupted(session.checking.engine, session.checking.dataset)
         with pytest.raises(KeyboardInterrupt, match="goes on"):
@@ -195,7 +201,7 @@ def test_the_newest_checkpoint_that_can_be_read_is_taken(
     X, labels = arrays("halfspace", 8, 500)
     run = tmp_path / "run"
     whole = dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=tmp_path / "whole")
-    dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, stop=after(5))
+    run_until(after(5), dfeas.solve, X, labels, method="mirror-prox-fixed", max_passes=9, out=run)
     older, newest = sorted((run / "checkpoint").glob("*.zip"))
     newest.write_bytes(newest.read_bytes()[:-40])
     resumed = dfeas.resume(run, X, labels)
@@ -203,7 +209,7 @@ def test_the_newest_checkpoint_that_can_be_read_is_taken(
     assert isinstance(resumed, Result)
     assert (resumed.passes, resumed.margin_lower) == (whole.passes, whole.margin_lower)
     shutil.rmtree(run)
-    dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, stop=after(5))
+    run_until(after(5), dfeas.solve, X, labels, method="mirror-prox-fixed", max_passes=9, out=run)
     for path in (run / "checkpoint").glob("*.zip"):
         path.write_bytes(b"PK")
     with pytest.raises(CorruptDataError, match="not a readable checkpoint"):
@@ -213,7 +219,7 @@ def test_the_newest_checkpoint_that_can_be_read_is_taken(
 
 def test_a_run_that_can_go_on_is_not_overwritten(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, labels = arrays("halfspace", 8, 500)
-    dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", stop=after(1))
+    run_until(after(1), dfeas.solve, X, labels, method="mirror-prox-fixed", out=tmp_path / "run")
     with pytest.raises(UsageError, match="dfeas resume"):
         dfeas.solve(X, labels, out=tmp_path / "run")
     with pytest.raises(BadInputError, match="no such run"):
@@ -265,7 +271,7 @@ def test_a_damaged_vector_of_a_checkpoint_means_the_one_before(
     X, labels = arrays("one-flip", 8, 500)
     whole = dfeas.solve(X, labels, method="ispvn", max_passes=30)
     run = tmp_path / "run"
-    dfeas.solve(X, labels, method="ispvn", max_passes=30, out=run, stop=after(20))
+    run_until(after(20), dfeas.solve, X, labels, method="ispvn", max_passes=30, out=run)
     *older, newest = sorted((run / "checkpoint").glob("*.vectors"))
     shared = {path.name for folder in older for path in folder.iterdir()}
     damage(next(path for path in newest.iterdir() if path.name not in shared))
@@ -322,7 +328,7 @@ def test_what_a_solve_was_for_is_written_when_it_goes_on(
     whole = question(X, labels, method="working-set", out=tmp_path / "whole")
     run, name = tmp_path / "run", "margin.json" if question is dfeas.hard_margin else "separation.json"
     if cut == "while it solves":
-        question(X, labels, method="working-set", out=run, stop=after(1))
+        run_until(after(1), question, X, labels, method="working-set", out=run)
     else:
         monkeypatch.setattr(dfeas.HardMargin if question is dfeas.hard_margin else dfeas.Separation, "save", _cut_off)
         with pytest.raises(KeyboardInterrupt):
@@ -482,7 +488,7 @@ def test_a_zarr_array_of_others_is_surveyed_again(arrays: Callable[..., Any], tm
     zarr.save_array(tmp_path / "y", labels)
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 6, "labels": str(tmp_path / "y")}
     whole = dfeas.solve(str(tmp_path / "X"), **options)
-    dfeas.solve(str(tmp_path / "X"), out=tmp_path / "run", stop=after(2), **options)
+    run_until(after(2), dfeas.solve, str(tmp_path / "X"), out=tmp_path / "run", **options)
     zarr.open_array(tmp_path / "X", mode="r+")[7, 3] = np.float32(0.125)
     with pytest.raises(CorruptDataError, match="not the data"):
         dfeas.resume(tmp_path / "run")

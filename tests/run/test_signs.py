@@ -21,7 +21,11 @@ def near_a_line(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X + rng.integers(-2, 3, (n, m)) * np.spacing(X), np.where(np.arange(n) % 2, 1, -1)[rng.permutation(n)]
 
 
-@given(seed=st.integers(0, 2**32), intercept=st.booleans(), seen=st.sampled_from([{}, {"scale": "std"}, {"center": True}]))
+@given(
+    seed=st.integers(0, 2**32),
+    intercept=st.booleans(),
+    seen=st.sampled_from([{}, {"transform": "std"}, {"transform": "center"}]),
+)
 @settings(max_examples=60, deadline=None)
 def test_a_proved_separator_predicts_the_labels_of_its_own_points(seed: int, intercept: bool, seen: dict[str, object]) -> None:
     X, labels = near_a_line(seed)

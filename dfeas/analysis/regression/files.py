@@ -34,7 +34,7 @@ from dfeas.analysis.regression.design import (
 from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
 from dfeas.analysis.regression.outcome import Codes, Outcome, Values, counted, flat, require_other, signed, weightless, wide
-from dfeas.analysis.separation import TableKind, separation
+from dfeas.analysis.separation import TableKind, separate
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.readers import open_columns
 from dfeas.data.ingest.source import Batch, cut
@@ -46,7 +46,8 @@ from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stack_points
-from dfeas.run.resources import never
+from dfeas.problem import Problem
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.settings import parse_bytes, setting
 
 if TYPE_CHECKING:  # pyarrow may be absent
@@ -91,7 +92,6 @@ class RegressionFile:
     reader: CsvColumns | ParquetColumns
     columns: list[str]  # with that of the weights
     weights: str | None  # the column that says which rows are in the likelihood
-    stop: Callable[[], bool]  # ends a read
 
     @classmethod
     def of(cls, path: str | Path, asked: Asked) -> RegressionFile:
@@ -103,17 +103,17 @@ class RegressionFile:
         for name in (*asked.without, *weights, *asked.text):
             require_column(name, reader.columns, str(path))
         columns = [name for name in reader.columns if name not in asked.without or name in weights]
-        return cls(reader.where, reader, columns, asked.weights, asked.options.get("stop", never))
+        return cls(reader.where, reader, columns, asked.weights)
 
     def batches(self, width: int, columns: Sequence[str]) -> Iterator[Rows]:
         """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns.
 
         Raises BadInputError for weights that are none, and KeyboardInterrupt when it is to stop.
         """
-        rows = max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
+        stop, rows = Output().stop, max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
         number, read = 0, [*columns, *(name for name in [self.weights] if name is not None and name not in columns)]
         for batch in self.reader.batches(read, rows):
-            if self.stop():
+            if stop():
                 raise KeyboardInterrupt
             for first in range(0, batch.num_rows, rows):
                 table = sys.modules["pyarrow"].Table.from_batches([batch.slice(first, rows)])
@@ -340,7 +340,9 @@ def _streamed(found: TableRegression, asked: Asked) -> Separated:
         found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
         labels, intercept = (ALL_POSITIVE, None) if found.explicit else (None, found.design.intercept)
         shown = asked.progress is not None
-        answer = separation(str(folder), labels, intercept=intercept, **asked.options, progress=shown)
+        limits = Limits(max_passes=asked.options.get("max_passes"), time_limit=asked.options.get("time_limit"))
+        resources, output = Resources(memory=asked.options.get("memory")), Output(progress=shown)
+        answer = separate(Problem.of(str(folder), labels, intercept=intercept), "auto", limits, resources, output)
     direction = Direction.of(TableKind.of(answer), found.design, found.outcome)
     if direction is None:
         return overlapping(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])

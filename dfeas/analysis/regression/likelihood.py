@@ -18,16 +18,14 @@ from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
 from dfeas.analysis.separation import Separation, TableKind, separate_table
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.errors import BadInputError
-from dfeas.problem import Problem, View
-from dfeas.run.resources import Limits, Output, Resources, never
+from dfeas.problem import Problem
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.verify.dyadic import integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP
 
 LOOKED_AT = 500_000
 """Entries of a design up to which terms are left out, and advice is tried, to see what comes of it."""
 MOST_TERMS = 40
-AGAIN = ("client", "max_passes", "memory", "stop", "time_limit")
-"""Options that hold for these looks, too; they write nothing."""
 SECONDS = 10.0
 """After which no more is tried."""
 
@@ -56,10 +54,9 @@ class Regression:
             problem = Problem.of(self.signed(), ALL_POSITIVE)
         else:
             some = signed(self.points, self.codes, self.outcome)
-            problem = Problem.of(some.points, some.labels, View(intercept=self.design.intercept))
+            problem = Problem.of(some.points, some.labels, intercept=self.design.intercept)
         limits = Limits(max_passes=options.get("max_passes"), time_limit=options.get("time_limit"))
-        resources, output = Resources(memory=options.get("memory")), Output(stop=options.get("stop", never))
-        return separate_table(problem, limits, resources, output)
+        return separate_table(problem, limits, Resources(memory=options.get("memory")), Output())
 
     @property
     def _one_sided(self) -> bool:
@@ -124,14 +121,13 @@ def examined(regression: Regression, options: Options) -> Separated:
     every = np.arange(len(regression.codes))
     tally = Tally.of([(regression.points, regression.codes, every)], outcome, answer, direction, np.inf)
     alone = tally.alone(design.intercept)
-    again = {name: value for name, value in options.items() if name in AGAIN}
     if small and not alone:
-        direction = _fewest(regression, answer, direction, again, stop)
+        direction = _fewest(regression, answer, direction, options, stop)
     columns = alone or responsible(direction, tally.most)
 
     def tried(change: Callable[[Regression], Regression | None]) -> bool | None:
         other = change(regression) if small and not stop() else None
-        kind = None if other is None else _kind(other, again)
+        kind = None if other is None else _kind(other, options)
         return None if kind is None else kind == OVERLAP
 
     return blamed(design, outcome, answer, direction, columns, tally, [label[row] for row in tally.rows], tried)

@@ -140,7 +140,6 @@ class KernelSpace(Geometry):
     @classmethod
     def of(cls, options: KernelOptions) -> KernelSpace:
         """Raises UsageError for options that make no sense."""
-        assert options.kernel is not None, "of a kernel that is asked for"
         return cls(*kernel_of(options.kernel, options.gamma, options.degree, options.coef0))
 
     @property

@@ -174,7 +174,7 @@ def test_a_mask_that_cuts_a_cone_is_refused_in_one_line(tmp_path: Path) -> None:
     written(tmp_path / "data", X, 13)
     np.save(tmp_path / "mask.npy", np.ones(len(CONES), bool))
     with pytest.raises(dfeas.UsageError, match="a dataset of cones"):
-        dfeas.solve(tmp_path / "data", also=[tmp_path / "data"], mask=tmp_path / "mask.npy")
+        dfeas.solve([tmp_path / "data", tmp_path / "data"], mask=tmp_path / "mask.npy")
 
 
 @pytest.mark.parametrize("rows", [0, 3 * 2**31])

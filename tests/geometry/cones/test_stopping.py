@@ -14,6 +14,7 @@ from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
 from dfeas.geometry.cones import batch
 from dfeas.linalg.blas import beat, heard
+from tests.run.test_resume import run_until
 
 PASSES = 6
 OPTIONS: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": PASSES, "margin_tolerance": 1e-4}
@@ -58,8 +59,9 @@ def test_a_run_ends_within_a_block_and_goes_on_from_the_read_before(
             dfeas.solve(tmp_path / "data", out=tmp_path / "run", **OPTIONS)
         signal.signal(signal.SIGINT, before)
     else:
-        ends = {"time_limit": 2.0} if how == "limit" else {"stop": lambda: steps.taken >= steps.endless}
-        cut = dfeas.solve(tmp_path / "data", out=tmp_path / "run", **OPTIONS, **ends)
+        stop = (lambda: False) if how == "limit" else (lambda: steps.taken >= steps.endless)
+        limit = 2.0 if how == "limit" else None
+        cut = run_until(stop, dfeas.solve, tmp_path / "data", out=tmp_path / "run", time_limit=limit, **OPTIONS)
         assert (cut.verdict, cut.stopped) == ("undecided", "time_limit" if how == "limit" else "interrupted")
         assert cut.passes <= 2
     assert steps.taken <= steps.endless + blocks  # each thread ends in the step that it is in

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 
+import dfeas
 from tests.exact import conflicts
 
-KERNEL: dict[str, Any] = {"kernel": "polynomial", "degree": 2, "gamma": 1.0, "coef0": 1.0}
-"""(x'z + 1)^2, as options of a solve."""
+KERNEL = dfeas.Kernel("polynomial", degree=2, gamma=1.0, coef0=1.0)
+"""(x'z + 1)^2."""
 
 
 def features(X: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from dfeas.geometry.kernel.working_set import KernelSelect
 from dfeas.run.budget import abreast
 from dfeas.verify.certificate import load
 from tests.geometry.kernel.dense import dense
-from tests.run.test_resume import after
+from tests.run.test_resume import after, run_until
 
 NAMES = ("ant", "bee", "cat")
 
@@ -101,7 +101,7 @@ def test_both_engines_and_a_second_start_give_the_same_bits(
     options: dict[str, Any] = {"kernel": "rbf", "method": method, "max_passes": passes}
     here = dfeas.one_vs_rest(data, out=tmp_path / "here", **options)
     dfeas.one_vs_rest(data, out=tmp_path / "there", client=client, **options)
-    dfeas.one_vs_rest(data, out=tmp_path / "again", stop=after(1), **options)
+    run_until(after(1), dfeas.one_vs_rest, data, out=tmp_path / "again", **options)
     dfeas.resume(tmp_path / "again")
     for name in NAMES:
         bits = []
@@ -140,7 +140,7 @@ def test_points_get_their_classes(tmp_path: Path) -> None:
     labels[17] = "one"  # a class of a single point, in the middle of another one
     np.savez(tmp_path / "a.npz", X=X, y=labels)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data")
-    found = dfeas.one_vs_rest(tmp_path / "data", kernel="rbf", gamma=5.0, out=tmp_path / "run", eps=1e-6)
+    found = dfeas.one_vs_rest(tmp_path / "data", kernel=dfeas.Kernel("rbf", gamma=5.0), out=tmp_path / "run", eps=1e-6)
     assert {result.verdict for result in found.results.values()} == {"feasible"}
     predicted = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "p.npy")
     assert isinstance(predicted, dfeas.ClassPrediction)

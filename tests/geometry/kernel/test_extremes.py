@@ -81,7 +81,7 @@ def test_where_the_origin_is_makes_no_difference(name: str, gamma: float, offset
     X = np.random.default_rng(1).standard_normal((6, 2)) + offset
     margin, _ = widest_margin(kernel_of(name, gamma)[0], X, LABELS)
     data = scipy.sparse.csr_array(X) if sparse else X
-    found = dfeas.solve(data, LABELS, kernel=name, gamma=gamma, margin_tolerance=1e-3, eps=1e-6)
+    found = dfeas.solve(data, LABELS, kernel=dfeas.Kernel(name, gamma=gamma), margin_tolerance=1e-3, eps=1e-6)
     assert (found.verdict, found.proof) == ("feasible", "rigorous")
     assert Decimal(found.margin_lower) <= margin <= Decimal(found.margin_upper * (1 + 1e-9))
     assert found.margin_lower >= (1 - 1e-3) * found.margin_upper
@@ -90,10 +90,10 @@ def test_where_the_origin_is_makes_no_difference(name: str, gamma: float, offset
 def test_gamma_and_a_power_that_underflow_decide_nothing() -> None:
     X, labels = np.array([[1.0, 0], [1, 1e-4]]), np.array([1, -1])
     for gamma in (1e-300, 1.0, 1e300):
-        found = dfeas.solve(X, labels, kernel="polynomial", gamma=gamma, degree=2, coef0=0.0)
+        found = dfeas.solve(X, labels, kernel=dfeas.Kernel("polynomial", gamma=gamma, degree=2, coef0=0.0))
         assert (found.verdict, found.proof) == ("feasible", "rigorous")
         assert found.margin_lower == pytest.approx(1e-4 / np.sqrt(2), rel=1e-4)
-    zero = dfeas.solve(np.vstack([X, [[0, 0]]]), [1, -1, 1], kernel="polynomial", degree=2, coef0=0.0)
+    zero = dfeas.solve(np.vstack([X, [[0, 0]]]), [1, -1, 1], kernel=dfeas.Kernel("polynomial", degree=2, coef0=0.0))
     assert (zero.verdict, zero.proof) == ("infeasible", "exact")
 
 
@@ -105,7 +105,7 @@ def test_a_quotient_of_parameters_that_underflows_decides_nothing(gamma: float, 
     """K(0, 0) is coef0 ** degree, above zero: the unit vectors of both points are there, and next to orthogonal or equal."""
     X, labels = np.array([[0.0], [1.0]]), np.array([1, -1])
     kernel = kernel_of("polynomial", gamma, degree, coef0)[0]
-    found = dfeas.solve(X, labels, kernel="polynomial", gamma=gamma, coef0=coef0, degree=degree, intercept=False)
+    found = dfeas.solve(X, labels, kernel=dfeas.Kernel("polynomial", gamma=gamma, degree=degree, coef0=coef0), intercept=False)
     assert (found.verdict, found.proof) == ("feasible", "rigorous")
     margin = ((1 - kernel_value(kernel, X[0], X[1])) / 2).sqrt()
     assert margin * Decimal("0.9") <= Decimal(found.margin_lower) <= margin
@@ -125,7 +125,7 @@ def test_weights_of_which_nothing_follows_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", DISTANCES)
 def test_exponents_beyond_float64_leave_nothing_of_a_kernel(name: str) -> None:
     X = np.array([[1e5, 0.0], [1e10, 0.0], [1e10, 1.0]])
-    found = dfeas.solve(X, [1, -1, 1], kernel=name, gamma=1e300, intercept=False)
+    found = dfeas.solve(X, [1, -1, 1], kernel=dfeas.Kernel(name, gamma=1e300), intercept=False)
     assert (found.verdict, found.proof) == ("feasible", "rigorous")
     assert found.margin_lower == pytest.approx(3**-0.5, rel=1e-3)  # of three unit vectors that are orthogonal
 
@@ -141,16 +141,13 @@ def test_degrees_that_float64_does_not_take_are_refused(degree: Any) -> None:
         kernel_of("polynomial", 1.0, degree)
 
 
-PLAIN: dict[str, dict[str, Any]] = {"linear": {}, "cosine": {}, "polynomial": {"degree": 1, "coef0": 0.0, "gamma": 1e-200}}
-
-
-@pytest.mark.parametrize("kernel", PLAIN)
-def test_conflicts_of_the_points_themselves_are_exact(kernel: str) -> None:
+@pytest.mark.parametrize("kernel", ["linear", "cosine", dfeas.Kernel("polynomial", degree=1, coef0=0.0, gamma=1e-200)])
+def test_conflicts_of_the_points_themselves_are_exact(kernel: str | dfeas.Kernel) -> None:
     for seed in range(40):
         A, labels = small_instance(seed), np.random.default_rng(seed).choice([-1, 1], 40)
         labels = labels[: A.shape[1]]
         if len(set(labels.tolist())) < 2:
             continue
-        found = dfeas.solve((A * labels).T.astype(float), labels, kernel=kernel, **PLAIN[kernel])
+        found = dfeas.solve((A * labels).T.astype(float), labels, kernel=kernel)
         expected = ("infeasible", "exact") if conflicts(A) else ("feasible", "rigorous")
         assert (found.verdict, found.proof) == expected

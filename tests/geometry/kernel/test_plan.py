@@ -102,7 +102,6 @@ def test_what_does_not_fit_is_refused_with_the_number() -> None:
     for options, words in [
         ({"kernel": "rbf", "method": "winnow"}, "does not work with a kernel"),
         ({"method": "snkpvn"}, "unknown method"),
-        ({"gamma": 1.0}, "none is given"),
         ({"one_vs_rest": True, "positive": "1"}, "asks about every class"),
         ({"one_vs_rest": True, "method": "ispvn"}, "classes share their reads"),
     ]:
@@ -116,6 +115,9 @@ def test_the_commands_take_a_kernel(dataset: Callable[..., Any], tmp_path: Path)
     assert done.exit_code == 0
     assert "rbf(gamma=0.5): a product with the Gram matrix evaluates 8.02e+04 values" in done.output
     assert "does not fit" not in done.output
+    alone = CliRunner().invoke(commands, ["plan", str(path), "--gamma", "0.5"])
+    assert alone.exit_code == 2
+    assert "none is given" in alone.output
     done = CliRunner().invoke(commands, ["plan", str(path), "--kernel", "linear", "--json"])
     values = json.loads(done.output)
     assert [estimate["method"] for estimate in values["estimates"]] == list(dfeas.KERNEL_METHODS)

@@ -108,7 +108,6 @@ def test_a_race_ends_goes_on_and_says_its_kernel(tmp_path: Path) -> None:
     [
         ({"methods": ["working-set", "winnow"], "kernel": "rbf"}, "method winnow does not work with a kernel"),
         ({"methods": ["working-set", "snkpvn"]}, "unknown method snkpvn"),
-        ({"methods": ["working-set", "perceptron"], "gamma": 1.0}, "none is given"),
         (
             {"methods": ["mirror-prox", "perceptron"], "kernel": "rbf", "memory": "20MB"},
             "mirror-prox needs .* for weights of 100000 points",

@@ -27,7 +27,7 @@ def ring(n: int, seed: int, m: int = 2) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("seed", range(120))
 def test_verdicts_are_those_of_explicit_features(seed: int) -> None:
     X, labels, conflict = instance(seed)
-    result = dfeas.solve(X, labels, eps=1e-6, **KERNEL)
+    result = dfeas.solve(X, labels, eps=1e-6, kernel=KERNEL)
     assert result.success
     assert not wrong(result.verdict, conflict)
     assert result.proof == ("exact" if result.verdict == "infeasible" else "rigorous")
@@ -61,7 +61,7 @@ def test_a_ring_is_separated_by_what_can(kernel: str) -> None:
 
 def test_the_bracket_closes_around_the_widest_margin() -> None:
     X, labels = ring(200, 3)
-    tight = dfeas.solve(X, labels, kernel="rbf", gamma=0.7, margin_tolerance=1e-3)
+    tight = dfeas.solve(X, labels, kernel=dfeas.Kernel("rbf", gamma=0.7), margin_tolerance=1e-3)
     squares = ((X[:, None] - X[None]) ** 2).sum(2)
     gram = np.exp(-0.7 * squares) * np.outer(labels, labels)
     assert tight.verdict == "feasible"
@@ -165,9 +165,8 @@ def test_options_that_do_not_fit_are_refused() -> None:
     X, labels = ring(50, 0)
     for options, words in [
         ({"kernel": "rbf", "intercept": True}, "takes no intercept"),
-        ({"gamma": 1.0}, "none is given"),
         ({"kernel": "rbf", "method": "winnow"}, "does not work with a kernel"),
-        ({"kernel": "rbf", "degree": 2}, "has no degree"),
+        ({"kernel": dfeas.Kernel("rbf", degree=2)}, "has no degree"),
     ]:
         with pytest.raises(UsageError, match=words):
             dfeas.solve(X, labels, **options)
@@ -175,7 +174,7 @@ def test_options_that_do_not_fit_are_refused() -> None:
 
 def test_exact_conflicts_are_told_from_near_ones() -> None:
     X = np.array([[1.0, 0], [1.0, 2.0**-40], [0, 1]])
-    result = dfeas.solve(X, np.array([1, -1, 1]), kernel="rbf", gamma=1.0, eps=1e-6)
+    result = dfeas.solve(X, np.array([1, -1, 1]), kernel=dfeas.Kernel("rbf", gamma=1.0), eps=1e-6)
     assert result.verdict in ("feasible", "eps-infeasible")
     assert Fraction(result.margin_upper) > 0
 
@@ -197,5 +196,5 @@ def test_small_numbers_of_any_type_are_the_same_points(dtype: str) -> None:
         return (a @ b.T + 1) ** 2
 
     by_function = dfeas.solve(Z, labels, kernel=function)
-    by_name = dfeas.solve(Z, labels, kernel="polynomial", degree=2, gamma=1.0)
+    by_name = dfeas.solve(Z, labels, kernel=dfeas.Kernel("polynomial", gamma=1.0, degree=2))
     assert by_function.verdict == by_name.verdict

@@ -23,6 +23,7 @@ from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import SampleCosts
 from tests.methods.soft_margin.test_soft_margin import overlapping
+from tests.run.test_resume import run_until
 
 
 def worth(alpha: np.ndarray, cost: np.ndarray, signed: np.ndarray, squared: bool) -> float:
@@ -107,7 +108,7 @@ def test_an_interrupted_writing_leaves_nothing_and_goes_on_with_the_same_bits(
     there = dfeas.soft_margin(tmp_path / "data", dual=tmp_path / "there.npy", client=client, **more)
     asked = iter([False] * round(there.passes + 1))
     run = tmp_path / "run"
-    begun = dfeas.soft_margin(tmp_path / "data", dual=run / "alpha.npy", out=run, stop=partial(next, asked, True), **more)
+    begun = run_until(partial(next, asked, True), dfeas.soft_margin, tmp_path / "data", dual=run / "alpha.npy", out=run, **more)
     assert (begun.stopped, begun.dual) == ("interrupted", None)
     assert not list(run.glob("*alpha*"))
     resumed = dfeas.resume(run)

@@ -27,6 +27,7 @@ from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import fold_of
 from dfeas.run.checkpoint.folder import is_finished
 from dfeas.run.soft_margin.fit import SoftMarginTarget
+from tests.run.test_resume import run_until
 
 
 def overlapping(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +197,7 @@ def test_both_engines_and_a_resumed_run_have_the_same_bits(client: Any, tmp_path
         assert [fit.lower for fit in here.fits] == [fit.lower for fit in there.fits]
         if "max_passes" not in options:
             out = tmp_path / f"run-{loss}"
-            dfeas.soft_margin(data, out=out, stop=partial(next, iter([False] * (here.passes > 2)), True), **more)
+            run_until(partial(next, iter([False] * (here.passes > 2)), True), dfeas.soft_margin, data, out=out, **more)
             resumed = dfeas.resume(out)
             assert isinstance(resumed, dfeas.SoftMarginResult)
             assert resumed.path.tobytes() == here.path.tobytes()

@@ -20,6 +20,7 @@ from dfeas.run.exact.search import decide_levels
 from dfeas.verify.dyadic import common
 from dfeas.verify.integers import IntegerEntries, exponents, independent, rank, units
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
+from tests.run.test_resume import run_until
 
 
 def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,10 +133,11 @@ def test_its_folder_is_proved_again(kind: str, tmp_path: Path) -> None:
         dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
 
 
-@pytest.mark.parametrize("options", [{"time_limit": 1e-3}, {"stop": lambda: True}])
-def test_a_limit_leaves_it_open(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("limit", [1e-3, None])
+def test_a_limit_leaves_it_open(limit: float | None) -> None:
     X, y = panel(OVERLAP, 2_000, 300)
-    undecided = dfeas.separation(X, y, intercept=True, method="perceptron", max_passes=1, **options)
+    options: dict[str, Any] = {"intercept": True, "method": "perceptron", "max_passes": 1, "time_limit": limit}
+    undecided = run_until(lambda: limit is None, dfeas.separation, X, y, **options)
     assert (undecided.kind, undecided.result.method) == (None, "perceptron")
 
 
