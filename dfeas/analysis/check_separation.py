@@ -28,9 +28,8 @@ from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
 from dfeas.analysis.regression.outcome import Values, counted, flat, require_other, weightless
-from dfeas.data.arrays import opened
-from dfeas.data.frames import filled, is_frame, is_lazy, require_aligned
-from dfeas.data.frames import opened as opened_frame
+from dfeas.data.arrays import accept_array
+from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.linalg.csr import with_data
@@ -159,7 +158,7 @@ def _of_formula(
         needed = parsed.needed(names)
         frame = frame[[name for name in names if name in needed or (isinstance(weights, str) and name == weights)]]
     whole = _whole(frame, options)
-    table = as_text(filled(opened_frame(whole, FRAME)), reading["text"])
+    table = as_text(fill_sparse(open_frame(whole, FRAME)), reading["text"])
     return examined(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, weights)), options)
 
 
@@ -180,7 +179,7 @@ def _of_frame(
     X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | None, Any], options: Options, text: Sequence[str]
 ) -> Regression:
     whole = _whole(X, options)
-    frame, rows = as_text(filled(opened_frame(whole, FRAME)), text), _index(whole)
+    frame, rows = as_text(fill_sparse(open_frame(whole, FRAME)), text), _index(whole)
     require_other(y, weights)
     kept = _in_likelihood(frame, whole, weights)
     frame = frame.drop(weights) if isinstance(weights, str) else frame
@@ -209,7 +208,7 @@ def _of_array(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | 
     if y is None:
         raise UsageError("y is missing: give the outcomes of the rows of X")
     sparse: bool = scipy.sparse.issparse(X)
-    matrix: Any = X.tocsr() if sparse else exact(opened(X, "X"), np.float64, "X")
+    matrix: Any = X.tocsr() if sparse else exact(accept_array(X, "X"), np.float64, "X")
     matrix = with_data(matrix, exact(matrix.data, np.float64, "X")) if sparse else matrix
     if matrix.ndim != 2:
         raise BadInputError(f"X: expected numbers (n, m), got an array of shape {matrix.shape}")

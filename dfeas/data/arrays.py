@@ -69,10 +69,10 @@ def open_arrays(source: Source) -> Dataset:
 def _from_table(table: Table, source: Source) -> Dataset:
     labels = table.labels
     if labels is not None:
-        labels = open_labels(place(labels)) if isinstance(labels, str | Path) else opened(labels, "labels")
+        labels = open_given(labels)
     if hasattr(table.X, "tocsr"):
         return _from_sparse(table.X, labels, source)
-    X = opened(table.X, "X")
+    X = accept_array(table.X, "X")
     if X.dtype == object:
         X = exact(X, np.float64, "X")
     n, m = check_shape(X.shape, "X")
@@ -120,7 +120,12 @@ def _of_nothing(index: int) -> tuple[str, ...]:
     return ()
 
 
-def opened(values: Any, where: str) -> Any:
+def open_given(labels: Any) -> Any:
+    """Labels by path, or of the caller."""
+    return open_labels(place(labels)) if isinstance(labels, str | Path) else accept_array(labels, "labels")
+
+
+def accept_array(values: Any, where: str) -> Any:
     """Something with shape, dtype and row slices. Raises BadInputError for what is no array, is masked, or is packed."""
     require_array(values, where)
     try:

@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import opened, stored_dtype
+from dfeas.data.arrays import open_given, stored_dtype
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import Table, is_lazy, split
 from dfeas.data.labels import Categories, LabelEncoder, encode_array, require_usable, stored_type
 from dfeas.data.source import Transform
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import array_of, exact, is_dask_array, unwrap_array
-from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import SliceReader
-from dfeas.data.storage.zarr_arrays import check_shape, open_labels
+from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.views import transform_features
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
@@ -108,7 +106,7 @@ def table_of(X: Any, labels: Any) -> Table:
     if hasattr(labels, "to_dask_array"):
         labels = _column(labels, points.chunks[0])
     elif table.labels is not None:
-        labels = open_labels(place(table.labels))[:] if isinstance(table.labels, str | Path) else opened(table.labels, "labels")
+        labels = open_given(table.labels)
         labels = labels if is_collection(labels) else array_of(labels, LABELS)
     if labels is not None and tuple(labels.shape) not in ((n,), (n, 1)):
         raise BadInputError(f"{LABELS}: expected {n} labels, one a point, got an array of shape {tuple(labels.shape)}")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.numbers import array_of, exact, missing, require_exact
-from dfeas.errors import BadInputError
+from dfeas.data.storage.places import place
+from dfeas.errors import BadInputError, near
 
 if TYPE_CHECKING:  # at run time it is imported where a frame may be: that takes 50 ms, and commands have paths
     import narwhals.stable.v2 as nw
@@ -49,7 +49,7 @@ def columns_of(X: Any) -> tuple[str, ...]:
     """Names of the columns of a data frame; none of anything else."""
     if is_lazy(X):
         return tuple(map(str, X.columns))
-    return tuple(map(str, opened(X, "X").columns)) if is_frame(X) else ()
+    return tuple(map(str, open_frame(X, "X").columns)) if is_frame(X) else ()
 
 
 def split(X: Any, labels: Any) -> Table:
@@ -64,11 +64,11 @@ def split(X: Any, labels: Any) -> Table:
     require_aligned(X, labels, "labels")
     if is_lazy(X):
         return _of_dask(X, labels)
-    frame = opened(X, "X")
+    frame = open_frame(X, "X")
     if isinstance(labels, str | int) and str(labels) in frame.columns:
         frame, labels = frame.drop(str(labels)), frame[str(labels)]
-    elif isinstance(labels, str | int):
-        _refuse_near(labels, frame.columns)
+    else:
+        _require_file(labels, frame.columns)
     return Table(_points(frame), values_of(labels), tuple(frame.columns))
 
 
@@ -81,11 +81,11 @@ def values_of(labels: Any, where: str = "labels") -> Any:
     series = _series(labels)
     if series is None:
         return labels
-    missing = series.is_null()
-    if missing.any():
-        point = int(missing.to_numpy().argmax())
+    gaps = series.is_null()
+    if gaps.any():
+        point = int(gaps.to_numpy().argmax())
         raise BadInputError(f"{where}: the {'label' if where == 'labels' else 'entry'} of point {point} is missing; correct it")
-    return (_decoded(series) if is_categorical(series) else series).to_numpy()
+    return (_decode_categories(series) if is_categorical(series) else series).to_numpy()
 
 
 def is_categorical(labels: Any) -> bool:
@@ -123,14 +123,14 @@ def _series(labels: Any) -> nw.Series[Any] | None:
     if isinstance(labels, np.ndarray):
         return None
     if is_frame(labels) and len(labels.columns) == 1:
-        frame = opened(labels, "labels")
+        frame = open_frame(labels, "labels")
         return frame[frame.columns[0]]
     if isinstance(labels, nw.Series):
         return labels
     return nw.from_native(labels, series_only=True) if dependencies.is_into_series(labels) else None
 
 
-def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
+def _decode_categories(series: nw.Series[Any]) -> nw.Series[Any]:
     """Categories of pandas and of Arrow may be numbers, whose order is another one than that of their texts."""
     import narwhals.stable.v2 as nw
     from narwhals.stable.v2 import dependencies
@@ -143,7 +143,7 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
     return series.cast(nw.String) if kind is None else nw.from_native(native.cast(kind), series_only=True)
 
 
-def opened(X: Any, where: str) -> nw.DataFrame[Any]:
+def open_frame(X: Any, where: str) -> nw.DataFrame[Any]:
     """A frame whose columns are called by text: in pandas they may be anything. Raises BadInputError for one that is none."""
     import narwhals.stable.v2 as nw
     from narwhals.stable.v2 import dependencies
@@ -157,38 +157,37 @@ def opened(X: Any, where: str) -> nw.DataFrame[Any]:
     return frame
 
 
-def filled(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+def fill_sparse(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     """With sparse columns of pandas as those of their numbers."""
     import narwhals.stable.v2 as nw
 
-    native = frame.to_native()
-    sparse = {
-        name: kind.subtype for name, kind in zip(frame.columns, _kinds(native), strict=True) if hasattr(kind, "fill_value")
-    }
-    return nw.from_native(native.astype(sparse), eager_only=True) if sparse else frame
+    kinds = {name: kind.subtype for name, kind in _sparse_kinds(frame).items()}
+    return nw.from_native(frame.to_native().astype(kinds), eager_only=True) if kinds else frame
 
 
-def _kinds(native: Any) -> list[Any]:
+def _sparse_kinds(frame: nw.DataFrame[Any]) -> dict[str, Any]:
+    """Types of the sparse columns of pandas, by name."""
     from narwhals.stable.v2 import dependencies
 
-    return list(native.dtypes) if dependencies.is_pandas_like_dataframe(native) else [None] * len(native.columns)
+    native = frame.to_native()
+    kinds = zip(frame.columns, native.dtypes, strict=True) if dependencies.is_pandas_like_dataframe(native) else ()
+    return {name: kind for name, kind in kinds if hasattr(kind, "fill_value")}
 
 
 def _of_dask(X: Any, labels: Any) -> Table:
     if isinstance(labels, str | int) and labels in list(X.columns):
         X, column = X.drop(columns=[labels]), X[labels]
         labels = column.compute()
-    elif isinstance(labels, str | int):
-        _refuse_near(labels, list(map(str, X.columns)))
-    names = list(map(str, X.columns))
-    kinds = dict(zip(names, X.dtypes, strict=True))
-    if len(kinds) < len(names):
+    else:
+        _require_file(labels, list(map(str, X.columns)))
+    kinds = dict(zip(map(str, X.columns), X.dtypes, strict=True))
+    if len(kinds) < len(X.columns):
         raise BadInputError("X: two columns are called alike; rename one")
     _require_numbers({name: getattr(kind, "kind", "O") in "biuf" for name, kind in kinds.items()}, kinds)
-    stored = _side_by_side([_stored(kind) for kind in X.dtypes])
+    stored = _side_by_side([_numpy_type(kind) for kind in X.dtypes])
     if any(kind != stored for kind in X.dtypes):
         X = X.map_partitions(_in_type, stored, meta=X._meta.astype(stored))
-    return Table(X.to_dask_array(lengths=True), values_of(labels), tuple(names))
+    return Table(X.to_dask_array(lengths=True), values_of(labels), tuple(kinds))
 
 
 def _in_type(partition: Any, dtype: np.dtype[Any]) -> Any:
@@ -201,7 +200,7 @@ def _in_type(partition: Any, dtype: np.dtype[Any]) -> Any:
     return type(partition)(columns, index=partition.index)
 
 
-def _stored(kind: Any) -> np.dtype[Any]:
+def _numpy_type(kind: Any) -> np.dtype[Any]:
     """What NumPy has for a type of pandas; whole numbers and truth values that may be missing stand in float64."""
     if isinstance(kind, np.dtype):
         return kind
@@ -213,12 +212,16 @@ def _side_by_side(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     return kinds[0] if len(set(kinds)) == 1 else np.result_type(*(np.float64 if kind.kind in "iu" else kind for kind in kinds))
 
 
-def _refuse_near(name: str | int, columns: Sequence[str]) -> None:
-    if isinstance(name, int):
-        raise BadInputError(f"X: no column is called {name}; give the name of the one that holds the labels")
-    near = get_close_matches(name, columns, 1)
-    if near:
-        raise BadInputError(f"X: no column {name}; did you mean {near[0]}?")
+def _require_file(labels: Any, columns: Sequence[str]) -> None:
+    """Raise BadInputError for labels by a name that no column of X has, and no file."""
+    if isinstance(labels, int) or (isinstance(labels, str) and not place(labels).exists()):
+        raise no_column(str(labels), columns, "X")
+
+
+def no_column(name: str, columns: Sequence[str], where: str) -> BadInputError:
+    """The error for a column that a table has not."""
+    shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
+    return BadInputError(f"{where}: no column {name}{near(name, columns)}; the columns are {shown}")
 
 
 def _require_numbers(numeric: dict[str, bool], kinds: Any) -> None:
@@ -249,30 +252,25 @@ def _points(frame: nw.DataFrame[Any]) -> Any:
 
     if not frame.columns:
         raise BadInputError("X: a frame without a column")
-    native = frame.to_native()
-    if all(hasattr(kind, "fill_value") and kind.fill_value == 0 for kind in _kinds(native)):
-        return native.sparse.to_coo().tocsr()
-    frame = filled(frame)
+    sparse = _sparse_kinds(frame)
+    if len(sparse) == len(frame.columns) and all(kind.fill_value == 0 for kind in sparse.values()):
+        return frame.to_native().sparse.to_coo().tocsr()
+    frame = fill_sparse(frame)
     native, columns, schema = frame.to_native(), frame.columns, frame.schema
     _require_numbers({name: kind.is_numeric() or kind == nw.Boolean for name, kind in schema.items()}, schema)
     numpy_like = dependencies.is_pandas_like_dataframe(native) and all(isinstance(kind, np.dtype) for kind in native.dtypes)
     if numpy_like and len(set(native.dtypes)) == 1:
         return native.to_numpy()
-    if not numpy_like:
-        _refuse_gaps(frame)
+    for name in () if numpy_like else columns:
+        gaps = frame[name].is_null()
+        if gaps.any():
+            count, row = int(gaps.sum()), int(gaps.to_numpy().argmax())
+            raise BadInputError(f"X: column {name} has {count} missing values, the first in row {row}; fill or drop them")
     arrays = [number(frame[name], "X") for name in columns]
     points = np.empty((len(frame), len(columns)), _side_by_side([array.dtype for array in arrays]))
-    for place, array in enumerate(arrays):
-        points[:, place] = array
+    for column, array in enumerate(arrays):
+        points[:, column] = array
     return points
-
-
-def _refuse_gaps(frame: nw.DataFrame[Any]) -> None:
-    for name in frame.columns:
-        missing = frame[name].is_null()
-        if missing.any():
-            count, row = int(missing.sum()), int(missing.to_numpy().argmax())
-            raise BadInputError(f"X: column {name} has {count} missing values, the first in row {row}; fill or drop them")
 
 
 def number(series: nw.Series[Any], where: str) -> NDArray[Any]:

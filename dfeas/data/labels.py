@@ -249,21 +249,11 @@ def place_of(positive: str, names: Sequence[str], where: str) -> int:
     """Position of a class by its name; a number may be written in any way. Raises BadInputError when there is none."""
     name = str(positive)
     try:
-        return list(names).index(plain(float(name)) if _is_number(name) and name not in names else name)
+        return list(names).index(name if name in names else plain(_number_of(name)))
     except ValueError:
         raise BadInputError(
             f"{where}: no point has the label {positive}{near(positive, names)}; the classes are {', '.join(names[:6])}"
         ) from None
-
-
-def _is_number(text: str) -> bool:
-    if _CODE.match(text):
-        return False
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")

@@ -322,6 +322,7 @@ def test_bad_input_is_one_line_with_its_exit_code(room: Path, tmp_path: Path, ar
     out.mkdir()
     _refused(solve(room / "yes"), 2, "exists already")
     _refused(dfeas("generate", "planted", out, "--features", 3, "--points", 10), 2, "exists already")
+    _refused(dfeas("generate", "planted", room / "yes/inner", "--features", 3, "--points", 10), 2, "lies in the dataset")
     _refused(dfeas("ingest", room / "yes", tmp_path / "new"), 4)
     _refused(dfeas("generate", "planted", tmp_path / "a/b", "--features", 3, "--points", 10), 2, "no such folder")
     _refused(dfeas("generate", "planted", tmp_path / "p", "--features", 3, "--points", 10, "--margin", 2), 2, "margin")

@@ -69,6 +69,7 @@ def test_frames_without_labels_are_refused_unless_that_is_asked_by_name() -> Non
     ("change", "labels", "message"),
     [
         (lambda f: f, "knd", "no column knd; did you mean kind"),
+        (lambda f: f, "verdict", "X: no column verdict; the columns are age, income, id, owner, kind"),
         (lambda f: f.assign(when=pandas.Timestamp("2020-01-01")), "kind", r"no numbers in when \(Datetime"),
         (lambda f: f.assign(ward="north"), "kind", r"no numbers in ward \("),
         (lambda f: f.convert_dtypes().assign(age=lambda g: g.age.mask(g.age > 80)), "kind", "column age has .* missing values"),
@@ -99,7 +100,7 @@ def test_a_column_that_is_called_by_a_number_has_the_labels(kind: str) -> None:
     frame = pandas.DataFrame({2: [1.0, 2.0, -1.0], 0: [2.0, 1.0, -1.0], 1: ["a", "a", "b"]})
     X = frame if kind == "pandas" else dask.dataframe.from_pandas(frame, npartitions=2)
     assert dfeas.solve(X, 1).features == ["2", "0"]
-    with pytest.raises(dfeas.BadInputError, match="no column is called -1"):
+    with pytest.raises(dfeas.BadInputError, match=r"no column -1; did you mean .*; the columns are 2, 0, 1"):
         dfeas.solve(X, -1)
 
 

@@ -17,8 +17,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.frames import number, plain
-from dfeas.data.ingest.formats import no_column
+from dfeas.data.frames import no_column, number, plain
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError
 

@@ -22,7 +22,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Floats, Labels, Matrix, Places
-from dfeas.data.arrays import opened
+from dfeas.data.arrays import accept_array
 from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.data.storage.numbers import array_of, exact
@@ -232,7 +232,7 @@ def weightless(rows: int, counted: int) -> tuple[str, ...]:
 
 def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
-    values = array_of(opened(values_of(y, where), where), where)
+    values = array_of(accept_array(values_of(y, where), where), where)
     values = exact(values, np.float64, where) if values.dtype.kind == "f" and values.dtype.itemsize > 8 else values
     if is_categorical(y):
         values = np.array(

@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import opened, stored_dtype
+from dfeas.data.arrays import accept_array, stored_dtype
 from dfeas.data.frames import values_of
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.formats import is_array
@@ -98,7 +98,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
     ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
-        yield SparseRows.of(path) if hasattr(path, "tocsr") else StoredRows(opened(path, "X"), "the array")
+        yield SparseRows.of(path) if hasattr(path, "tocsr") else StoredRows(accept_array(path, "X"), "the array")
         return
     if not path.exists():
         raise BadInputError(absent(path))
@@ -202,7 +202,7 @@ def array_labels(path: Any, given: Any, column: str | None) -> Any:
     if column is not None:
         return hdf5.obs_labels(path, column)
     if given is not None and not isinstance(given, str | Path):
-        return opened(values_of(given), "labels")
+        return accept_array(values_of(given), "labels")
     if is_array(path) and given is None:
         raise UsageError("an array has no labels beside its points; give labels, an array or a path")
     if given is not None and (is_array(path) or place(given).exists() or path.suffix == ".npy" or path.is_dir()):

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import stored_dtype
 from dfeas.data.collections import LABELS, WHERE, table_of
+from dfeas.data.frames import no_column
 from dfeas.data.ingest.array_files import stored_blocks
-from dfeas.data.ingest.formats import format_of, no_column
+from dfeas.data.ingest.formats import format_of
 from dfeas.data.ingest.ingest import Done, Piece
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.source import PointSource

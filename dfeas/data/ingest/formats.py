@@ -10,7 +10,7 @@ from typing import Any
 from dfeas.data.frames import is_lazy
 from dfeas.data.storage.numbers import require_array
 from dfeas.data.storage.places import Place, place
-from dfeas.errors import BadInputError, UsageError, absent, near
+from dfeas.errors import BadInputError, UsageError, absent
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -77,12 +77,6 @@ def parquet_files(path: Place) -> Sequence[Place]:
 def is_array(source: Any) -> bool:
     """Whether a source is an array of Python, not a path or a data frame."""
     return hasattr(source, "shape") and hasattr(source, "dtype")  # frames have a type for each column
-
-
-def no_column(name: str, columns: Sequence[str], where: str) -> BadInputError:
-    """The error for a column that a table has not."""
-    shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
-    return BadInputError(f"{where}: no column {name}{near(name, columns)}; the columns are {shown}")
 
 
 def names_below(folder: Place, file: Place) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from dfeas.data.ingest.formats import no_column
+from dfeas.data.frames import no_column
 from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.settings import parse_bytes, require_types
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import opened
+from dfeas.data.arrays import accept_array
 from dfeas.data.frames import require_aligned, values_of
 from dfeas.data.ingest.array_files import ArraySource, array_labels, open_rows
 from dfeas.data.ingest.formats import format_of, is_array
@@ -85,7 +85,7 @@ def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
     require_aligned(src, given, "labels")
     if given is None:
         return None
-    found = open_labels(place(given))[:] if isinstance(given, str | Path) else opened(values_of(given), "labels")
+    found = open_labels(place(given))[:] if isinstance(given, str | Path) else accept_array(values_of(given), "labels")
     return found if found.shape else found.reshape(1)
 
 

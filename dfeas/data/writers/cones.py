@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import opened, stored_dtype
+from dfeas.data.arrays import accept_array, stored_dtype
 from dfeas.data.cone_norms import cone_norms
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.product import Placing, Product, whole
@@ -325,7 +325,7 @@ def read_product(X: Any, product: Product) -> Rows:
     Raises BadInputError when the numbers do not add up.
     """
     sparse = hasattr(X, "tocsr")
-    source: Any = scipy.sparse.csr_array(X) if sparse else opened(X, "X")
+    source: Any = scipy.sparse.csr_array(X) if sparse else accept_array(X, "X")
     if source.dtype == object:
         source = exact(source, np.float64, "X")
     n, m = check_shape(source.shape, "X")

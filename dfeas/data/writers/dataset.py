@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN, put, put_whole
-from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
+from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
 from dfeas.data.storage.metadata import put_array, put_group, put_whole_array
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.scratch import claim, discard, release
 from dfeas.data.storage.shards import CRC
 from dfeas.data.writers.ledger import Ledger
 from dfeas.data.writers.shards import ShardWriter
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Points, norms
 from dfeas.passes.block import Block
 from dfeas.passes.survey import NORM_RANGE, Summary, Survey, checksum, checksums
@@ -307,6 +307,9 @@ def output_place(where: str | Place) -> Iterator[Place]:
         with output_lock(path, MARKER):
             yield path
         return
+    outer = next((each for each in path.absolute().parents if looks_like_dataset(each)), None)
+    if outer is not None:
+        raise UsageError(f"{path}: lies in the dataset {outer}; choose an output that is apart from it")
     lock = claim(path, MARKER)
     try:
         yield path
