@@ -220,18 +220,25 @@ def among_heavy(matrix: ColumnMatrix, x: Floats, products: int = 0) -> tuple[Ind
     return best
 
 
+def solve_gram(columns: Floats, dependent: float = DEPENDENT) -> Floats | None:
+    """Amounts (s,) whose combination of columns (s, d) has the product 1 with each; None for dependent columns."""
+    factor = np.linalg.qr(columns.T, mode="r")
+    size = np.abs(np.diagonal(factor))
+    if len(factor) < len(columns) or size.min() <= dependent * size.max():
+        return None
+    half = scipy.linalg.solve_triangular(factor, np.ones(len(columns)), trans=1, check_finite=False)
+    return np.asarray(scipy.linalg.solve_triangular(factor, half, check_finite=False))
+
+
 def nearest(columns: Floats) -> Floats | None:
     """Weights (s,) on the simplex whose combination of columns (s, d) is near to zero: the least of all in the span of those
     that are not 0, found by leaving out what it would weigh negatively. None for dependent columns.
     """
     kept = np.arange(len(columns))
     while len(kept):
-        factor = np.linalg.qr(columns[kept].T, mode="r")
-        size = np.abs(np.diagonal(factor))
-        if len(factor) < len(kept) or size.min() <= DEPENDENT * size.max():
+        weight = solve_gram(columns[kept])
+        if weight is None:
             return None
-        half = scipy.linalg.solve_triangular(factor, np.ones(len(kept)), trans=1, check_finite=False)
-        weight = scipy.linalg.solve_triangular(factor, half, check_finite=False)
         if (weight > 0).all():
             x = np.zeros(len(columns))
             x[kept] = weight / weight.sum()

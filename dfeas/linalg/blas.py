@@ -93,14 +93,10 @@ def _renew_locks() -> None:
 
 def _set_threads(library: LibController, count: int) -> None:
     """Since its 3.8 threadpoolctl lets only the thread set a limit that was first to set one, and says nothing to others."""
-    free: Callable[..., None] = getattr(library, "clear_controlling_thread", _do_nothing)
+    free: Callable[..., None] = getattr(library, "clear_controlling_thread", lambda *, force: None)
     free(force=True)
     library.set_num_threads(count)
     free(force=True)
-
-
-def _do_nothing(*, force: bool) -> None:
-    """What earlier ones need."""
 
 
 def processors() -> int:
@@ -112,6 +108,11 @@ def processors() -> int:
 def _pool() -> ThreadPoolExecutor:
     """Threads that stay: each new one would keep memory of its own."""
     return ThreadPoolExecutor(processors(), "dfeas-solve")
+
+
+def cut_evenly(count: int, pieces: int) -> list[slice]:
+    """Runs of rows of about equal length; they depend on sizes alone, so that sums over them are the same anywhere."""
+    return [slice(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]
 
 
 def side_by_side(function: Callable[[int], R], count: int) -> list[R]:

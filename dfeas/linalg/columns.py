@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.linalg.blas import beat, side_by_side
+from dfeas.linalg.blas import beat, cut_evenly, side_by_side
 from dfeas.linalg.points import Floats, Indices, buffer, convert_entries, gather_rows
 
 DIRECT = 4000
@@ -170,11 +169,8 @@ class ColumnMatrix:
             here = slice(first, min(count, first + size))
             yield here, _place(rows[here])
 
-    def _groups(self, count: int, most: int = GROUPS) -> list[tuple[int, int]]:
-        """Cuts of ``count`` rows for work side by side; they depend on sizes alone, so that sums are the same anywhere."""
-        pieces = most if count * self.shape[1] >= WORTH else 1
-        edges = [count * i // pieces for i in range(pieces + 1)]
-        return list(pairwise(edges))
+    def _groups(self, count: int, most: int = GROUPS) -> list[slice]:
+        return cut_evenly(count, most if count * self.shape[1] >= WORTH else 1)
 
     def scores(self, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
         """Scores (c,) (D a_j)'v, wrong by ``within`` at most, or in float64 where they are not clearly above ``level``."""
@@ -196,7 +192,7 @@ class ColumnMatrix:
         groups = self._groups(len(score))
 
         def multiply(g: int) -> None:
-            rows = slice(*groups[g])
+            rows = groups[g]
             with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
                 np.multiply(self.points[rows] @ v, self.scale[rows], out=score[rows])
 
@@ -207,11 +203,11 @@ class ColumnMatrix:
         return self._products(rows, self.feature * v)
 
     def _wide(self, v: Floats) -> Floats:
-        wide = np.empty(self.shape[0])
+        rows, wide = range(self.shape[0]), np.empty(self.shape[0])
         groups = self._groups(len(wide))
 
         def multiply(g: int) -> None:
-            wide[slice(*groups[g])] = self._products(range(*groups[g]), self.feature * v)
+            wide[groups[g]] = self._products(rows[groups[g]], self.feature * v)
 
         side_by_side(multiply, len(groups))
         return wide
@@ -238,7 +234,7 @@ class ColumnMatrix:
         groups = self._groups(len(rows))
 
         def add(g: int) -> Floats:
-            mine, total = rows[slice(*groups[g])], np.zeros(self.shape[1])
+            mine, total = rows[groups[g]], np.zeros(self.shape[1])
             mass = weight[_place(mine)]
             with np.errstate(over="ignore", invalid="ignore"):  # of columns that float32 does not hold
                 for here, part in self._stored_tiles(mine, single=single):
@@ -267,7 +263,7 @@ class ColumnMatrix:
             question = (self.feature * v).astype(np.float32 if self.single else np.float64)
 
             def add(g: int) -> Floats:
-                mine, total = rows[slice(*groups[g])], np.zeros(self.shape[1])
+                mine, total = rows[groups[g]], np.zeros(self.shape[1])
                 factor = square[_place(mine)]
                 for here, part in self._stored_tiles(mine, single=self.single):
                     total += ((part @ question) * factor[here]).astype(part.dtype) @ part
@@ -298,7 +294,7 @@ class ColumnMatrix:
 
         def add(g: int) -> tuple[Floats, Floats]:
             square, total = np.zeros((d, d)), np.zeros(d)
-            for _, part in self._tiles(rows[slice(*groups[g])], least):
+            for _, part in self._tiles(rows[groups[g]], least):
                 square += part.T @ part
                 total += part.sum(axis=0)
             return square, total

@@ -207,12 +207,6 @@ def is_csr(value: Any) -> bool:
     return type(value).__name__ == "csr_array"
 
 
-def check_matrix(points: csr_array) -> csr_array:
-    """The same, of which products are safe. Raises ValueError for arrays that are no matrix."""
-    points.check_format(full_check=True)
-    return points
-
-
 @dataclass(frozen=True, slots=True)
 class Narrow:
     """The entries of c cones of d rows each; a cone has room for a power of two of features, whatever others have."""

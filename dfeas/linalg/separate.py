@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # loads its parts when they are used
 
-from dfeas.linalg.basic import among_heavy, basic, conflict, independent
+from dfeas.linalg.basic import among_heavy, basic, conflict, independent, solve_gram
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.columns import ColumnMatrix, multiplied_out
 from dfeas.linalg.newton import Newton
@@ -338,15 +338,8 @@ def _polish(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:
     columns = plain.gather(kept)
     some, _ = independent(columns, weight)
     kept, columns = kept[some], columns[some]
-    if len(kept) > plain.shape[1]:
-        return solution
-    factor = np.asarray(np.linalg.qr(columns.T, mode="r"))
-    size = np.abs(np.diagonal(factor))
-    if size.min() <= 1e-12 * size.max():
-        return solution
-    half = scipy.linalg.solve_triangular(factor, np.ones(len(kept)), trans=1, check_finite=False)
-    alpha = np.asarray(scipy.linalg.solve_triangular(factor, half, check_finite=False))
-    if not np.isfinite(alpha).all() or not (alpha > 0).all():
+    alpha = solve_gram(columns, 1e-12)
+    if alpha is None or not np.isfinite(alpha).all() or not (alpha > 0).all():
         return solution
     w = alpha @ columns
     margin = float(plain.scores(w).min()) / float(np.linalg.norm(w))

@@ -63,17 +63,9 @@ ROOMY = 4
 
 def label_components(left: Indices, right: Indices, count: int) -> Indices:
     """The least node (count,) that each node is connected with, in a graph with edges (e,)."""
-    least = np.arange(count)
-    while True:
-        ours, theirs = least[left], least[right]
-        if np.array_equal(ours, theirs):
-            return least
-        low = np.minimum(ours, theirs)
-        np.minimum.at(least, ours, low)
-        np.minimum.at(least, theirs, low)
-        nearer = least[least]
-        while not np.array_equal(nearer, least):
-            least, nearer = nearer, nearer[nearer]
+    edges = scipy.sparse.coo_array((np.ones(len(left), bool), (left, right)), shape=(count, count))
+    label = scipy.sparse.csgraph.connected_components(edges, directed=False)[1]
+    return np.unique(label, return_index=True)[1][label]
 
 
 def parts(rows: csr_array, dimension: int) -> Iterator[tuple[Indices, csr_array]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
-from dfeas.linalg.blas import side_by_side
+from dfeas.linalg.blas import cut_evenly, side_by_side
 from dfeas.linalg.columns import BASIS_BYTES, GROUPS, WORTH, ColumnMatrix
 from dfeas.linalg.points import Floats, Indices, Points, is_dense
 
@@ -76,7 +76,7 @@ class SparseMatrix(ColumnMatrix):
         groups = _groups(rows)
 
         def multiply(g: int) -> None:
-            here = slice(*groups[g])
+            here = groups[g]
             product[here] = csr.rows_of(rows, here) @ vector
 
         side_by_side(multiply, len(groups))
@@ -86,7 +86,7 @@ class SparseMatrix(ColumnMatrix):
         groups = _groups(rows)
 
         def add(g: int) -> Floats:
-            here = slice(*groups[g])
+            here = groups[g]
             return np.asarray(csr.transpose(csr.rows_of(rows, here)) @ weights[here], np.float64)
 
         return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
@@ -128,10 +128,8 @@ class SparseMatrix(ColumnMatrix):
         return np.asarray((csr.transpose(taken) @ taken).toarray()), total
 
 
-def _groups(rows: csr_array) -> list[tuple[int, int]]:
-    """Cuts of rows for work side by side; they depend on sizes alone, so that sums are the same anywhere."""
-    pieces, count = (GROUPS if len(rows.data) >= WORTH else 1), rows.shape[0]
-    return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]
+def _groups(rows: csr_array) -> list[slice]:
+    return cut_evenly(rows.shape[0], GROUPS if len(rows.data) >= WORTH else 1)
 
 
 def column_matrix(points: Points, scale: Floats) -> ColumnMatrix:

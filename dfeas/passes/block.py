@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.linalg.blas import cut_evenly
 from dfeas.linalg.points import (
     Array,
     Floats,
@@ -183,9 +184,7 @@ class Block:
         """Runs of rows of equal length, of about ``TILE_BYTES`` when they are worked on; none for no points."""
         size = self.points.size * working_type(self.points.dtype).itemsize
         count = min(round(size / TILE_BYTES), max(self.size // TILE_ROWS, -(-size // WIDE_TILE_BYTES)))
-        count = min(self.size, max(1, count))
-        for i in range(count):
-            yield slice(self.size * i // count, self.size * (i + 1) // count)
+        return iter(cut_evenly(self.size, min(self.size, max(1, count))))
 
     def dense_tiles(self) -> Iterator[slice]:
         """Runs of rows that may be looked at as dense columns."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.linalg.blas import cut_evenly
 from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combine_rows, moments, times
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Plain
@@ -96,9 +97,7 @@ class Directions:
         """The points of a block, in runs of equal length that stay in cache; none for no points."""
         size = block.size
         runs = max(1, round(8 * len(self.which) * size / SLACK_BYTES), round(8 * block.points.size / RUN_BYTES))
-        count = min(size, runs)
-        for i in range(count):
-            yield slice(size * i // count, size * (i + 1) // count)
+        return iter(cut_evenly(size, min(size, runs)))
 
 
 @dataclass(frozen=True, slots=True)

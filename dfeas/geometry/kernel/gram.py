@@ -23,6 +23,7 @@ import numpy as np
 from dfeas.engine.tile_cache import Spill, TileCache
 from dfeas.geometry.kernel.distances import Array, Floats, Prepared, squares
 from dfeas.geometry.kernel.kernel import Kernel, as_floating
+from dfeas.linalg.blas import cut_evenly
 from dfeas.linalg.points import Indices, Points, row_slice, with_ones
 from dfeas.passes.block import Block, against
 from dfeas.passes.protocol import OnPairs
@@ -93,8 +94,7 @@ class TileRun:
 
 def cuts(rows: int, most: int = TILE_ROWS) -> list[slice]:
     """Rows of tiles of about equal length, at most so many."""
-    count = -(-rows // most)
-    return [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]
+    return cut_evenly(rows, -(-rows // most))
 
 
 @dataclass(frozen=True)

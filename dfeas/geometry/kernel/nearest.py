@@ -34,7 +34,7 @@ from dfeas.geometry.kernel.distances import Floats
 from dfeas.geometry.kernel.gram import cuts
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.points import Points, is_dense, row_slice
+from dfeas.linalg.points import Points, parts, row_slice
 from dfeas.linalg.separate import SEPARATED, solve
 from dfeas.linalg.sparse_columns import column_matrix
 
@@ -118,6 +118,11 @@ class Nearest:
     def separates(self) -> bool:
         return self.low > 0
 
+    def join(self, other: Nearest) -> Nearest:
+        """The better ends of both, and the steps of the other one."""
+        best, nearer = other if other.low > self.low else self, other if other.upper < self.upper else self
+        return Nearest(best.x, best.low, nearer.weight, nearer.upper, other.steps)
+
 
 def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) -> Nearest:
     """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
@@ -144,12 +149,8 @@ def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) 
 
 def _better(known: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:
     """With new weights, where they are better at either end."""
-    low, length = least_score(gram, x), length_of(gram, x)
-    if known is None:
-        return Nearest(x, low, x, length, steps)
-    best = (x, low) if low > known.low else (known.x, known.low)
-    nearer = (x, length) if length < known.upper else (known.weight, known.upper)
-    return Nearest(*best, *nearer, steps)
+    found = Nearest(x, least_score(gram, x), x, length_of(gram, x), steps)
+    return found if known is None else known.join(found)
 
 
 def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
@@ -170,10 +171,8 @@ def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
     weight[solution.rows] = solution.weight
     x = np.zeros(len(gram))
     x[order[:r]] = scipy.linalg.solve_triangular(factor[order[:r]], solution.y, trans=1, lower=True, check_finite=False)
-    low, upper = least_score(gram, x), length_of(gram, weight)
-    best = (x, low) if low > known.low else (known.x, known.low)
-    nearer = (weight, upper) if upper < known.upper else (known.weight, known.upper)
-    return Nearest(*best, *nearer, known.steps + solution.steps)
+    steps = known.steps + solution.steps
+    return known.join(Nearest(x, least_score(gram, x), weight, length_of(gram, weight), steps))
 
 
 def indefinite(gram: Floats) -> BadInputError:
@@ -269,25 +268,19 @@ class Matrix:
 
 
 def _equal(points: Points, others: Points) -> bool:
-    if points.shape != others.shape or points.dtype != others.dtype:
-        return False
-    if is_dense(points) and is_dense(others):
-        return bool(np.array_equal(points, others))
-    assert not is_dense(points), "points are all dense or all sparse"
-    assert not is_dense(others), "points are all dense or all sparse"
-    arrays = ("indptr", "indices", "data")
-    return all(np.array_equal(getattr(points, name), getattr(others, name)) for name in arrays)
+    alike = points.shape == others.shape and points.dtype == others.dtype
+    return alike and all(map(np.array_equal, parts(points), parts(others)))
 
 
 def gram(kernel: Kernel, points: Points) -> Floats:
     """K (s, s) of points (s, m), normalised. Raises BadInputError when a function is not symmetric or not positive definite."""
     count = points.shape[0]
     values = np.empty((count, count))
-    parts = cuts(count)
+    tiles = cuts(count)
     middle = kernel.middle(points)
-    prepared = [kernel.prepare(row_slice(points, part), False, middle) for part in parts]
-    for i, here in enumerate(parts):
-        for j, there in enumerate(parts[i:], i):
+    prepared = [kernel.prepare(row_slice(points, part), False, middle) for part in tiles]
+    for i, here in enumerate(tiles):
+        for j, there in enumerate(tiles[i:], i):
             tile = kernel.tile(prepared[i][0], prepared[j][1])
             if kernel.name == "callable":
                 other = tile.T if i == j else kernel.tile(prepared[j][0], prepared[i][1]).T

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.linalg.blas import one_thread, side_by_side
+from dfeas.linalg.blas import cut_evenly, one_thread, side_by_side
 from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
 from dfeas.passes.block import Columns
 
@@ -63,8 +62,7 @@ class SignedRows:
         return not is_dense(self.values)
 
     def _cuts(self, count: int) -> list[slice]:
-        pieces = PIECES if count * self.values.size >= WORTH * max(1, len(self)) else 1
-        return [slice(first, stop) for first, stop in pairwise(count * i // pieces for i in range(pieces + 1))]
+        return cut_evenly(count, PIECES if count * self.values.size >= WORTH * max(1, len(self)) else 1)
 
     def _pieces(self) -> list[tuple[slice, Tile]]:
         return [(cut, tile(self.values, cut, False)) for cut in self._cuts(len(self))]

@@ -25,7 +25,7 @@ from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import DAMAGE
 from dfeas.errors import CorruptDataError, DfeasError
-from dfeas.linalg.csr import check_matrix, csr, is_csr
+from dfeas.linalg.csr import csr, is_csr
 from dfeas.run.checkpoint.names import class_of, name_of
 
 _SCALARS: dict[str, tuple[type, ...]] = {
@@ -224,7 +224,9 @@ def _decode(tree: Any, arrays: list[NDArray[Any]]) -> Any:
         return arrays[content][()]
     if kind == "csr":
         data, indices, indptr = (arrays[place] for place in content[:3])
-        return check_matrix(csr(data, indices, indptr, content[3]))
+        matrix = csr(data, indices, indptr, content[3])
+        matrix.check_format(full_check=True)  # raises ValueError for arrays that are none
+        return matrix
     if kind == "dict":
         return {key: _decode(entry, arrays) for key, entry in content.items()}
     if kind in ("tuple", "list"):
