@@ -98,9 +98,23 @@ class ConeRows(ABC):
     def frobenius(self) -> Floats:
         """Upper bounds (c,) of the lengths of all entries together."""
 
-    @abstractmethod
     def norms(self, some: Rows) -> tuple[Floats, Floats]:
-        """Bounds (s,) from below and above of the norms of some of the cones."""
+        """Bounds (s,) from below and above of the norms of some of the cones, see ``dfeas.data.cone_norms``."""
+        if self.kind == "s":
+            return self.bound_singular(some, 0)
+        below, above = self.bound_first(some)
+        if self.kind == "q":
+            low, high = self.bound_singular(some, 1)
+            below, above = (below + low) * (1 - 2 * U), (above + high) * UP
+        return below, above
+
+    @abstractmethod
+    def bound_first(self, some: Rows) -> tuple[Floats, Floats]:
+        """Bounds (s,) from below and above of the lengths of the first rows of some of the cones."""
+
+    @abstractmethod
+    def bound_singular(self, some: Rows, first: int) -> tuple[Floats, Floats]:
+        """The same of the largest singular values of their rows from ``first`` on."""
 
     @abstractmethod
     def sums(self, factor: Floats) -> tuple[Floats, Floats]:
@@ -124,8 +138,11 @@ class DenseConeRows(ConeRows):
     def frobenius(self) -> Floats:
         return longest(longest(self.rows))
 
-    def norms(self, some: Rows) -> tuple[Floats, Floats]:
-        return norms_proved(self.kind, self.rows[some])
+    def bound_first(self, some: Rows) -> tuple[Floats, Floats]:
+        return shortest(self.rows[some, 0]), longest(self.rows[some, 0])
+
+    def bound_singular(self, some: Rows, first: int) -> tuple[Floats, Floats]:
+        return largest_singular(self.rows[some, first:])
 
     def sums(self, factor: Floats) -> tuple[Floats, Floats]:
         flat, weights = self.rows.reshape(-1, self.rows.shape[2]), factor.reshape(-1)
@@ -161,17 +178,13 @@ class SparseConeRows(ConeRows):
         squares = np.bincount(cone, (self.rows.data / scale[cone]) ** 2, minlength=len(scale))
         return np.asarray(np.sqrt(squares) * scale * (1 + gamma(len(cone) + 8)) * UP)
 
-    def norms(self, some: Rows) -> tuple[Floats, Floats]:
-        d = self.dimension
-        places = some[:, None] * d + np.arange(d)
-        if self.kind == "s":
-            return singular_values_proved(self.rows[places.reshape(-1)], d)
-        above = SparseConeRows("l", 1, some, self.rows[places[:, 0]]).frobenius()
-        below = above * (1 - 3 * gamma(len(self.rows.data) + 8))
-        if self.kind == "q":
-            low, high = singular_values_proved(self.rows[places[:, 1:].reshape(-1)], d - 1)
-            below, above = (below + low) * (1 - 2 * U), (above + high) * UP
-        return below, above
+    def bound_first(self, some: Rows) -> tuple[Floats, Floats]:
+        above = SparseConeRows("l", 1, some, self.rows[some * self.dimension]).frobenius()
+        return above * (1 - 3 * gamma(len(self.rows.data) + 8)), above
+
+    def bound_singular(self, some: Rows, first: int) -> tuple[Floats, Floats]:
+        rows = some[:, None] * self.dimension + np.arange(first, self.dimension)
+        return bound_singular_values(self.rows[rows.reshape(-1)], rows.shape[1])
 
     def sums(self, factor: Floats) -> tuple[Floats, Floats]:
         weights = factor.reshape(-1)
@@ -181,17 +194,6 @@ class SparseConeRows(ConeRows):
 def off(terms: int, magnitudes: Floats) -> Floats:
     """How far products of so many terms are off, at most."""
     return np.asarray(gamma(terms) / (1 - 2 * gamma(terms)) * magnitudes * UP + 4 * terms * TINY)
-
-
-def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:
-    """Bounds (c,) from below and above of the norms of cones with rows (c, d, m), see ``dfeas.data.cone_norms``."""
-    if kind == "s":
-        return largest_singular(X)
-    below, above = shortest(X[:, 0]), longest(X[:, 0])
-    if kind == "q":
-        low, high = largest_singular(X[:, 1:])
-        below, above = (below + low) * (1 - 2 * U), (above + high) * UP
-    return below, above
 
 
 def drop_features(rows: Any, d: int) -> tuple[Rows, Any]:
@@ -213,7 +215,7 @@ def drop_features(rows: Any, d: int) -> tuple[Rows, Any]:
     return 2 ** np.ceil(np.log2(np.maximum(1, np.diff(first)))).astype(np.int64), dense
 
 
-def singular_values_proved(rows: Any, d: int) -> tuple[Floats, Floats]:
+def bound_singular_values(rows: Any, d: int) -> tuple[Floats, Floats]:
     """Bounds (c,) from below and above of the largest singular values of matrices (d, m) below each other, of a CSR matrix."""
     below, above = np.zeros(rows.shape[0] // d), np.zeros(rows.shape[0] // d)
     for owner, part in split_rows(rows, d):

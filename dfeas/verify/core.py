@@ -267,18 +267,14 @@ def _reach_of_range(
     for _, block in blocks(data, range(first, stop), stopped, (data.stored or data).points):
         checksums += block.checksums
         signed = look.sign_block(block, look.codes[0])
-        for rows in _pieces(signed, len(certificate.y)):
-            score, error, norm = _score_rows(signed, rows, certificate.y)
+        rows = np.arange(signed.size)
+        for piece in signed.cut(rows, len(certificate.y)):
+            score, error, norm = _score_rows(signed, rows[piece], certificate.y)
             low, high = score - error, score + error
             if not np.isfinite(high).all():
                 raise CheckFailedError(f"{data.where}: a score is too large to be bounded")
             found.append((float(low.min()), float(high.min()), float(norm.max())))
     return checksums, found
-
-
-def _pieces(block: SignedBlock, dimension: int) -> Iterator[Rows]:
-    size = block.piece(dimension)
-    return (np.arange(first, min(first + size, block.size)) for first in range(0, block.size, size))
 
 
 def positives(engine: Maps, data: Data) -> int:

@@ -40,6 +40,13 @@ def zeros_of(whole: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.frexp((whole & -whole).astype(np.float64))[1] - 1, np.int64)
 
 
+def _align(whole: NDArray[np.int64], power: NDArray[np.int64], axis: int | None = None) -> tuple[Any, Any]:
+    """Powers beside the least one along an axis of numbers that are not zero, 0 where they are; and that one, 0 without any."""
+    least = np.where(whole != 0, power, FAR).min(axis=axis, initial=FAR)
+    least = np.where(least == FAR, 0, least)
+    return np.where(whole != 0, power - (least if axis is None else np.expand_dims(least, axis)), 0), least
+
+
 @dataclass(frozen=True)
 class Dyadic:
     """``digits`` 2**``exponent``, exactly. Digits have any shape; the exponent is one for all."""
@@ -49,13 +56,9 @@ class Dyadic:
 
     @classmethod
     def of(cls, values: Floats) -> Dyadic:
-        if not values.size:
-            return cls(values.astype(object), 0)
         whole, power = mantissas(values)
-        shift = np.where(whole != 0, power, np.iinfo(np.int64).max)
-        least = int(shift.min()) if (whole != 0).any() else 0
-        shift = np.where(whole != 0, shift - least, 0)
-        return cls(whole.astype(object) << shift.astype(object), least)
+        shift, least = _align(whole, power)
+        return cls(whole.astype(object) << shift.astype(object), int(least))
 
     def at(self, exponent: int) -> Integers:
         """The digits at a lower exponent."""
@@ -133,12 +136,9 @@ class ExactSums:
 def common(values: Floats) -> tuple[Integers, NDArray[np.int64]]:
     """Finite floats (s, d) as the smallest integers (s, d) times a power of two for each column, exactly; and its exponents."""
     whole, power = mantissas(values)
-    used, zeros = whole != 0, zeros_of(whole)
-    whole = np.where(used, whole >> np.where(used, zeros, 0), 0)
-    power = np.where(used, power + zeros, FAR)
-    least = power.min(axis=0, initial=FAR)
-    least = np.where(least == FAR, 0, least)
-    shift = np.where(used, power - least, 0)
+    zeros = np.maximum(zeros_of(whole), 0)
+    whole = whole >> zeros
+    shift, least = _align(whole, power + zeros, 0)
     if shift.max(initial=0) < 9:  # 53 bits and these fit into 64
         return (whole << shift).astype(object), least
     return np.asarray(whole.astype(object) << shift.astype(object), object), least
@@ -205,10 +205,7 @@ def multiply_compensated(points: Floats, y: Floats) -> tuple[Floats, Floats]:
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         total, rest = np.zeros(len(points)), np.zeros(len(points))
         for column, factor in zip(np.ascontiguousarray(points.T), y.tolist(), strict=True):
-            product = column * factor
-            high, low = _halves(column)
-            other, lower = _halves(np.float64(factor))
-            error = low * lower - (((product - high * other) - low * other) - high * lower)
+            product, error = _multiply(column, np.float64(factor))
             added = total + product
             part = added - total
             rest += error + ((total - (added - part)) + (product - part))
@@ -223,13 +220,17 @@ def multiply_compensated(points: Floats, y: Floats) -> tuple[Floats, Floats]:
 def products(first: Floats, second: Floats) -> tuple[Floats, Floats] | None:
     """Products (m,) as pairs of floats whose sums they are exactly; None where one under- or overflows."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        product = first * second
-        (high, low), (other, lower) = _halves(first), _halves(second)
-        error = low * lower - (((product - high * other) - low * other) - high * lower)
+        product, error = _multiply(first, second)
     sizes = np.abs(product)
     zero = (first == 0) | (second == 0)
     safe = zero | ((sizes > SMALL) & (np.abs(first) < LARGE) & (np.abs(second) < LARGE))
     return (product, np.where(zero, 0.0, error)) if safe.all() else None
+
+
+def _multiply(first: Any, second: Any) -> tuple[Any, Any]:
+    """Products, and what rounding has taken from them."""
+    product, (high, low), (other, lower) = first * second, _halves(first), _halves(second)
+    return product, low * lower - (((product - high * other) - low * other) - high * lower)
 
 
 def _halves(values: Any) -> tuple[Any, Any]:
@@ -355,20 +356,13 @@ def _digits(points: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArr
     """Integers in the layout of the entries, exponents of two >= 0 with them, and the exponents (r,) that rows have besides."""
     entries = points if isinstance(points, np.ndarray) else points.data
     whole, power = mantissas(entries)
-    none = np.iinfo(np.int64).max
-    power[whole == 0] = none
     if isinstance(points, np.ndarray):
-        least = power.min(axis=1, initial=none)
-        least[least == none] = 0
-        power -= least[:, None]
-    else:
-        least = np.full(points.shape[0], none)
-        row = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-        np.minimum.at(least, row, power)
-        least[least == none] = 0
-        power -= least[row]
-    power[whole == 0] = 0
-    return whole, power, least
+        return whole, *_align(whole, power, 1)
+    least, none = np.full(points.shape[0], FAR), whole == 0
+    row = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+    np.minimum.at(least, row[~none], power[~none])
+    least[least == FAR] = 0
+    return whole, np.where(none, 0, power - least[row]), least
 
 
 def _row(points: Matrix, row: int) -> tuple[Floats, NDArray[np.int64] | slice]:

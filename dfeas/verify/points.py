@@ -228,9 +228,8 @@ def parts_of(certificate: Certificate) -> Floats:
 def look_at_scores(tally: PointTally, block: SignedBlock, parts: Floats, fast: Fast | None, known: float) -> None:
     """Add what the points of a block show of a separator in parts (k, d); ``known`` is a margin that is proved of others."""
     rows = np.arange(block.size) if fast is None else fast.find_unproved(block.label, known)
-    size = block.piece(parts.shape[1])
-    for piece in range(0, len(rows), size):
-        _look_in_float64(tally, block, rows[piece : piece + size], parts)
+    for piece in block.cut(rows, parts.shape[1]):
+        _look_in_float64(tally, block, rows[piece], parts)
 
 
 def _run(rows: Indices) -> Indices | slice:
@@ -297,10 +296,9 @@ def look_at_weights(tally: PointTally, block: SignedBlock, certificate: Certific
     rows, weights = rows[weights > 0], weights[weights > 0]
     dimension = block.points.shape[1] + block.intercept
     summed, spread = np.zeros(dimension), np.zeros(dimension)
-    size = block.piece(dimension)
-    for piece in range(0, len(rows), size):
-        some = rows[piece : piece + size]
-        chosen, factor = _take_weighted(tally, block, some, weights[piece : piece + size])
+    for piece in block.cut(rows, dimension):
+        some = rows[piece]
+        chosen, factor = _take_weighted(tally, block, some, weights[piece])
         sums = chosen.sums(factor)
         summed += sums[0]
         spread += sums[1]

@@ -240,13 +240,11 @@ class SignedBlock:
     def size(self) -> int:
         return int(self.points.shape[0])
 
-    def piece(self, dimension: int) -> int:
-        """Points that are looked at at a time; of few features their scores and bounds take more than they do."""
-        return (
-            max(1, PIECE_BYTES // (8 * max(dimension, LEAST_WIDTH)))
-            if isinstance(self.points, np.ndarray)
-            else max(1, self.size)
-        )
+    def cut(self, rows: Rows, dimension: int) -> Iterator[slice]:
+        """Runs of some rows that are looked at at a time; of few features their scores and bounds take more than they do."""
+        dense = isinstance(self.points, np.ndarray)
+        size = max(1, PIECE_BYTES // (8 * max(dimension, LEAST_WIDTH)) if dense else self.size)
+        return (slice(first, first + size) for first in range(0, len(rows), size))
 
     @property
     def roundings(self) -> int:
