@@ -52,7 +52,6 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
     from dfeas.geometry.kernel.kernel import KERNELS as KERNELS
     from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
-    from dfeas.geometry.prediction import ClassPrediction as ClassPrediction
     from dfeas.geometry.prediction import ConePrediction as ConePrediction
     from dfeas.geometry.prediction import Prediction as Prediction
     from dfeas.methods.registry import METHODS as METHODS
@@ -93,7 +92,7 @@ _PUBLIC = {
     "geometry.cones.space": "CONE_METHODS",
     "geometry.kernel.kernel": "KERNELS",
     "geometry.kernel.space": "KERNEL_METHODS",
-    "geometry.prediction": "ClassPrediction ConePrediction Prediction",
+    "geometry.prediction": "ConePrediction Prediction",
     "methods.registry": "METHODS",
     "problem": "Kernel",
     "report.compare": "compare",

@@ -116,15 +116,15 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     )
     add("check", dfeas.verify_run(room / "result"), "verify", "result")
     add("checks", dfeas.verify_classes(room / "classes"), "verify", "classes")
-    add("scores", dfeas.predict(room / "result", room / "yes"), "predict", "result", "yes", "s.npy", last="scores       s.npy")
+    add("scores", dfeas.predict(room / "result", room / "yes"), "predict", "result", "yes", "s.npy", last="written      s.npy")
     places = dfeas.predict(room / "classes", room / "three")
-    add("places", places, "predict", "classes", "three", "p.npy", last="classes      p.npy")
+    add("places", places, "predict", "classes", "three", "p.npy", last="written      p.npy")
     add("compared", dfeas.compare([room / "result", room / "race"]), "compare", "result", "race")
     words = "check-separation", "no.csv", "--label-column", "kind"
     add("regression", dfeas.check_separation(room / "no.csv", "kind"), *words)
     add("status", run_status(room / "result"), "status", str(room / "result"))
     add("plan", dfeas.plan(room / "yes"), "plan", str(room / "yes"))
-    add("cones", dfeas.predict(room / "on-cones", room / "q"), "predict", "on-cones", "q", "e.npy", last="eigenvalues  e.npy")
+    add("cones", dfeas.predict(room / "on-cones", room / "q"), "predict", "on-cones", "q", "e.npy", last="written      e.npy")
     add("info", dfeas.info(room / "yes"), "info", str(room / "yes"))
     header = open_source(Source(DataSpec(room / "yes"))).header
     found["dataset"] = header, printed("info", "yes", cwd=room).removeprefix("data         yes\n")

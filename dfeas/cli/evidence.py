@@ -18,7 +18,6 @@ from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, asks, make_argu
 from dfeas.cli.outputs import is_array, replaced
 from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
 from dfeas.display import Row
-from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import explain_difference
 from dfeas.report.page import report as write_report
@@ -110,8 +109,7 @@ def predict(
         raise click.UsageError(f"{out} exists; choose another output, remove it, or say --force")
     with replaced(out, is_array, force):
         answer = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
-    words = {ConePrediction: "eigenvalues", ClassPrediction: "classes", Prediction: "scores"}
-    put(answer, as_json, Row(words[type(answer)], str(out)))
+    put(answer, as_json, Row("written", str(out)))
 
 
 @click.command(cls=Command)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dfeas.data.collections import collection_of
 from dfeas.data.dataset import Dataset
 from dfeas.errors import BadInputError, enough, format_bytes
-from dfeas.geometry.prediction import ClassPrediction, Prediction
+from dfeas.geometry.prediction import Prediction
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, Mend, Rule, Seconds, Trained, least_seconds
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, Points, row_slice
@@ -162,17 +162,12 @@ class Sign(Rule):
     classes: tuple[str, str]
 
     def score(self, block: Block) -> tuple[NDArray[Any], ...]:
-        score = np.empty(block.size)
-        for rows, scores in _in_pieces(self.direction, block):
-            score[rows] = scores[:, 0]
-        return score, block.label.copy()
+        return np.concatenate([scores[:, 0] for _, scores in _in_pieces(self.direction, block)]), block.label.copy()
 
     def prediction(self, scored: Sequence[NDArray[Any]], dataset: Dataset) -> Prediction:
         score, label = scored
-        if not dataset.classes:
-            return Prediction(score, self.classes, None, None)
-        confusion = _confusion((score > 0).astype(np.int8), label, (-1, 1), 2)
-        return Prediction(score, self.classes, (confusion[0][0] + confusion[1][1]) / len(score), confusion)
+        names = self.classes if dataset.classes else ()
+        return compare_labels(score, (score > 0).astype(np.int16), self.classes, label, names, (-1, 1))
 
 
 @dataclass(frozen=True)
@@ -202,13 +197,25 @@ class Largest(Rule):
             most[rows] = np.take_along_axis(scores, place[:, None], axis=1)[:, 0]
         return best, most, block.label.copy()
 
-    def prediction(self, scored: Sequence[NDArray[Any]], dataset: Dataset) -> ClassPrediction:
-        (predicted, score, label), classes = scored, self.classes
-        if not dataset.classes:
-            return ClassPrediction(predicted, score, classes, (), None, None)
-        confusion = _confusion(predicted, label, dataset.codes, len(classes))
-        right = sum(row[classes.index(name)] for row, name in zip(confusion, dataset.classes, strict=True) if name in classes)
-        return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion)
+    def prediction(self, scored: Sequence[NDArray[Any]], dataset: Dataset) -> Prediction:
+        predicted, score, label = scored
+        return compare_labels(score, predicted, self.classes, label, dataset.classes, dataset.codes)
+
+
+def compare_labels(
+    score: Floats,
+    predicted: NDArray[np.int16],
+    classes: tuple[str, ...],
+    label: NDArray[Any],
+    names: Sequence[str],
+    codes: Sequence[int],
+) -> Prediction:
+    """Predictions beside labels, whose codes have these names; beside nothing where there are none."""
+    if not names:
+        return Prediction(score, predicted, classes, (), None, None)
+    confusion = [np.bincount(predicted[label == code], minlength=len(classes)).tolist() for code in codes]
+    right = sum(row[classes.index(name)] for row, name in zip(confusion, names, strict=True) if name in classes)
+    return Prediction(score, predicted, classes, tuple(names), right / len(predicted), confusion)
 
 
 def _in_pieces(directions: Scorer, block: Block) -> Iterator[tuple[slice, Floats]]:
@@ -220,11 +227,6 @@ def _in_pieces(directions: Scorer, block: Block) -> Iterator[tuple[slice, Floats
         if directions.mend is not None:
             directions.mend(block, rows, scores)
         yield rows, scores
-
-
-def _confusion(predicted: NDArray[Any], label: NDArray[Any], codes: Sequence[int], classes: int) -> list[list[int]]:
-    """Points of each label code, by the class that was predicted."""
-    return [np.bincount(predicted[label == code], minlength=classes).tolist() for code in codes]
 
 
 def rule_of(trained: Trained, dataset: Dataset, directions: Scorer) -> Sign | Largest:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,75 +16,21 @@ MOST_CLASSES = 20
 """Classes whose confusion is printed."""
 
 
-def _compare_labels(prediction: Prediction | ClassPrediction, names: Sequence[str]) -> Iterator[Part]:
-    """How many points are of which class, and how that compares with their labels, whose classes have these names."""
-    predicted = prediction.to_json()["predicted"]
-    yield Row("predicted", ", ".join(f"{count} are {name}" for name, count in predicted.items()))
-    if prediction.accuracy is None or prediction.confusion is None:
-        return
-    yield Row("accuracy", f"{prediction.accuracy:.6g}")
-    if len(prediction.classes) <= MOST_CLASSES:
-        rows = [[name, *map(str, counts)] for name, counts in zip(names, prediction.confusion, strict=True)]
-        yield Grid(["label \\ predicted", *prediction.classes], rows)
-
-
 @dataclass(frozen=True, repr=False)
 class Prediction(Displayed):
-    """Scores, and how they compare with labels, where there are any.
+    """Scores and classes of points, and how they compare with labels, where there are any.
 
     Attributes
     ----------
     score : array (n,)
-        y'x_j, of unit length in a kernel's space; above 0 is the positive class.
-    classes : tuple of str
-        Negative, positive, of the run's data.
-    accuracy : float, optional
-        Share of points whose class is that of their label.
-    confusion : list of list, optional
-        Points of each label, a row, by the class that was predicted.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
-    >>> answer = dfeas.predict(dfeas.solve(X, labels), [[3.0, 3.0], [-2.0, 0.5]])
-    >>> answer.classes, (answer.score > 0).tolist()
-    (('-1', '1'), [True, False])
-    """
-
-    score: Floats
-    classes: tuple[str, str]
-    accuracy: float | None
-    confusion: list[list[int]] | None
-
-    def _parts(self) -> Iterator[Part]:
-        return _compare_labels(self, self.classes)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without the scores."""
-        positive = int((self.score > 0).sum())
-        return {
-            "points": len(self.score),
-            "predicted": dict(zip(self.classes, (len(self.score) - positive, positive), strict=True)),
-            "accuracy": self.accuracy,
-            "confusion": self.confusion,
-        }
-
-
-@dataclass(frozen=True, repr=False)
-class ClassPrediction(Displayed):
-    """Classes, and how they compare with labels, where there are any.
-
-    Attributes
-    ----------
+        y'x_j, of unit length in a kernel's space: of a run of two classes above 0 for the second; of each class against the
+        rest that of the predicted class, |y| = 1.
     predicted : array (n,) of int16
         Positions in ``classes``.
-    score : array (n,)
-        y'x_j of that class, |y| = 1.
     classes : tuple of str
-        Of the run.
+        Of the run; negative and positive where there are two.
     labels : tuple of str
-        Of the data; empty without labels.
+        Classes of the data; empty without labels.
     accuracy : float, optional
         Share of points whose class is that of their label.
     confusion : list of list, optional
@@ -93,33 +39,39 @@ class ClassPrediction(Displayed):
     Examples
     --------
     >>> import dfeas
-    >>> run = dfeas.one_vs_rest([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"])
-    >>> answer = dfeas.predict(run, [[5.0, 0.5], [0.0, 3.0]])
-    >>> [answer.classes[place] for place in answer.predicted]
-    ['a', 'b']
+    >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
+    >>> answer = dfeas.predict(dfeas.solve(X, labels), [[3.0, 3.0], [-2.0, 0.5]])
+    >>> answer.classes, (answer.score > 0).tolist(), answer.predicted.tolist()
+    (('-1', '1'), [True, False], [1, 0])
     """
 
-    predicted: NDArray[np.int16]
+    HIDDEN: ClassVar = ("score", "predicted")
+    DERIVED: ClassVar = ("points", "counts")
+
     score: Floats
+    predicted: NDArray[np.int16]
     classes: tuple[str, ...]
     labels: tuple[str, ...]
     accuracy: float | None
     confusion: list[list[int]] | None
 
-    def _parts(self) -> Iterator[Part]:
-        return _compare_labels(self, self.labels)
+    @property
+    def points(self) -> int:
+        return len(self.score)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without those of points."""
-        counts = np.bincount(self.predicted, minlength=len(self.classes)).tolist()
-        return {
-            "points": len(self.predicted),
-            "classes": list(self.classes),
-            "labels": list(self.labels),
-            "predicted": dict(zip(self.classes, counts, strict=True)),
-            "accuracy": self.accuracy,
-            "confusion": self.confusion,
-        }
+    @property
+    def counts(self) -> dict[str, int]:
+        """Points by the class that was predicted."""
+        return dict(zip(self.classes, np.bincount(self.predicted, minlength=len(self.classes)).tolist(), strict=True))
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("predicted", ", ".join(f"{count} are {name}" for name, count in self.counts.items()))
+        if self.accuracy is None or self.confusion is None:
+            return
+        yield Row("accuracy", f"{self.accuracy:.6g}")
+        if len(self.classes) <= MOST_CLASSES:
+            rows = [[name, *map(str, counts)] for name, counts in zip(self.labels, self.confusion, strict=True)]
+            yield Grid(["label \\ predicted", *self.classes], rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,23 +108,25 @@ class ConePrediction(Displayed):
     <ConePrediction cones 1 of 1 have A*y in their interior>
     """
 
+    HIDDEN: ClassVar = ("least",)
+    DERIVED: ClassVar = ("cones", "outside", "margin")
+
     least: Floats
     critical: tuple[CriticalCone, ...]
 
-    def _parts(self) -> Iterator[Part]:
-        yield Row("cones", f"{len(self.least) - self.outside} of {len(self.least)} have A*y in their interior")
-        yield Row("critical", ", ".join(map(str, self.critical)))
+    @property
+    def cones(self) -> int:
+        return len(self.least)
 
     @property
     def outside(self) -> int:
         """Cones that A*y is not in the interior of."""
         return int((self.least <= 0).sum())
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without those of all cones."""
-        return {
-            "cones": len(self.least),
-            "outside": self.outside,
-            "margin": float(self.least.min()),
-            "critical": [asdict(cone) for cone in self.critical],
-        }
+    @property
+    def margin(self) -> float:
+        return float(self.least.min())
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("cones", f"{self.cones - self.outside} of {self.cones} have A*y in their interior")
+        yield Row("critical", ", ".join(map(str, self.critical)))

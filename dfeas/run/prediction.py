@@ -30,7 +30,7 @@ from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.points import Largest, Scores
-from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
+from dfeas.geometry.prediction import ConePrediction, Prediction
 from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
@@ -100,8 +100,7 @@ class Predictor(ABC):
         prediction = predict(self, X, memory=memory)
         if isinstance(prediction, ConePrediction):
             raise UsageError("cones have no classes; see decision_function")
-        places = prediction.predicted if isinstance(prediction, ClassPrediction) else (prediction.score > 0).astype(np.int64)
-        return np.asarray(class_values(prediction.classes)[places])
+        return np.asarray(class_values(prediction.classes)[prediction.predicted])
 
 
 def class_values(names: Sequence[str]) -> NDArray[Any]:
@@ -127,7 +126,7 @@ def predict(
     positive: str | None = None,
     kernel: Function | None = None,
     memory: str | int | None = None,
-) -> Prediction | ClassPrediction | ConePrediction:
+) -> Prediction | ConePrediction:
     """Score points by the best direction of a run, in one read; of a one-vs-rest run by those of all classes.
 
     Parameters
@@ -150,8 +149,8 @@ def predict(
 
     Returns
     -------
-    Prediction, ClassPrediction or ConePrediction
-        Scores; of a one-vs-rest run classes; of cones the least eigenvalue of each, over its norm.
+    Prediction or ConePrediction
+        Scores and classes; of cones the least eigenvalue of each, over its norm.
 
     Raises
     ------
@@ -182,8 +181,7 @@ def predict(
         raise UsageError(f"{model.name}: a run of all classes; leave out positive")
     dataset, geometry = _opened(model, X, memory, labels, positive, kernel)
     rule = geometry.rule(model.trained(geometry, dataset), dataset)
-    answer: Prediction | ClassPrediction | ConePrediction
-    answer = rule.prediction(read_once(model.see(dataset, geometry), rule, memory, out), dataset)
+    answer: Prediction | ConePrediction = rule.prediction(read_once(model.see(dataset, geometry), rule, memory, out), dataset)
     return answer
 
 

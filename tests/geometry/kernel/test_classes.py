@@ -143,7 +143,7 @@ def test_points_get_their_classes(tmp_path: Path) -> None:
     found = dfeas.one_vs_rest(tmp_path / "data", kernel=dfeas.Kernel("rbf", gamma=5.0), out=tmp_path / "run", eps=1e-6)
     assert {result.verdict for result in found.results.values()} == {"feasible"}
     predicted = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "p.npy")
-    assert isinstance(predicted, dfeas.ClassPrediction)
+    assert isinstance(predicted, dfeas.Prediction)
     assert predicted.accuracy == 1.0
     assert (np.array(predicted.classes)[np.load(tmp_path / "p.npy")] == labels).all()
     with pytest.raises(UsageError, match="winnow does not work with a kernel"):
