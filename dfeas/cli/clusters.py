@@ -11,7 +11,7 @@ import click
 from dfeas.api import soft_margin, solve
 from dfeas.cli import remote
 from dfeas.cli.answer import put
-from dfeas.cli.command import Command, say
+from dfeas.cli.command import JSON, LOCAL, Command, option, say
 from dfeas.cli.options import (
     ALSO,
     CLUSTER,
@@ -29,8 +29,7 @@ from dfeas.cli.options import (
     make_arguments,
     options_of,
 )
-from dfeas.cli.outputs import is_run, replaced
-from dfeas.cli.parameter import JSON, LOCAL, option
+from dfeas.cli.outputs import is_run, replace_output
 from dfeas.errors import UsageError
 
 HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) - arguments(solve)
@@ -58,7 +57,7 @@ def submit(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, *
         options = drop_options(options, SOFT, "{} is for svm, this is a solve: give --C, too")
     else:
         options = drop_options(options, HARD, "{} is for a solve, this is svm: leave it out with --C")
-    with cluster.joined() as client:
+    with cluster.join() as client:
         run = remote.submit([data, *options.pop("also")], out=out, client=client, **make_arguments(options))
     say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
     if not quiet:
@@ -79,9 +78,9 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
         answer = remote.run_status(run)
         put(answer, as_json, values=[answer.to_json()])
         return
-    if run is not None and cluster.named is None:
+    if run is not None and cluster.find_running() is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
-    with cluster.joined() as client:
+    with cluster.join() as client:
         known = remote.status(run, client=client)
     if as_json:
         say(json.dumps([each.to_json() for each in known]))
@@ -98,7 +97,7 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     ),
 )
 @click.argument("run")
-@option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for the result.  [default: the id]")
+@option("Output", "--out", type=LOCAL, metavar="DIR", help="Folder for the result.  [default: the id]")
 @asks(CLUSTER[:2], FORCE, JSON)
 def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bool) -> None:
     """Copy the result of a submitted run here.
@@ -106,7 +105,7 @@ def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bo
     RUN is its id; result, certificate and trace come into a new folder.
     """
     place = Path(run) if out is None else out
-    with cluster.joined() as client, replaced(place, is_run, force):
+    with cluster.join() as client, replace_output(place, is_run, force):
         folder = remote.fetch(run, place, client=client)
     say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
 
@@ -122,7 +121,7 @@ def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
 
     RUN is its id. It ends after the read that it is at, and dfeas resume goes on with it.
     """
-    with cluster.joined() as client:
+    with cluster.join() as client:
         answer = remote.cancel(run, client=client)
     begun = f"{run}: ends after this read; dfeas resume {answer.out} goes on with it"
     say(json.dumps(answer.to_json()) if as_json else f"{run}: will not begin" if answer.task == remote.CANCELLED else begun)

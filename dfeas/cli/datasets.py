@@ -11,10 +11,9 @@ import click
 from dfeas.analysis.info import Info
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.answer import put
-from dfeas.cli.command import Command
+from dfeas.cli.command import DATA, JSON, Command, Count, Name, option
 from dfeas.cli.options import CLUSTER, FORCE, QUIET, Cluster, Told, asks, options_of
 from dfeas.cli.outputs import dataset_place
-from dfeas.cli.parameter import DATA, JSON, Count, Name, option
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
@@ -24,9 +23,7 @@ from dfeas.data.ingest.options import FORMATS, IngestOptions
 from dfeas.data.storage.layout import DTYPES
 from dfeas.run.progress import IngestProgress
 
-CONES = option(
-    "Format", "--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200."
-)
+CONES = option("Format", "--cones", metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 
 
 TOLD: Told = {
@@ -66,12 +63,12 @@ def _progress(quiet: bool) -> IngestProgress:
 @click.argument("kind", type=Name([*KINDS, *CONE_KINDS]), metavar="KIND")
 @click.argument("out", type=DATA)
 @option("Data", "--features", required=True, type=int, metavar="M", help="Features of a point.")
-@option("Data", "--points", default=None, type=Count(), metavar="N", help="Number of points, such as 2e9.")
-@option("Data", "--cones", default=None, metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
+@option("Data", "--points", type=Count(), metavar="N", help="Number of points, such as 2e9.")
+@option("Data", "--cones", metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
 @option("Data", "--margin", default=0.01, show_default=True, metavar="R", help="Best margin of planted and one-flip.")
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
 @option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="As it is stored.")
-@option("Data", "--density", type=float, default=None, metavar="D", help="Sparse points like text: this share is not zero.")
+@option("Data", "--density", type=float, metavar="D", help="Sparse points like text: this share is not zero.")
 @asks(options_of(write_dataset, "shard", told=TOLD), FORCE, QUIET, JSON)
 def generate(
     kind: str,

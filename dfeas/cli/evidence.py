@@ -1,4 +1,4 @@
-"""Commands before and after a run: plan, verify, predict, report, compare."""
+"""Commands before and after a run, and instead of one: plan, verify, predict, check-separation, report, compare."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from typing import Any
 
 import click
 
+from dfeas.analysis.check_separation import check_separation as find_separation
+from dfeas.analysis.regression.files import Asked, of_formula, of_table
+from dfeas.analysis.regression.outcome import OUTCOMES
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.answer import put
-from dfeas.cli.command import LIMIT_REACHED, Command, say
+from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, say
 from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, asks, make_arguments, options_of
-from dfeas.cli.outputs import is_array, replaced
-from dfeas.cli.parameter import DATA, JSON, LOCAL, Name, option
+from dfeas.cli.outputs import is_array, replace_output
 from dfeas.display import Row
+from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import explain_difference
 from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
+from dfeas.run.progress import IngestProgress
+from dfeas.run.resources import attend_runs
 from dfeas.run.result_files import TRACE, classes_of, find_runs, load_result
+from dfeas.run.termination import Stop
 from dfeas.run.trace import what_is_missing
 
 BUDGET = "Budget of the process."
@@ -33,7 +39,7 @@ MEMORY = options_of(run_predict, "memory", memory=BUDGET)
 
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
-@option("Question", "--method", default=None, type=Name(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
+@option("Question", "--method", type=Name(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
 @asks(OF_DATA, ALSO, options_of(make_plan, C="Of a soft margin: plan svm with these prices of losses."), JSON)
 def plan(data: str, as_json: bool, **options: Any) -> None:
     """Say what a run would cost: memory, passes and time.
@@ -92,7 +98,7 @@ def _say_what_is_missing(runs: Sequence[Path]) -> None:
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
 @asks(OF_DATA[:2])
-@option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
+@option("Question", "--positive", metavar="CLASS", help="This class against all others, when they have two.")
 @asks(MEMORY, FORCE, JSON)
 def predict(
     run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str | None, force: bool, as_json: bool
@@ -107,14 +113,69 @@ def predict(
     """
     if out.exists() and not force:
         raise click.UsageError(f"{out} exists; choose another output, remove it, or say --force")
-    with replaced(out, is_array, force):
+    with replace_output(out, is_array, force):
         answer = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
     put(answer, as_json, Row("written", str(out)))
 
 
+@click.command(
+    "check-separation",
+    cls=Command,
+    examples=(
+        "dfeas check-separation wards.csv --label-column died --without patient",
+        'dfeas check-separation trade.parquet --formula "flow ~ tariff + C(partner)" --outcome poisson',
+    ),
+)
+@click.argument("table", type=DATA)
+@option("Data", "--label-column", metavar="NAME", help="The outcome; all other columns are regressors.")
+@option("Question", "--formula", metavar="FORMULA", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
+@option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
+@option("Data", "--weights-column", metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
+@option("Data", "--text", multiple=True, metavar="NAME", help="A column that is text, as 5 mg or <5; any number of them.")
+@option("Data", "--sep", metavar="CHAR", help="Between cells.  [default: , in CSV, tab in TSV]")
+@option("Data", "--decimal", default=".", metavar="CHAR", help="Between digits of numbers in CSV.  [default: .]")
+@option("Question", "--outcome", type=Name(OUTCOMES), metavar="NAME", help="What is regressed.  [default: as it looks]")
+@option("Question", "--positive", metavar="CLASS", help="This class against all others.")
+@option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
+@asks(options_of(find_separation, "max_passes", "time_limit", "memory"), JSON)
+def check_separation(
+    table: str,
+    label_column: str | None,
+    formula: str | None,
+    as_json: bool,
+    without: tuple[str, ...],
+    weights_column: str | None,
+    outcome: str | None,
+    positive: str | None,
+    intercept: bool,
+    **options: Any,
+) -> None:
+    """Say whether the estimates of a regression are finite.
+
+    Of a logistic, multinomial or Poisson regression, and if they are not, because of which columns, levels and rows, and what
+    to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size. Text,
+    categories and booleans are coded: the first level in order is the reference. Nothing is written but to a scratch folder,
+    which is removed.
+    """
+    if (label_column is None) == (formula is None):
+        raise click.UsageError("give --label-column NAME, or --formula TEXT")
+    if formula is not None and not intercept:
+        raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
+    with asked_to_stop() as stop, attend_runs(stop):
+        progress = IngestProgress(sys.stderr)
+        reading = {name: options.pop(name) for name in ("text", "sep", "decimal")}
+        asked = Asked(
+            label_column or "", intercept, outcome, positive, without, None, options, progress, weights_column, **reading
+        )
+        answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
+    put(answer, as_json)
+    if answer.kind is None:
+        sys.exit(INTERRUPTED if answer.found.result.stopped == Stop.INTERRUPTED else LIMIT_REACHED)
+
+
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
-@option("Output", "--out", default=None, type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
+@option("Output", "--out", type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
 @option("Data", "--no-data", is_flag=True, help="Do not read the data: no distances of points.")
 @option("Output", "--open", "opens", is_flag=True, help="Show the page in a browser.")
 @asks(options_of(write_report, "memory", memory="Budget for reading the data."), JSON)

@@ -6,15 +6,12 @@ import click
 
 from dfeas.analysis.info import info as describe
 from dfeas.cli.answer import put
-from dfeas.cli.command import Command
-from dfeas.cli.parameter import DATA, JSON, option
+from dfeas.cli.command import DATA, JSON, Command, option
 
 
 @click.command(cls=Command, examples=("dfeas info mail.data", "dfeas info points.zarr --labels labels.zarr --json"))
 @click.argument("data", type=DATA)
-@option(
-    "Data", "--labels", default=None, metavar="FILE", help="Label array of a zarr array, or of a file; a column of a table."
-)
+@option("Data", "--labels", metavar="FILE", help="Label array of a zarr array, or of a file; a column of a table.")
 @JSON
 def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""

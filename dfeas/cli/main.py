@@ -41,7 +41,7 @@ SECTIONS = {
     "Evidence": {
         "verify": Named("evidence", "Check a certificate against the stored data."),
         "predict": Named("evidence", "Score points by the hyperplane of a run."),
-        "check-separation": Named("separation", "Say whether the estimates of a regression are finite."),
+        "check-separation": Named("evidence", "Say whether the estimates of a regression are finite."),
         "report": Named("evidence", "Write a page about finished runs that opens offline."),
         "compare": Named("evidence", "Print a table of finished runs."),
     },

@@ -18,8 +18,7 @@ import click
 import psutil
 from click.core import ParameterSource
 
-from dfeas.cli.command import say
-from dfeas.cli.parameter import DATA, JSON, LOCAL, Decorator, Name, Numbers, option
+from dfeas.cli.command import DATA, JSON, LOCAL, Decorator, Name, Numbers, option, say
 from dfeas.data.source import ALL_POSITIVE, SCALES
 from dfeas.engine.signals import at_once, not_interrupted
 from dfeas.geometry.cones.space import CONE_METHODS
@@ -72,8 +71,7 @@ class Cluster:
                 with not_interrupted():
                     stack.close()
 
-    @property
-    def named(self) -> Cluster | None:
+    def find_running(self) -> Cluster | None:
         """This one, or that of Dask's ``scheduler-address``; None when there is none that goes on without you."""
         from dfeas.engine.protocol import scheduler_address
 
@@ -89,15 +87,15 @@ class Cluster:
         return "".join(f" {option} {quote(value)}" for option, value in named.items() if value is not None)
 
     @contextmanager
-    def joined(self) -> Iterator[Client]:
+    def join(self) -> Iterator[Client]:
         """A client of a running cluster. Raises UsageError when none is named."""
-        named = self.named
-        if named is None:
+        running = self.find_running()
+        if running is None:
             raise click.UsageError(
                 "expected --scheduler ADDR or --scheduler-file F, or DASK_SCHEDULER_ADDRESS in the environment: "
                 "a cluster that goes on without you"
             )
-        with named.client(watched=False) as client:
+        with running.client(watched=False) as client:
             assert client is not None
             yield client
 
@@ -252,29 +250,13 @@ QUIET = option(
     default=lambda: not setting("progress", True),
     help=f"Show no progress.  [{variable('progress')}=0]",
 )
+ADDRESS: dict[str, Any] = {"metavar": "ADDR", "envvar": variable("scheduler"), "show_envvar": True}
 CLUSTER = [
-    option(
-        "Where",
-        "--scheduler",
-        default=None,
-        metavar="ADDR",
-        envvar=variable("scheduler"),
-        show_envvar=True,
-        help="Run on this Dask cluster.",
-    ),
-    option(
-        "Where",
-        "--scheduler-file",
-        default=None,
-        type=click.Path(),
-        metavar="FILE",
-        help="Run on the Dask cluster of this file.",
-    ),
-    option("Where", "--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here."),
+    option("Where", "--scheduler", help="Run on this Dask cluster.", **ADDRESS),
+    option("Where", "--scheduler-file", type=click.Path(), metavar="FILE", help="Run on the Dask cluster of this file."),
+    option("Where", "--local", type=click.IntRange(1), metavar="N", help="Run on N worker processes here."),
 ]
-PERFORMANCE = option(
-    "Output", "--performance-report", default=None, metavar="FILE", help="Dask's report of the cluster, as a page."
-)
+PERFORMANCE = option("Output", "--performance-report", metavar="FILE", help="Dask's report of the cluster, as a page.")
 PLACE = [
     click.argument("data", type=DATA),
     option("Output", "--out", required=True, type=LOCAL, metavar="RUN", help="Folder for the result; must not exist."),
@@ -282,46 +264,28 @@ PLACE = [
 FORCE = option("Output", "--force", is_flag=True, help="Replace what dfeas wrote there before, once the new one is written.")
 NAMED = [
     click.argument("data", type=DATA),
-    option(
-        "Output", "--out", default=None, type=LOCAL, metavar="RUN", help="Folder for the result.  [default: DATA-run-1, ..]"
-    ),
+    option("Output", "--out", type=LOCAL, metavar="RUN", help="Folder for the result.  [default: DATA-run-1, ..]"),
     FORCE,
 ]
 """A place that is found when none is given."""
 ALSO = option(
-    "Question",
-    "--also",
-    type=DATA,
-    multiple=True,
-    metavar="DATA",
-    help="A dataset whose points follow; any number of them.",
+    "Question", "--also", type=DATA, multiple=True, metavar="DATA", help="A dataset whose points follow; any number of them."
 )
 LABELS = option(
-    "Question",
-    "--labels",
-    default=None,
-    metavar="FILE",
-    help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.",
+    "Question", "--labels", metavar="FILE", help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."
 )
-COLUMN = option(
-    "Question", "--label-column", "column", default=None, metavar="NAME", help="The labels, where DATA is a file of points."
-)
+COLUMN = option("Question", "--label-column", "column", metavar="NAME", help="The labels, where DATA is a file of points.")
 UNLABELLED = option(
     "Question", "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
 )
 
 
-def method_of(names: Sequence[str]) -> Decorator:
+def method_of(
+    names: Sequence[str], metavar: str | None = "NAME", help: str = "How the answer is found, see below."
+) -> Decorator:
     """One of some methods, which are listed at the end of a help text."""
-    return option(
-        "Question",
-        "--method",
-        default="auto",
-        show_default=True,
-        type=Name(["auto", *names]),
-        metavar="NAME",
-        help="How the answer is found, see below.",
-    )
+    among = Name(list(dict.fromkeys(["auto", *names])))
+    return option("Question", "--method", default="auto", show_default=True, type=among, metavar=metavar, help=help)
 
 
 def _set_for_command(context: click.Context, parameter: click.Parameter, value: float | None) -> None:
@@ -342,9 +306,7 @@ CHECKPOINTS = option(
     help="Seconds between checkpoints.  [default: 30]",
 )
 METHOD = method_of(ALL_METHODS)
-SOFT_METHOD = option(
-    "Question", "--method", default="auto", show_default=True, type=Name(SOFT_METHODS), help="How the minimum is found."
-)
+SOFT_METHOD = method_of(SOFT_METHODS, None, "How the minimum is found.")
 GO_ON = [CHECKPOINTS, *CLUSTER, PERFORMANCE, QUIET, JSON]
 OF_DATA = [LABELS, COLUMN, UNLABELLED]
 RUN = [*NAMED, *OF_DATA, *GO_ON]

@@ -60,12 +60,12 @@ def is_array(path: Path) -> bool:
 
 
 @contextmanager
-def replaced(path: Path, kind: Kind, force: bool) -> Iterator[None]:
+def replace_output(path: Path, kind: Kind, force: bool) -> Iterator[None]:
     """With ``force`` what is at the path makes room, and is removed when something new is there; otherwise it comes back.
 
     Raises UsageError for what is no output of the kind, or is being written, and without ``force`` for a finished output.
     """
-    if not force and kind(path) and _finished(path):
+    if not force and kind(path) and _is_finished(path):
         raise UsageError(f"{path}: exists already; say --force to replace it, or choose another output")
     if not force or not (path.exists() or path.is_symlink()):
         yield
@@ -80,7 +80,7 @@ def replaced(path: Path, kind: Kind, force: bool) -> Iterator[None]:
         yield
     finally:
         old = aside
-        if not _finished(path):
+        if not _is_finished(path):
             if path.exists():  # what was begun a moment ago
                 old = aside.with_suffix(".part")
                 path.rename(old)
@@ -91,7 +91,7 @@ def replaced(path: Path, kind: Kind, force: bool) -> Iterator[None]:
             old.unlink(missing_ok=True)
 
 
-def _finished(path: Path) -> bool:
+def _is_finished(path: Path) -> bool:
     return path.is_file() or any((path / name).exists() for name in (RESULT, RACE, MARKER))
 
 
@@ -99,7 +99,7 @@ def _finished(path: Path) -> bool:
 def run_place(out: Path | None, data: str, force: bool) -> Iterator[Path]:
     """The folder of a run: the one that is given, or the first of its name that is free, here."""
     place = free_name(data) if out is None else out
-    with replaced(place, is_run, force):
+    with replace_output(place, is_run, force):
         yield place
 
 
@@ -108,7 +108,7 @@ def dataset_place(out: str, force: bool) -> Iterator[None]:
     """The place of a dataset. Raises UsageError for one of an object store that would have to make room."""
     if force and is_url(out):
         raise UsageError(f"{out}: --force is for folders of this machine")
-    with replaced(Path(out), is_dataset, force):
+    with replace_output(Path(out), is_dataset, force):
         yield
 
 

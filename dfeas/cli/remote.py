@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import shutil
 import time
@@ -19,6 +20,7 @@ from dfeas.data.storage.files import atomic_write, read_json
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import being_written
 from dfeas.display import Displayed, Part, Row
+from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import Goal, Objective, Problem, check
@@ -42,58 +44,32 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True, repr=False)
 class RunStatus(Displayed):
-    """How far a run is.
+    """How far a run is."""
 
-    Attributes
-    ----------
-    run : str
-        Folder, or the id of a submitted run.
-    state : str
-        "running", "finished", "resumable" or "abandoned"; "not begun" where no folder is seen.
-    passes : float, optional
-        None before the first.
-    margin_lower, margin_upper : float, optional
-        The bracket.
-    seconds : float, optional
-        Of the run, as its last pass says.
-    checkpoint_age : float, optional
-        Seconds since the last checkpoint.
-    verdict, stopped : str, optional
-        Of a run that is finished, and why it ended.
-    gap : float, optional
-        Relative, of a soft margin.
-    out : str, optional
-        The folder of a submitted run, as workers see it.
-    task : str, optional
-        What its driver does, as Dask calls it: "processing", "memory" when it has ended, "erred", "lost", ..; or "cancelled".
-    error : str, optional
-        Why, for "erred".
-    """
-
-    run: str
-    state: str
-    passes: float | None = None
+    run: str  # folder, or the id of a submitted run
+    state: str  # "running", "finished", "resumable" or "abandoned"; "not begun" where no folder is seen
+    passes: float | None = None  # these four as the last pass says; None before the first
     margin_lower: float | None = None
     margin_upper: float | None = None
     seconds: float | None = None
-    checkpoint_age: float | None = None
-    verdict: str | None = None
-    stopped: str | None = None
-    gap: float | None = None
-    out: str | None = None
-    task: str | None = None
-    error: str | None = None
+    checkpoint_age: float | None = None  # seconds since the last checkpoint
+    verdict: str | None = None  # of a run that is finished
+    stopped: str | None = None  # why it ended
+    gap: float | None = None  # relative, of a soft margin
+    out: str | None = None  # the folder of a submitted run, as workers see it
+    task: str | None = None  # its driver, as Dask says: "processing", "memory" when it has ended, "lost", ..; or "cancelled"
+    error: str | None = None  # why the task is "erred"
 
     def _parts(self) -> Iterator[Part]:
         driver = "" if self.task is None else f"  (driver {self.task}, {self.out})"
-        yield Row(None, f"{self.run}: {self.error or self._described()}{driver}")
+        yield Row(None, f"{self.run}: {self.error or self._describe_state()}{driver}")
 
-    def _described(self) -> str:
+    def _describe_state(self) -> str:
         parts = [self.verdict or self.state if self.state == "finished" else self.state]
         if self.passes is not None:
-            margins = self.gap is None
-            ends = f"margin {self.margin_lower:+.3e} .. {self.margin_upper:.3e}" if margins else f"gap {self.gap:.2e}"
-            parts += [f"pass {self.passes:.4g}, {ends}", f"{self.seconds:.1f} s"]
+            margins = self.margin_lower, self.margin_upper
+            ends = "margin {:+.3e} .. {:.3e}".format(*margins) if self.gap is None else f"gap {self.gap:.2e}"
+            parts += [f"pass {self.passes:.4g}", ends, f"{self.seconds:.1f} s"]
         if self.checkpoint_age is not None:
             parts.append(f"checkpoint {self.checkpoint_age:.0f} s old")
         return ", ".join(parts)
@@ -108,10 +84,10 @@ def run_status(run: str | Path) -> RunStatus:
     """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
     when its files are damaged.
     """
-    path, ended = Path(run), {}
+    path = Path(run)
     if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
         raise BadInputError(f"{path}: no such run")
-    last = last_pass(path / TRACE)
+    known = last_pass(path / TRACE)
     if being_written(path):
         state = "running"
     elif can_go_on(path):
@@ -120,10 +96,11 @@ def run_status(run: str | Path) -> RunStatus:
         state = "finished" if is_finished(path) else "abandoned"
     if state != "running" and (path / RESULT).is_file():
         ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
+        known |= {name: ended.get(name) for name in ("verdict", "stopped")}
     saved = Checkpoints(path / CHECKPOINT).saved
-    known = {name: last.get(name) for name in ("passes", "margin_lower", "margin_upper", "seconds", "gap")}
-    known |= {name: ended.get(name) for name in ("verdict", "stopped")}
-    return RunStatus(str(path), state, checkpoint_age=None if saved is None else max(0.0, time.time() - saved), **known)
+    names = ("passes", "margin_lower", "margin_upper", "seconds", "gap", "verdict", "stopped")
+    age = None if saved is None else max(0.0, time.time() - saved)
+    return RunStatus(str(path), state, checkpoint_age=age, **{name: known.get(name) for name in names})
 
 
 def submit(
@@ -192,10 +169,8 @@ def submit(
     return run
 
 
-def _reach(client: Any) -> AbstractContextManager[Client]:
-    from dfeas.engine.clusters import client_of
-
-    return client_of(True if client is None else client)
+def _reach(client: Any) -> AbstractContextManager[Any]:
+    return open_client(True if client is None else client)
 
 
 def _task(run: str) -> str:
@@ -205,12 +180,10 @@ def _task(run: str) -> str:
 
 def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
-    paths: dict[str, Any] = {}
+    names = [name for name in ("mask", "weights", "dual") if isinstance(options.get(name), str | Path)]
+    paths: dict[str, Any] = {name: str(local(options[name], f"--{name}").absolute()) for name in names}
     if options.get("labels") not in (None, ALL_POSITIVE):
         paths["labels"] = resolve(DataSpec(data, options["labels"])).labels
-    for name in ("mask", "weights", "dual"):
-        if isinstance(options.get(name), str | Path):
-            paths[name] = str(local(options[name], f"--{name}").absolute())
     return paths
 
 
@@ -233,20 +206,22 @@ def _drive(run: str, X: list[str], out: str, options: dict[str, Any]) -> None:
                 begin(X, out=out, client=client, **options)
 
 
+@dataclass
 class _Cancelled:
     """Whether somebody has cancelled a run; the scheduler is asked now and then."""
 
-    def __init__(self, client: Client, run: str) -> None:
-        self._client, self._run = client, run
-        self._asked, self._found = -ASK_SECONDS, False
+    client: Client
+    run: str
+    asked: float = -math.inf  # when
+    found: bool = False
 
     def __call__(self) -> bool:
         now = time.monotonic()
-        if not self._found and now - self._asked >= ASK_SECONDS:
-            self._asked = now
+        if not self.found and now - self.asked >= ASK_SECONDS:
+            self.asked = now
             with suppress(OSError):  # of a scheduler that is gone the engine will hear
-                self._found = bool(self._client.get_metadata([RUNS, self._run, CANCELLED], False))
-        return self._found
+                self.found = bool(self.client.get_metadata([RUNS, self.run, CANCELLED], False))
+        return self.found
 
 
 def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
@@ -279,16 +254,16 @@ def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
         runs: dict[str, Any] = there.get_metadata([RUNS], {})
         if run is not None and run not in runs:
             raise BadInputError(f"run {run}: not known to this cluster ({', '.join(runs) or 'no run was submitted to it'})")
-        return [_submitted(there, name, known) for name, known in runs.items() if run in (None, name)]
+        return [_describe_run(there, name, known) for name, known in runs.items() if run in (None, name)]
 
 
-def _submitted(client: Client, run: str, known: dict[str, Any]) -> RunStatus:
+def _describe_run(client: Client, run: str, known: dict[str, Any]) -> RunStatus:
     """What the task of a run does, and what a worker reads in its folder."""
 
-    def state(dask_scheduler: Any, key: str) -> str:
+    def find_state(dask_scheduler: Any, key: str) -> str:
         return str(dask_scheduler.tasks[key].state) if key in dask_scheduler.tasks else "lost"
 
-    task, error = client.run_on_scheduler(state, key=_task(run)), None
+    task, error = client.run_on_scheduler(find_state, key=_task(run)), None
     if task == "erred":
         reason = client.get_dataset(_task(run)).exception(timeout=PATIENCE)
         error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
@@ -300,13 +275,9 @@ def _submitted(client: Client, run: str, known: dict[str, Any]) -> RunStatus:
 
 def _ask(client: Client, question: Any, out: str) -> Any:
     """What a worker says of a folder; None when none answers in time."""
-    future = client.submit(question, out, key=f"dfeas-look-{secrets.token_hex(8)}", pure=False, priority=100)
-    try:
-        return future.result(timeout=PATIENCE)
-    except TimeoutError:
-        return None
-    finally:
-        future.release()
+    with suppress(TimeoutError):
+        return client.submit(question, out, key=f"dfeas-look-{secrets.token_hex(8)}", priority=100).result(timeout=PATIENCE)
+    return None
 
 
 def _look(out: str) -> RunStatus | None:

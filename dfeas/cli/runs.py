@@ -17,7 +17,7 @@ from dfeas.analysis.hull import in_hull as find_in_hull
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.separation import separation as find_separation
 from dfeas.cli.answer import put
-from dfeas.cli.command import LIMIT_REACHED, Command, say
+from dfeas.cli.command import DATA, LIMIT_REACHED, LOCAL, Command, option, say
 from dfeas.cli.options import (
     ALSO,
     GO_ON,
@@ -36,7 +36,6 @@ from dfeas.cli.options import (
     options_of,
 )
 from dfeas.cli.outputs import run_place
-from dfeas.cli.parameter import DATA, LOCAL, option
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
@@ -191,8 +190,8 @@ def race(data: str, **values: Any) -> None:
 
 @click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))
 @click.argument("run", type=LOCAL)
-@option("Where", "--data", default=None, type=DATA, metavar="DATA", help="The data, if it has been moved.")
-@option("Where", "--labels", default=None, metavar="FILE", help="Its label array, when it is a zarr array.")
+@option("Where", "--data", type=DATA, metavar="DATA", help="The data, if it has been moved.")
+@option("Where", "--labels", metavar="FILE", help="Its label array, when it is a zarr array.")
 @asks(options_of(api.resume, "max_passes", "time_limit", max_passes=ANEW, time_limit="A new limit, likewise."), GO_ON)
 def resume(
     run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
