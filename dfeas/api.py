@@ -162,7 +162,7 @@ def ingest(
         from dfeas.engine.task_pool import PartitionPool, TaskPool
 
         if is_collection(src):
-            from dfeas.data.ingest.collection import CollectionSource
+            from dfeas.data.ingest.ingest import CollectionSource
 
             require_free(folder_of(out), MARKER)
             with workers.as_current():

@@ -13,8 +13,7 @@ from dask.delayed import delayed
 from distributed import Client, Future
 
 from dfeas.data.collections import in_partitions
-from dfeas.data.ingest.collection import write_piece
-from dfeas.data.ingest.ingest import Done, Piece
+from dfeas.data.ingest.ingest import Done, Piece, write_piece
 from dfeas.data.storage.files import FULL
 from dfeas.engine.clusters import line
 from dfeas.engine.watch import Retry, Watch

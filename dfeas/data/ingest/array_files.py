@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import prod
@@ -20,7 +19,7 @@ from dfeas.data.arrays import accept_array, stored_dtype
 from dfeas.data.frames import values_of
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.formats import is_array
-from dfeas.data.ingest.source import PointSource
+from dfeas.data.ingest.source import PointReader, PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
@@ -28,7 +27,6 @@ from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_unpacked
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
-from dfeas.data.storage.readers import Buffers, fill
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, read_header
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.linalg.csr import canonicalise, with_data
@@ -36,50 +34,28 @@ from dfeas.linalg.points import Points
 
 
 class NpyRows:
-    """Rows of a .npy stream in C order, by consecutive slices; memory is one slice."""
-
-    parallel = False
+    """Rows of a .npy stream in C order, by slices; memory is one slice."""
 
     def __init__(self, stream: IO[bytes], size: int, where: str) -> None:
         self._stream, self._where, self._next = stream, where, 0
         self.shape, self.dtype = read_header(stream, size, where)
-        self._row = prod(self.shape[1:]) * self.dtype.itemsize  # bytes
+        self._row, self._begin = prod(self.shape[1:]) * self.dtype.itemsize, stream.tell()  # bytes
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         first, stop, _ = rows.indices(self.shape[0])
-        content = self._read(first, (stop - first) * self._row)
-        if len(content) < (stop - first) * self._row:
+        wanted = (stop - first) * self._row
+        with damage_becomes(f"{self._where}: damaged from row {first}"):
+            if first != self._next:
+                self._stream.seek(self._begin + first * self._row)
+            content = self._stream.read(wanted)
+        if len(content) < wanted:
             raise CorruptDataError(f"{self._where}: ends at row {first + len(content) // self._row} of {self.shape[0]}")
         self._next = stop
         return np.frombuffer(content, self.dtype).reshape(stop - first, *self.shape[1:])
 
-    def _read(self, first: int, size: int) -> Any:
-        if first != self._next:
-            raise ValueError(f"{self._where}: rows are read in order, expected {self._next}, asked for {first}")
-        with damage_becomes(f"{self._where}: damaged from row {first}"):
-            return self._stream.read(size)
-
-
-class NpyFile(NpyRows):
-    """Rows of a .npy file, any of them and by several threads: a slice is valid until its thread asks for the next one."""
-
-    parallel = True
-
-    def __init__(self, file: IO[bytes], size: int, where: str) -> None:
-        super().__init__(file, size, where)
-        self._begin, self._held = file.tell(), threading.local()
-
-    def _read(self, first: int, size: int) -> Any:
-        if not hasattr(self._held, "buffers"):
-            self._held.buffers = Buffers()
-        buffer = self._held.buffers.take("rows", size)
-        return buffer[: fill(self._stream.fileno(), buffer, self._begin + first * self._row)]
-
 
 class StoredRows:
     """Rows of an array of a library, which reads them when they are asked for."""
-
-    parallel = False
 
     def __init__(self, array: Any, where: str) -> None:
         self._array, self._where = array, where
@@ -106,9 +82,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         if path.is_dir():
             yield StoredRows(open_array(path, name), str(path))
         elif path.suffix == ".npy":
-            file = stack.enter_context(path.open("rb"))
-            kind = NpyFile if isinstance(path, Path) else NpyRows
-            yield kind(file, path.stat().st_size, str(path))
+            yield NpyRows(stack.enter_context(path.open("rb")), path.stat().st_size, str(path))
         elif path.suffix == ".npz":
             yield _npz_rows(stack, path, name)
         elif path.suffix in hdf5.SUFFIXES:
@@ -236,10 +210,10 @@ class FileRows:
 class ArraySource(PointSource):
     """Points of an open array. Raises BadInputError for what is no array of points.
 
-    ``rows`` has row slices, and says whether any thread may ask for any of them; ``name`` is that of the array in its file.
+    ``rows`` has row slices; ``name`` is that of the array in its file.
     """
 
-    def __init__(self, path: Any, name: str, rows: Any, sparse: bool | None) -> None:
+    def __init__(self, path: Any, name: str, rows: Any, sparse: bool | None, features: Sequence[str] = ()) -> None:
         self.where = "the array" if is_array(path) else str(path)
         self._path, self._name, self._rows = path, name, rows
         n, self.m = check_shape(rows.shape, self.where)
@@ -251,8 +225,7 @@ class ArraySource(PointSource):
         if sparse is None:
             sparse = self._entries is not None and self._entries < SPARSE_BELOW * self.n * self.m
         self.sparse = sparse
-        self.parallel = bool(rows.parallel) and not sparse
-        found, unread = ([], "") if is_array(path) else hdf5.names_in(path, name)
+        found, unread = (features, "") if is_array(path) else hdf5.names_in(path, name)
         self.features, unkept = keep_names(found, self.m) if found else ((), unread)
         self._unkept = [unkept] if unkept else []
 
@@ -273,7 +246,7 @@ class ArraySource(PointSource):
         average = self.m if self._entries is None else max(1.0, self._entries / self.n)
         return sparse_block_rows(average, dtype.itemsize + 4, self.n)
 
-    def part(self, first: int, stop: int) -> FileRows:
+    def part(self, first: int, stop: int) -> PointReader:
         return FileRows(absolute(self._path), self._name, self.sparse, self.where)
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:

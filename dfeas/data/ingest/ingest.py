@@ -20,7 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.ingest.array_files import open_rows
+from dfeas.data.collections import LABELS, WHERE, table_of
+from dfeas.data.frames import no_column
+from dfeas.data.ingest.array_files import ArraySource, open_rows, stored_blocks
 from dfeas.data.ingest.formats import format_of
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points
@@ -30,14 +32,17 @@ from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import CODE, Categories, LabelEncoder
 from dfeas.data.storage.files import sync
 from dfeas.data.storage.layout import MARKER, SPARSE_BLOCK_BYTES, Header
+from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
+from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
 from dfeas.data.writers.ledger import Ledger
 from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.blas import processors
+from dfeas.linalg.points import Points
 
 GROWTH = 64
 """Blocks for which room is made at a time, at least; the arrays grow by a quarter."""
@@ -162,6 +167,60 @@ class Piece:
         return Done(begin, points, self.target.written, encoder.values)
 
 
+class CollectionSource(ArraySource):
+    """Points in the partitions of a Dask array or frame, whose lengths are counted. Its labels come to this process."""
+
+    whole = True
+
+    def __init__(self, collection: Any, options: IngestOptions) -> None:
+        table = table_of(collection, _labels_of_collection(collection, options))
+        super().__init__(table.X, "X", table.X, sparse=False, features=table.features)
+        self.where, self.X, self.labels = WHERE, table.X, array_of(table.labels, LABELS)
+        self.run_rows = max(table.X.chunks[0])
+
+    def part(self, first: int, stop: int) -> HeldRows:
+        return HeldRows(first, self.dtype)
+
+
+def _labels_of_collection(collection: Any, options: IngestOptions) -> Any:
+    """As they are given, or the column of a frame that has them. Raises UsageError where nobody said it."""
+    kind = format_of(collection)
+    options.require_for(kind)
+    if options.sparse:
+        raise UsageError("--sparse: workers write the partitions of a Dask collection dense; leave it out")
+    given = options.labels
+    if given is not None:
+        return open_labels(place(given))[:] if isinstance(given, str | Path) else given
+    if kind == "arrays" or options.label_column is None:
+        raise UsageError("a Dask array or frame: give labels, an array (n,) or its path, or of a frame label_column")
+    columns = list(map(str, collection.columns))
+    if options.label_column not in columns:
+        raise no_column(options.label_column, columns, WHERE)
+    return options.label_column
+
+
+@dataclass
+class HeldRows:
+    """Points of a collection from ``first`` on. It travels without their array, which comes to where it goes."""
+
+    first: int
+    dtype: np.dtype[Any]
+    array: NDArray[Any] | None = None
+    where: str = WHERE
+
+    def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
+        assert self.array is not None, "it has come where they are written"
+        end = len(self.array) if stop is None else stop - self.first
+        return stored_blocks(self.array, first - self.first, end, rows, self.dtype, sparse=False)
+
+
+def write_piece(piece: Piece, array: Any) -> Done:
+    """Write blocks of a collection, whose points came from elsewhere."""
+    source = piece.part.source
+    assert isinstance(source, HeldRows), "a piece of a collection"
+    return replace(piece, part=replace(piece.part, source=replace(source, array=array_of(array, WHERE)))).write()
+
+
 @dataclass
 class Ingest:
     """All points of a source, and what is made of them."""
@@ -181,21 +240,16 @@ class Ingest:
 
     def in_order(self, path: Place) -> Header:
         """Write the dataset, by threads of this process. Raises BadInputError for a source without points."""
-        source, kind = self.source, SparseWriter if self.source.sparse else DatasetWriter
-        if source.parallel:
-            self._n = source.n or 0
-            target = self._target(kind, path, self._n, self.rows)
-            write_blocks(target, (partial(_only_block, part, self.encoder) for part in self._parts(self._n, 1)), self._tell)
-        else:
-            with closing(Partition(source, self.dtype, self.rows, self.label).blocks(self.encoder)) as blocks:
-                first = next(blocks, None)
-                if first is None:
-                    raise BadInputError(f"{source.where}: no points")
-                size = len(first[1])  # less than ``rows`` when it is the only block
-                target = self._target(kind, path, source.n or size, size)
-                write_blocks(target, self._grow(target, chain([first], blocks)), self._tell)
-            if target.n != self._n:
-                target.resize(self._n)
+        source = self.source
+        with closing(Partition(source, self.dtype, self.rows, self.label).blocks(self.encoder)) as blocks:
+            first = next(blocks, None)
+            if first is None:
+                raise BadInputError(f"{source.where}: no points")
+            size = len(first[1])  # less than ``rows`` when it is the only block
+            target = self._target(SparseWriter if source.sparse else DatasetWriter, path, source.n or size, size)
+            write_blocks(target, self._grow(target, chain([first], blocks)), self._tell)
+        if target.n != self._n:
+            target.resize(self._n)
         if self.progress is not None:
             self.progress(self._n, self._n)
         return self._finish(target)
@@ -205,7 +259,7 @@ class Ingest:
             self._n += len(block[1])
             if self._n > target.n:
                 target.resize(self._n + target.block_rows * max(GROWTH, target.blocks // 4))
-            yield partial(_itself, block)
+            yield partial(_same, block)
 
     def _tell(self, done: int) -> None:
         if self.progress is not None and done < self._n:
@@ -277,11 +331,7 @@ class Ingest:
         return target.finish(classes)
 
 
-def _only_block(part: Partition, encoder: LabelEncoder) -> Labelled:
-    return next(part.blocks(encoder))
-
-
-def _itself(block: Labelled) -> Labelled:
+def _same(block: Labelled) -> Labelled:
     return block
 
 

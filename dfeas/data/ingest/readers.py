@@ -99,6 +99,6 @@ def encode_beside(
     """
     if beside is None:
         return (), None
-    array = isinstance(source, ArraySource)
+    array = isinstance(source, ArraySource) and not source.whole  # those of a collection may be a column
     n = source.n if array and source.n is not None else len(beside)
     return encode_array(beside, n, f"labels of {source.where}", positive, many=True, known=known, column=not array)

@@ -62,7 +62,6 @@ class PointSource(PointReader):
     sparse = False  # whether the points are CSR matrices
     features: tuple[str, ...] = ()  # names of the m features that are kept; empty where there are none
     run_rows = 1  # points that are read together at least
-    parallel = False  # whether several threads may read blocks, in any order
     whole = False  # whether the points of a piece come all at once, so that nobody makes large ones unasked
     notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
 

@@ -29,8 +29,6 @@ PARTS = ("data", "indices", "indptr")
 class SparseRows:
     """Rows of a CSR matrix by slices; of ``indptr`` what a slice needs is read with it, if any part of it can be."""
 
-    parallel = False
-
     def __init__(self, parts: dict[str, Any], shape: Any, where: str) -> None:
         self._where, self._data, self._indices = where, parts["data"], parts["indices"]
         n, m = sparse_shape(shape, where)
@@ -83,7 +81,6 @@ class CscRows:
     ``opened`` gives its arrays from their beginning on, as often as it is asked.
     """
 
-    parallel = False
     gathered_entries: ClassVar[int] = 6_000_000
     """Entries of the rows that are gathered at a time: with their places and their order they take half a GB."""
     read_entries: ClassVar[int] = 1 << 20
