@@ -17,7 +17,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_array, require_unpacked, unwrap_array
 from dfeas.data.storage.places import place
-from dfeas.data.storage.readers import PointReader, SliceReader
+from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
 from dfeas.data.storage.zarr_arrays import (
     check_shape,
@@ -60,10 +60,8 @@ def open_arrays(source: Source) -> Dataset:
 
     Points are not copied where NumPy has them. Raises BadInputError for a wrong shape, type or labels.
     """
-    X = source.spec.where
-    require_array(X, "X")
-    table = split(X, source.spec.beside)
-    return replace(_from_table(table, source), features=table.features)
+    require_array(source.spec.where, "X")
+    return _from_table(split(source.spec.where, source.spec.beside), source)
 
 
 def _from_table(table: Table, source: Source) -> Dataset:
@@ -71,26 +69,24 @@ def _from_table(table: Table, source: Source) -> Dataset:
     if labels is not None:
         labels = open_given(labels)
     if hasattr(table.X, "tocsr"):
-        return _from_sparse(table.X, labels, source)
+        return _from_sparse(table, labels, source)
     X = accept_array(table.X, "X")
     if X.dtype == object:
         X = exact(X, np.float64, "X")
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")
-    in_memory = isinstance(X, np.ndarray)
     chunks = getattr(X, "chunks", None)
     regular = chunks is not None and all(isinstance(c, int) for c in chunks)
     block_rows = rows_of_whole_chunks(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
-    files = files_of(X, block_rows)
-    points = SliceReader("X", X, n, block_rows, dtype, overlaps=in_memory, files=files)
-    return assemble("X", points, n, m, dtype, block_rows, labels, source)
+    points = SliceReader("X", X, n, block_rows, dtype, isinstance(X, np.ndarray), files_of(X, block_rows))
+    return assemble("X", points, (n, m), labels, source, features=table.features)
 
 
-def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
+def _from_sparse(table: Table, labels: Any, source: Source) -> Dataset:
     """A dataset from a SciPy sparse matrix (n, m), which is not copied if it is CSR with ascending indices."""
+    X = table.X
     n, m = check_shape(X.shape, "X")
-    dtype = stored_dtype(np.dtype(X.dtype), "X")
-    matrix = X.tocsr()
+    dtype, matrix = stored_dtype(np.dtype(X.dtype), "X"), X.tocsr()
     try:
         matrix.check_format(full_check=True)
     except ValueError as error:
@@ -102,22 +98,17 @@ def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
     ends = np.append(matrix.indptr[:-1:rows], matrix.indptr[-1])
     entries = Entries.of(n, ends.astype(np.int64), rows, dtype.itemsize, index_size(m))
     points = CsrRows(matrix, rows, dtype)
-    return replace(assemble("X", points, n, m, dtype, rows, labels, source), entries=entries)
+    return assemble("X", points, (n, m), labels, source, entries=entries, features=table.features)
 
 
 def of_points(
     where: str, X: Points, classes: tuple[str, ...], label: NDArray[Any], intercept: bool, features: tuple[str, ...]
 ) -> Dataset:
     """A dataset from points (n, m) that were read from a file, dense or CSR, and labels (n,), all as they are stored."""
-    plain = _from_table(Table(X, None), Source(DataSpec(X, intercept=intercept)))
+    plain = _from_table(Table(X, None, features), Source(DataSpec(X, intercept=intercept)))
     assert isinstance(plain.points, SliceReader | CsrRows), "they are in memory"
-    points = replace(plain.points, files=_of_nothing)  # so that what several processes read is compared
-    labels = array_reader("label", label, plain.block_rows)
-    return replace(plain, where=where, points=points, labels=labels, classes=classes, features=features)
-
-
-def _of_nothing(index: int) -> tuple[str, ...]:
-    return ()
+    points = replace(plain.points, files=lambda index: ())  # so that what several processes read is compared
+    return replace(plain, where=where, points=points, labels=array_reader("label", label, plain.block_rows), classes=classes)
 
 
 def open_given(labels: Any) -> Any:
@@ -150,22 +141,20 @@ def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, 
 
 
 def assemble(
-    where: str, points: PointReader, n: int, m: int, dtype: np.dtype[Any], block_rows: int, labels: Any, source: Source
+    where: str, points: SliceReader | CsrRows, shape: tuple[int, int], labels: Any, source: Source, **more: Any
 ) -> Dataset:
-    """A dataset from any reader of points and any label array; without labels every label is +1."""
-    classes: tuple[str, ...] = ()
-    if labels is None:
-        signs = np.ones(n, np.int8)
-    else:
-        classes, signs = encode(labels, n, source, where)
+    """A dataset from a reader of points and any label array; without labels every label is +1."""
+    n, m = shape
+    classes, signs = ((), np.ones(n, np.int8)) if labels is None else encode(labels, n, source, where)
     return Dataset(
         where=where,
         n=n,
         m=m,
-        dtype=dtype,
-        block_rows=block_rows,
+        dtype=points.dtype,
+        block_rows=points.block_rows,
         points=points,
-        labels=array_reader("label", signs, block_rows),
+        labels=array_reader("label", signs, points.block_rows),
         classes=classes,
         intercept=source.spec.intercepts(labels is not None),
+        **more,
     )

@@ -197,8 +197,9 @@ def _open_dataset(source: Source) -> Dataset:
             direct = slice_reader(SliceReader(str(folder), array, header.n, block_rows, array.dtype), folder, array)
         return direct
 
-    dense = None, None, chunks_together(header.block_rows, _usual_rows(header), header.n)
-    points, entries, together = dense if header.entries is None else _open_sparse(path, arrays, header)
+    points, entries, together = None, None, chunks_together(header.block_rows, _usual_rows(header), header.n)
+    if header.entries is not None:
+        points, entries, together = _open_sparse(path, arrays, header)
     block_rows = together * header.block_rows
     return Dataset(
         where=str(path),
@@ -256,30 +257,24 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
         raise
     except DAMAGE:
         raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
-    blocks = -(-header.n // header.block_rows)
-    shapes: dict[str, tuple[int, ...]] = {
-        "X": (header.n, header.m),
-        "X/data": (header.entries or 0,),
-        "X/indices": (header.entries or 0,),
-        "X/indptr": (header.n + 1,),
-        "offset": (blocks + 1,),
-        "label": (header.n,),
-        "norm": (header.n,),
-        "checksum": (blocks, 3),
+    n, blocks, entries = header.n, -(-header.n // header.block_rows), header.entries or 0
+    forms: dict[str, tuple[tuple[int, ...], str | None]] = {  # the same bytes may be numbers of another type
+        "X": ((n, header.m), header.dtype),
+        "X/data": ((entries,), None),
+        "X/indices": ((entries,), None),
+        "X/indptr": ((n + 1,), None),
+        "offset": ((blocks + 1,), "int64"),
+        "label": ((n,), None if header.cones is not None else stored_type(header.classes).name),
+        "norm": ((n,), "float64"),
+        "checksum": ((blocks, 3), "uint32"),
     }
-    types = {"X": header.dtype, "offset": "int64", "norm": "float64", "checksum": "uint32"}
     for name, array in arrays.items():
-        if array.shape != shapes[name]:
-            raise CorruptDataError(f"{path}: {name} has shape {array.shape}, expected {shapes[name]}; ingest it again")
-        if array.dtype.name != types.get(name, array.dtype.name):  # the same bytes may be numbers of another type
-            raise CorruptDataError(f"{path}: {name} has type {array.dtype}, expected {types[name]}; ingest it again")
+        shape, kind = forms[name]
+        if array.shape != shape:
+            raise CorruptDataError(f"{path}: {name} has shape {array.shape}, expected {shape}; ingest it again")
+        if kind not in (None, array.dtype.name):
+            raise CorruptDataError(f"{path}: {name} has type {array.dtype}, expected {kind}; ingest it again")
         require_chunks_of(array, path / name)
-    kind = arrays["label"].dtype
-    if header.cones is None and kind != stored_type(header.classes):
-        raise CorruptDataError(
-            f"{path}: labels of {len(header.classes)} classes have type {kind}, expected {stored_type(header.classes)}; "
-            "ingest it again"
-        )
     return header, arrays
 
 
@@ -318,9 +313,9 @@ def _open_foreign(source: Source) -> Dataset:
     n, m = check_shape(array.shape, str(path))
     dtype = stored_dtype(array.dtype, str(path))
     labels = None if beside is None else open_labels(place(beside))
-    block_rows = rows_of_whole_chunks(array, dtype.itemsize)
-    points = slice_reader(SliceReader(str(path), array, n, block_rows, dtype), path, array)
-    return assemble(str(path), points, n, m, dtype, block_rows, labels, source)
+    reader = SliceReader(str(path), array, n, rows_of_whole_chunks(array, dtype.itemsize), dtype)
+    dataset = assemble(str(path), reader, (n, m), labels, source)
+    return replace(dataset, points=slice_reader(reader, path, array))
 
 
 def _open_file(source: Source) -> Dataset:

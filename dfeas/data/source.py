@@ -8,7 +8,7 @@ no column is longer than 1.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +80,7 @@ class Transform:
         return " and ".join(words) or "as they are stored"
 
     def to_json(self) -> dict[str, Any]:
-        values = asdict(self)
-        return {**values, "shift": list(self.shift), "factor": list(self.factor)}
+        return {**vars(self), "shift": list(self.shift), "factor": list(self.factor)}
 
     @classmethod
     def from_json(cls, values: Any) -> Transform:
@@ -152,10 +151,7 @@ class DataSpec:
     one_vs_rest: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
 
     def __post_init__(self) -> None:
-        def become(**values: Any) -> None:
-            for name, value in values.items():
-                object.__setattr__(self, name, value)
-
+        become = vars(self).update
         if isinstance(self.positive, int | np.integer | np.bool_):
             become(positive=str(self.positive))  # as labels that are numbers are called
         require_types(self, ("positive", "intercept"))
@@ -185,7 +181,7 @@ class DataSpec:
 
     @property
     def by_path(self) -> bool:
-        """Whether others than the caller find the data, too."""
+        """Whether others than the caller find it, too."""
         return isinstance(self.where, str)
 
     @property

@@ -288,7 +288,7 @@ def test_labels_of_another_type_are_no_signs(dataset: Callable[..., Any], tmp_pa
     node = json.loads(file.read_text()) | {"data_type": "int16"}
     node["codecs"][0] |= {"configuration": {"endian": "little"}}
     file.write_text(json.dumps(node))
-    with pytest.raises(CorruptDataError, match="labels of 2 classes have type int16, expected int8; ingest it again"):
+    with pytest.raises(CorruptDataError, match="label has type int16, expected int8; ingest it again"):
         open_source(Source(DataSpec(path)))
 
 
