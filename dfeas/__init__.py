@@ -17,10 +17,8 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.analysis.hard_margin import hard_margin as hard_margin
     from dfeas.analysis.hull import Hull as Hull
     from dfeas.analysis.hull import in_hull as in_hull
-    from dfeas.analysis.info import Info as Info
     from dfeas.analysis.info import info as info
     from dfeas.analysis.load import load as load
-    from dfeas.analysis.regression.answer import Separated as Separated
     from dfeas.analysis.separation import Separation as Separation
     from dfeas.analysis.separation import separation as separation
     from dfeas.analysis.verify import verify_certificate as verify_certificate
@@ -33,10 +31,6 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.api import soft_margin as soft_margin
     from dfeas.api import soft_margin_classes as soft_margin_classes
     from dfeas.api import solve as solve
-    from dfeas.cli.remote import cancel as cancel
-    from dfeas.cli.remote import fetch as fetch
-    from dfeas.cli.remote import status as status
-    from dfeas.cli.remote import submit as submit
     from dfeas.data.cones import svec as svec
     from dfeas.data.generate.points import Instance as Instance
     from dfeas.data.generate.points import generate as generate
@@ -49,17 +43,12 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.errors import DfeasError as DfeasError
     from dfeas.errors import UndecidedError as UndecidedError
     from dfeas.errors import UsageError as UsageError
-    from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
     from dfeas.geometry.kernel.kernel import KERNELS as KERNELS
-    from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
-    from dfeas.geometry.prediction import ConePrediction as ConePrediction
-    from dfeas.geometry.prediction import Prediction as Prediction
     from dfeas.methods.registry import METHODS as METHODS
     from dfeas.problem import Kernel as Kernel
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
     from dfeas.run.cost import plan as plan
-    from dfeas.run.estimate import Plan as Plan
     from dfeas.run.prediction import predict as predict
     from dfeas.run.results import Result as Result
     from dfeas.run.soft_margin.result import SoftMarginClasses as SoftMarginClasses
@@ -67,7 +56,6 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.run.verdict import OneVsRest as OneVsRest
     from dfeas.run.verdict import Race as Race
     from dfeas.verify.certificate import Certificate as Certificate
-    from dfeas.verify.certificate import Check as Check
 
 try:
     __version__ = version("dfeas")
@@ -78,32 +66,26 @@ _PUBLIC = {
     "analysis.check_separation": "check_separation",
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
-    "analysis.info": "Info info",
+    "analysis.info": "info",
     "analysis.load": "load",
-    "analysis.regression.answer": "Separated",
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
     "api": "ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
-    "cli.remote": "cancel fetch status submit",
     "data.cones": "svec",
     "data.generate.points": "Instance generate",
     "data.writers.cones": "from_cone_rows from_scs ingest_cone_rows",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
-    "geometry.cones.space": "CONE_METHODS",
     "geometry.kernel.kernel": "KERNELS",
-    "geometry.kernel.space": "KERNEL_METHODS",
-    "geometry.prediction": "ConePrediction Prediction",
     "methods.registry": "METHODS",
     "problem": "Kernel",
     "report.compare": "compare",
     "report.page": "report",
     "run.cost": "plan",
-    "run.estimate": "Plan",
     "run.prediction": "predict",
     "run.results": "Result",
     "run.soft_margin.result": "SoftMarginClasses SoftMarginResult",
     "run.verdict": "OneVsRest Race",
-    "verify.certificate": "Certificate Check",
+    "verify.certificate": "Certificate",
 }
 """Public names of modules."""
 

@@ -205,8 +205,8 @@ def solve(
         Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
         points without labels: A'y > 0 for all of them as they are.
     method : str
-        A name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. With a kernel
-        a name of ``dfeas.KERNEL_METHODS``, of cones one of ``dfeas.CONE_METHODS``.
+        A name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. Not all
+        of them work with a kernel or on cones, where others do, too; an unknown name is refused with those that there are.
     positive : str, optional
         The class that counts as +1, against all others.
     intercept : bool, optional
@@ -380,8 +380,7 @@ def race(
     X, labels : array (n, m), data frame, path, or cones
         As of ``dfeas.solve``.
     methods : sequence of str, or str
-        At least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once; in text with commas
-        between them.
+        At least two names of methods, as of ``dfeas.solve``, each once; in text with commas between them.
     to_the_end : bool
         Go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
     positive, intercept : optional

@@ -36,7 +36,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "soft": ("svm", "no", "--C", "0.1,1", "--folds", "2"),
     "on-cones": ("solve", "q"),
 }
-ASKED = {"Instance"}
+ASKED = {"Instance", "Kernel"}
 """Classes of questions; all other public ones are answers, and errors."""
 
 

@@ -13,10 +13,20 @@ import pytest
 
 import dfeas
 from dfeas import estimators
+from dfeas.analysis.info import Info
+from dfeas.analysis.regression.answer import Separated
+from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.display import Displayed
+from dfeas.geometry.prediction import ConePrediction, Prediction
+from dfeas.run.estimate import Plan
+from dfeas.verify.certificate import Check
 
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
-CALLABLE = {name: value for name in dfeas.__all__ if callable(value := getattr(dfeas, name))} | ESTIMATORS
+ELSEWHERE = {
+    value.__name__: value for value in (Check, ConePrediction, Info, Plan, Prediction, Separated, cancel, fetch, status, submit)
+}
+"""What the reference has, but for what is an attribute of dfeas."""
+CALLABLE = {name: value for name in dfeas.__all__ if callable(value := getattr(dfeas, name))} | ESTIMATORS | ELSEWHERE
 ERRORS = {name for name, value in CALLABLE.items() if isinstance(value, type) and issubclass(value, Exception)}
 ANSWERS = {name for name, value in CALLABLE.items() if isinstance(value, type) and issubclass(value, Displayed)}
 CALLS = {name for name, value in CALLABLE.items() if not isinstance(value, type)}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dfeas
+from dfeas.cli.remote import status
 from dfeas.errors import visible
 
 
@@ -64,7 +65,7 @@ def test_what_a_url_keeps_secret_is_not_repeated(url: str, tmp_path: Path) -> No
     X, labels = [[1.0], [2.0]], [1, -1]
     asked: list[Callable[[], object]] = [
         lambda: dfeas.solve(X, labels, client=url, intercept=True),
-        lambda: dfeas.status("abcd", client=url),
+        lambda: status("abcd", client=url),
         lambda: dfeas.solve(X, labels, mask=url, intercept=True),
         lambda: dfeas.solve(url, intercept=True),
         lambda: dfeas.solve(X, labels, intercept=True, out=url),

@@ -7,6 +7,8 @@ import click
 import numpy as np
 
 import dfeas
+from dfeas.geometry.cones.space import CONE_METHODS
+from dfeas.geometry.kernel.space import KERNEL_METHODS
 from tests import gate_runs
 from tests.gate import changes, load, machine
 from tests.gate_bench import Record, commands, digest, rows
@@ -47,8 +49,8 @@ COMPUTE_NOTHING = {"cancel", "config", "help"}
 
 def test_every_method_kernel_and_command_has_a_run() -> None:
     assert set(DENSE.split()) == dfeas.METHODS.keys()
-    assert set(KERNEL.split()) == dfeas.KERNEL_METHODS.keys()
-    assert {*CONES.split(), "mirror-prox-euclidean"} == dfeas.CONE_METHODS.keys()
+    assert set(KERNEL.split()) == KERNEL_METHODS.keys()
+    assert {*CONES.split(), "mirror-prox-euclidean"} == CONE_METHODS.keys()
     assert set(re.findall(r"--kernel (\w+)", " ".join(COMMANDS.values()))) == set(dfeas.KERNELS)
     text = Path(gate_runs.__file__).read_text()
     for command in set(commands().list_commands(click.Context(commands()))) - COMPUTE_NOTHING:

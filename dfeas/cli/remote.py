@@ -134,7 +134,7 @@ def submit(
     Returns
     -------
     str
-        The id, which ``dfeas.status``, ``dfeas.cancel`` and ``dfeas.fetch`` take.
+        The id, which ``status``, ``cancel`` and ``fetch`` take.
 
     Raises
     ------
@@ -143,8 +143,8 @@ def submit(
 
     Examples
     --------
-    >>> import dfeas
-    >>> dfeas.submit("/shared/mail.data", out="/shared/run", client="tcp://head:8786")  # doctest: +SKIP
+    >>> from dfeas.cli.remote import submit
+    >>> submit("/shared/mail.data", out="/shared/run", client="tcp://head:8786")  # doctest: +SKIP
     'c56c787c'
     """
     seen = ("positive", "intercept", "mask", "transform", "kernel")
@@ -246,8 +246,8 @@ def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
 
     Examples
     --------
-    >>> import dfeas
-    >>> print(*dfeas.status(client="tcp://head:8786"), sep="\\n")  # doctest: +SKIP
+    >>> from dfeas.cli.remote import status
+    >>> print(*status(client="tcp://head:8786"), sep="\\n")  # doctest: +SKIP
     c56c787c: running, pass 12, margin -1.204e-02 .. 3.100e-02, 41.5 s  (driver processing, /shared/run)
     """
     with _reach(client) as there:
@@ -309,8 +309,8 @@ def cancel(run: str, *, client: Any = True) -> RunStatus:
 
     Examples
     --------
-    >>> import dfeas
-    >>> dfeas.cancel("c56c787c", client="tcp://head:8786").task  # doctest: +SKIP
+    >>> from dfeas.cli.remote import cancel
+    >>> cancel("c56c787c", client="tcp://head:8786").task  # doctest: +SKIP
     'processing'
     """
     with _reach(client) as there:
@@ -351,8 +351,8 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
 
     Examples
     --------
-    >>> import dfeas
-    >>> dfeas.fetch("c56c787c", client="tcp://head:8786")  # doctest: +SKIP
+    >>> from dfeas.cli.remote import fetch
+    >>> fetch("c56c787c", client="tcp://head:8786")  # doctest: +SKIP
     PosixPath('c56c787c')
     """
     folder = Path(run if to is None else to)

@@ -163,7 +163,7 @@ class KernelSeparator(Classifier):
     gamma, degree, coef0 : optional
         Of the kernel, as of ``dfeas.Kernel``.
     method : str
-        A name of ``dfeas.KERNEL_METHODS``, or ``auto``.
+        A method that works with a kernel, or ``auto``.
     eps, margin_tolerance : optional
         As of ``Separator``.
 

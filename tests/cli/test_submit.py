@@ -20,7 +20,7 @@ from distributed import LocalCluster
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.cli.remote import RunStatus, fetch, run_status, status, submit
+from dfeas.cli.remote import RunStatus, cancel, fetch, run_status, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.cluster_log import ClusterLog
@@ -137,7 +137,7 @@ def test_a_cancelled_run_ends_with_a_checkpoint_and_goes_on_to_the_same_bits(
 ) -> None:
     path, _ = dataset("halfspace", 60, 40_000)
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 3000, "client": cluster}
-    run = dfeas.submit(path, out=tmp_path / "run", **options)
+    run = submit(path, out=tmp_path / "run", **options)
     awaited(cluster, run, lambda s: (s.passes or 0) >= 2)
     code, out, err = finished("cancel", run, "--scheduler", cluster.scheduler.address)
     assert (code, f"dfeas resume {tmp_path / 'run'} goes on" in out) == (0, True), err
@@ -145,7 +145,7 @@ def test_a_cancelled_run_ends_with_a_checkpoint_and_goes_on_to_the_same_bits(
     assert (found.state, found.verdict, found.stopped) == ("resumable", "undecided", "interrupted")
     assert 2 <= (found.passes or 0) < 3000
     with pytest.raises(BadInputError, match="has ended already"):
-        dfeas.cancel(run, client=cluster)
+        cancel(run, client=cluster)
     dfeas.resume(tmp_path / "run", max_passes=int(found.passes or 0) + 3)
     dfeas.solve(path, out=tmp_path / "whole", method="mirror-prox-fixed", max_passes=int(found.passes or 0) + 3)
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")
@@ -156,22 +156,23 @@ def test_a_run_that_nobody_has_begun_is_cancelled_for_good(dataset: Callable[...
     with LocalCluster(
         n_workers=0, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as empty:
-        run = dfeas.submit(path, out=tmp_path / "run", client=empty)
-        assert dfeas.cancel(run, client=empty).task == "cancelled"
+        run = submit(path, out=tmp_path / "run", client=empty)
+        assert cancel(run, client=empty).task == "cancelled"
         empty.scale(1)
-        found = dfeas.status(run, client=empty)[0]  # it waits for the worker
+        found = status(run, client=empty)[0]  # it waits for the worker
         assert (found.task, found.state) == ("cancelled", "not begun")
         assert not (tmp_path / "run").exists()
         with pytest.raises(BadInputError, match=r"has ended already \(cancelled\)"):
-            dfeas.cancel(run, client=empty)
+            cancel(run, client=empty)
 
 
 def test_the_address_of_the_environment_is_enough(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("planted", 10, 5000, margin=0.1)
     script = """
-import dask, dfeas, sys
-run = dfeas.submit(sys.argv[1], out=sys.argv[2])
-print(run, dask.config.get("scheduler-address"), len(dfeas.status(run)))
+import dask, sys
+from dfeas.cli.remote import status, submit
+run = submit(sys.argv[1], out=sys.argv[2])
+print(run, dask.config.get("scheduler-address"), len(status(run)))
 """
     there = {**os.environ, "DASK_SCHEDULER_ADDRESS": cluster.scheduler.address}
     done = subprocess.run(

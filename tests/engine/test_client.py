@@ -13,6 +13,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import dfeas
+from dfeas.cli.remote import status, submit
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
 from tests.run.test_resume import after, digest, run_until
@@ -99,7 +100,7 @@ def test_anything_else_is_one_error(wrong: Any, tmp_path: Path) -> None:
         lambda: dfeas.soft_margin(X, labels, client=wrong),
         lambda: dfeas.resume(tmp_path, client=wrong),
         lambda: dfeas.ingest(X, tmp_path / "out", labels=labels, client=wrong),
-        lambda: dfeas.submit(tmp_path / "data", out=tmp_path / "out", client=wrong),
+        lambda: submit(tmp_path / "data", out=tmp_path / "out", client=wrong),
     ):
         with pytest.raises(UsageError, match="expected a Dask client, a cluster such as LocalCluster, the address"):
             act()
@@ -109,7 +110,7 @@ def test_a_cluster_that_has_ended_and_a_client_that_nobody_made_are_usage_errors
     with LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         pass
     with pytest.raises(UsageError, match=r"LocalCluster.*it has ended"):
-        dfeas.status(client=cluster)
+        status(client=cluster)
     script = "import dfeas; dfeas.solve('data', client=True)"
     alone = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert "UsageError: client=True is the current Dask client, and there is none" in alone.stderr

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import dfeas
+from dfeas.geometry.kernel.space import KERNEL_METHODS
 from tests.fuzzing import gram
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
 
@@ -52,7 +53,7 @@ def options_of(rng: np.random.Generator, X: np.ndarray) -> dict[str, Any]:
         options["degree"] = int(rng.choice([1, 2, 2, 3, 5, 20, 200]))
         options["coef0"] = float(rng.choice([0.0, 0.0, 1.0, 1e-9, 1e9, 0.3]))
     if rng.random() < 0.4:
-        options["method"] = str(rng.choice(list(dfeas.KERNEL_METHODS)))
+        options["method"] = str(rng.choice(list(KERNEL_METHODS)))
         options["max_passes"] = int(rng.integers(1, 60))
     options["eps"] = float(rng.choice([1e-3, 1e-3, 1e-6, 1e-9]))
     return options

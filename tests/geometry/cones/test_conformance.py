@@ -7,19 +7,19 @@ import numpy as np
 import dfeas
 from dfeas.data.product import Placing, Product
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.space import ConeEngine
+from dfeas.geometry.cones.space import CONE_METHODS, ConeEngine
 from dfeas.methods.protocol import Facts, Sparse
 from tests.conformance.methods import Instance, MethodTests
 from tests.geometry.cones.plain import all_columns, cones_of, problem, scaled, spectrum, unit
 
 
 class TestConeMethods(MethodTests):
-    names = tuple(name for name in dfeas.CONE_METHODS if name != "mirror-prox-euclidean")
+    names = tuple(name for name in CONE_METHODS if name != "mirror-prox-euclidean")
     cone: ClassVar[dict[str, Any]] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
     families: ClassVar[dict[str, float | None]] = {"planted": 0.4, "random": None}
 
     def method(self, name: str) -> Any:
-        return dfeas.CONE_METHODS[name]
+        return CONE_METHODS[name]
 
     def rows(self, family: str) -> tuple[np.ndarray, Any]:
         """As an array, and as they are given."""

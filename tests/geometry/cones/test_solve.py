@@ -21,14 +21,14 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.space import ConeEngine
+from dfeas.geometry.cones.space import CONE_METHODS, ConeEngine
 from dfeas.methods.protocol import Facts
 from dfeas.passes.softmin import Softmin
 from dfeas.verify.core import check
 from tests.geometry.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
 
 CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
-METHODS = [name for name in dfeas.CONE_METHODS if name != "mirror-prox-euclidean"]
+METHODS = [name for name in CONE_METHODS if name != "mirror-prox-euclidean"]
 
 
 def least(X: np.ndarray, cone: dict[str, Any], y: np.ndarray) -> float:
@@ -41,7 +41,7 @@ def states(dataset: Any, name: str, passes: int) -> Any:
     """The evidence of a method after each pass, until it separates."""
     engine = ConeEngine(LocalEngine(dataset, 1))
     facts = Facts(dataset.m, dataset.rank, blocks=dataset.blocks)
-    method = dfeas.CONE_METHODS[name]
+    method = CONE_METHODS[name]
     state = method.init(facts)
     for _ in range(passes):
         state = method.tell(state, engine.run(method.ask(state)))
@@ -156,7 +156,7 @@ def test_both_engines_and_a_resumed_run_give_the_same_bits(client: Any, tmp_path
     source = Source(DataSpec(path), cones=True)
     local, dask = LocalEngine(open_source(source), 3), DaskEngine(client, source, open_source(source))
     for name in ("mirror-prox", "working-set"):
-        method, found = dfeas.CONE_METHODS[name], []
+        method, found = CONE_METHODS[name], []
         for engine in (ConeEngine(local), ConeEngine(dask)):
             state = method.init(Facts(6, local.dataset.rank, blocks=local.dataset.blocks))
             for _ in range(3):

@@ -18,6 +18,7 @@ from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.geometry.kernel.working_set import KernelSelect
+from dfeas.geometry.prediction import Prediction
 from dfeas.run.budget import abreast
 from dfeas.verify.certificate import load
 from tests.geometry.kernel.dense import dense
@@ -143,7 +144,7 @@ def test_points_get_their_classes(tmp_path: Path) -> None:
     found = dfeas.one_vs_rest(tmp_path / "data", kernel=dfeas.Kernel("rbf", gamma=5.0), out=tmp_path / "run", eps=1e-6)
     assert {result.verdict for result in found.results.values()} == {"feasible"}
     predicted = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "p.npy")
-    assert isinstance(predicted, dfeas.Prediction)
+    assert isinstance(predicted, Prediction)
     assert predicted.accuracy == 1.0
     assert (np.array(predicted.classes)[np.load(tmp_path / "p.npy")] == labels).all()
     with pytest.raises(UsageError, match="winnow does not work with a kernel"):

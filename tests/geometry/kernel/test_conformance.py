@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 
-import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.kernel.space import KernelSpace
+from dfeas.geometry.kernel.space import KERNEL_METHODS, KernelSpace
 from tests.conformance.methods import Instance, MethodTests
 from tests.geometry.kernel.running import FAMILIES, problem
 
 
 class TestKernelMethods(MethodTests):
-    names = tuple(dfeas.KERNEL_METHODS)
+    names = tuple(KERNEL_METHODS)
     families = FAMILIES
 
     def method(self, name: str) -> Any:

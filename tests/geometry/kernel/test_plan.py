@@ -21,7 +21,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.space import KernelSpace, vector_bytes
+from dfeas.geometry.kernel.space import KERNEL_METHODS, KernelSpace, vector_bytes
 from dfeas.methods.protocol import Facts
 from dfeas.run.budget import project
 from tests.geometry.kernel.dense import in_blocks
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused_with_the_number() -> None:
         dfeas.solve(X, labels, kernel="rbf", method="mirror-prox", memory="20MB")
     found = dfeas.plan(X, labels, kernel="rbf", memory="20MB")
     remarks = {estimate.method: estimate.remark for estimate in found.estimates}
-    assert list(remarks) == list(dfeas.KERNEL_METHODS)
+    assert list(remarks) == list(KERNEL_METHODS)
     need = remarks["mirror-prox"].removeprefix("does not fit: ").removesuffix(" of memory are needed")
     classes = dfeas.plan(X, np.arange(200_000) % 5, kernel="rbf", memory="200MB", one_vs_rest=True)
     assert next(each.remark for each in classes.estimates if each.method == "mirror-prox") == "1 of 5 classes at a time"
@@ -120,7 +120,7 @@ def test_the_commands_take_a_kernel(dataset: Callable[..., Any], tmp_path: Path)
     assert "none is given" in alone.output
     done = CliRunner().invoke(commands, ["plan", str(path), "--kernel", "linear", "--json"])
     values = json.loads(done.output)
-    assert [estimate["method"] for estimate in values["estimates"]] == list(dfeas.KERNEL_METHODS)
+    assert [estimate["method"] for estimate in values["estimates"]] == list(KERNEL_METHODS)
     assert all(estimate["seconds"] > 0 for estimate in values["estimates"])
     words = [
         "race",

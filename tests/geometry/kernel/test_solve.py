@@ -12,6 +12,7 @@ import pytest
 
 import dfeas
 from dfeas.errors import BadInputError, CheckFailedError, UsageError
+from dfeas.geometry.kernel.space import KERNEL_METHODS
 from tests.geometry.kernel.quadratic import KERNEL, instance, wrong
 
 
@@ -33,7 +34,7 @@ def test_verdicts_are_those_of_explicit_features(seed: int) -> None:
     assert result.proof == ("exact" if result.verdict == "infeasible" else "rigorous")
 
 
-@pytest.mark.parametrize("method", [name for name in dfeas.KERNEL_METHODS if name != "snkpvn"])
+@pytest.mark.parametrize("method", [name for name in KERNEL_METHODS if name != "snkpvn"])
 def test_every_method_ends_with_checked_evidence(method: str, tmp_path: Path) -> None:
     X, labels = ring(150, 4)
     wide = dfeas.solve(X * 1.2, labels, kernel="exponential", method=method, eps=1e-2, max_passes=3000, out=tmp_path / "run")
