@@ -6,7 +6,6 @@ files that anybody wrote: controls are shown as escapes, and text has no markup.
 
 from __future__ import annotations
 
-import io
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,8 +26,6 @@ INDENT = "    "
 """Before a remark that has no room beside its row."""
 LEAST_NAME = 8
 """Characters that are left of a name where a line is too long."""
-WIDEST = 1 << 16
-"""Columns where there is no terminal."""
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
 
@@ -58,41 +55,36 @@ class Grid:
         """Lines of equal columns, which have room in so many if that can be; otherwise remarks stand below their rows."""
         from rich.cells import cell_len
 
-        kept, rows = list(range(len(self.head))), [self.head, *self.rows]
-        widths = [max(cell_len(visible(row[place])) for row in rows) for place in kept]
-        remarks = ["".join(f"  {visible(text)}" for text in row[len(self.head) :]) for row in rows]
+        rows = [[visible(cell) for cell in row] for row in (self.head, *self.rows)]
+        kept = list(range(len(self.head)))
+        widths = [max(cell_len(row[place]) for row in rows) for place in kept]
+        remarks = ["".join(f"  {text}" for text in row[len(self.head) :]) for row in rows]
         longest = max(map(cell_len, remarks))
         for word in self.spare:
             if sum(widths[place] + 2 for place in kept) - 2 + longest <= columns:
                 break
-            kept = [place for place in kept if self.head[place] != word]
+            kept.remove(list(self.head).index(word))
         over = max(0.0, sum(widths[place] + 2 for place in kept) - 2 - columns)
+        widths[0] = min(widths[0], max(LEAST_NAME, widths[0] - int(over)))
         found = []
-        for line, remark in zip(self._print_table(kept, max(LEAST_NAME, widths[0] - int(over))), remarks, strict=True):
-            if not remark or cell_len(line + remark) <= columns:
+        for row, remark in zip(rows, remarks, strict=True):
+            line = "  ".join(_fill(row[place], widths[place], place < self.left) for place in kept)
+            if cell_len(line + remark) <= columns:
                 found.append(f"{line}{remark}".rstrip())
             else:
                 found.append(line.rstrip())
                 found += wrap(remark.strip(), int(columns), initial_indent=INDENT, subsequent_indent=INDENT)
         return found
 
-    def _print_table(self, kept: Sequence[int], longest: int) -> list[str]:
-        """Some columns, the first of which has room for so many letters."""
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
 
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for place in kept:
-            side: Any = "left" if place < self.left else "right"
-            table.add_column(visible(self.head[place]), justify=side, no_wrap=True)
-        for row in self.rows:
-            cells = [Text(visible(row[place])) for place in kept]
-            cells[0].truncate(longest, overflow="ellipsis")
-            table.add_row(*cells)
-        file = io.StringIO()
-        Console(file=file, width=WIDEST, color_system=None, highlight=False, markup=False, emoji=False).print(table)
-        return file.getvalue().splitlines()
+def _fill(text: str, width: int, left: bool) -> str:
+    """A text in so many columns, whose end is lost if it is longer."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) > width:
+        return set_cell_size(text, width - 1) + "…"
+    gap = " " * (width - cell_len(text))
+    return text + gap if left else gap + text
 
 
 Part = Row | Grid

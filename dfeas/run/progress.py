@@ -63,7 +63,7 @@ class Watched(Sink):
         if done < of and self.long is not None and self.screen.due():
             self.show()
 
-    def solving(self, text: str, seconds: float) -> None:
+    def show_solver(self, text: str, seconds: float) -> None:
         self.reading = None
         if seconds >= LONG and self.screen.due():
             self.solver = f"solver in memory: {text + ', ' if text else ''}{seconds:.0f} s"
@@ -227,8 +227,8 @@ class _Row(Sink):
         assert isinstance(record, Record), "methods of a race look for a margin"
         self.board.update(self.name, record)
 
-    def solving(self, text: str, seconds: float) -> None:
-        self.board.solving(f"{self.name}, {text}" if text else self.name, seconds)
+    def show_solver(self, text: str, seconds: float) -> None:
+        self.board.show_solver(f"{self.name}, {text}" if text else self.name, seconds)
 
     def note(self, event: str, text: str, **values: Any) -> None:
         if event == "stopped":

@@ -14,7 +14,7 @@ FINGERPRINT = "fingerprint"
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """The columns of runs of one kind: the keys of ``result.json``, how their numbers are written, and their headings."""
 
     words: tuple[str, ...]  # columns of text, which are named by their keys
@@ -22,47 +22,37 @@ class Table:
     headings: Mapping[str, str]  # of keys that are not headings themselves
     spare: tuple[str, ...]  # headings of columns that a narrow terminal goes without, in this order
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return (*self.words, *self.numbers, FINGERPRINT)
-
     def row(self, name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {"run": name, "folder": str(folder), **{key: values[key] for key in self.keys}}
+        keys = (*self.words, *self.numbers, FINGERPRINT)
+        return {"run": name, "folder": str(folder), **{key: values[key] for key in keys}}
 
     def grid(self, rows: Sequence[Mapping[str, Any]]) -> Grid:
-        """Headings, and the cells of each row under them; what is null was not known, or has no bound."""
-        words = ["run", *self._words(rows)]
+        """Headings, and the cells of each row under them; what is null was not known, or has no bound. A method that is the
+        name of its run, as in a race, is not said twice.
+        """
+        own = any(row["method"] != row["run"] for row in rows)
+        words = ["run", *(word for word in self.words if own or word != "method")]
         head = [*words, *(self.headings.get(key, key.replace("_", " ")) for key in self.numbers)]
-        cells = [[*(str(row[key]) for key in words), *self._numbers(row)] for row in rows]
+        numbers = [["-" if row[key] is None else form(row[key]) for key, form in self.numbers.items()] for row in rows]
+        cells = [[*(str(row[key]) for key in words), *some] for row, some in zip(rows, numbers, strict=True)]
         return Grid(head, cells, len(words), self.spare)
 
-    def _words(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Columns of text: a method that is the name of its run, as in a race, is not said twice."""
-        return [word for word in self.words if word != "method" or any(row["method"] != row["run"] for row in rows)]
 
-    def _numbers(self, row: Mapping[str, Any]) -> list[str]:
-        return ["-" if row[key] is None else form(row[key]) for key, form in self.numbers.items()]
-
-
-def _written(form: str) -> Callable[[Any], str]:
-    return lambda value: format(value, form)
-
-
-VERDICTS = Table(
+VERDICTS = RunTable(
     ("method", "verdict", "stopped", "proof"),
     {
-        **dict.fromkeys(("passes", "reads"), _written(".4g")),
+        **dict.fromkeys(("passes", "reads"), "{:.4g}".format),
         "iterations": str,
-        **dict.fromkeys(("margin_lower", "margin_upper"), _written(".6g")),
+        **dict.fromkeys(("margin_lower", "margin_upper"), "{:.6g}".format),
         "bytes_read": format_bytes,
-        "seconds": _written(".2f"),
+        "seconds": "{:.2f}".format,
     },
     {"bytes_read": "read"},
     ("iterations", "reads", "read", "stopped", "passes", "proof", "method"),
 )
-SOFT_MARGINS = Table(
+SOFT_MARGINS = RunTable(
     ("method", "loss", "stopped"),
-    dict.fromkeys(("C", "objective", "lower", "gap", "support", "error", "passes", "reads", "seconds"), _written(".6g")),
+    dict.fromkeys(("C", "objective", "lower", "gap", "support", "error", "passes", "reads", "seconds"), "{:.6g}".format),
     {"lower": "at least"},
     ("reads", "support", "passes", "stopped", "method", "loss"),
 )

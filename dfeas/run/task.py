@@ -154,7 +154,7 @@ class Task(ABC, Generic[E]):
 
     def _show(self, text: str, seconds: float) -> None:
         for sink in self.sinks:
-            sink.solving(text, seconds)
+            sink.show_solver(text, seconds)
 
     def _cost(self, engine: Engine, seconds: float, method_seconds: float) -> dict[str, Any]:
         return {

@@ -39,7 +39,7 @@ class Sink:
     def note(self, event: str, text: str, **values: Any) -> None:
         """Between passes: start, recovery, check, verdict."""
 
-    def solving(self, text: str, seconds: float) -> None:
+    def show_solver(self, text: str, seconds: float) -> None:
         """Be told, several times a second, how far a solver in memory is, which began some seconds ago."""
 
     def close(self) -> None:

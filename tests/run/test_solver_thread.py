@@ -125,7 +125,7 @@ def test_a_separator_proved_on_the_last_read_outlives_a_solver_that_looks_for_a_
 def test_a_terminal_shows_how_far_it_is() -> None:
     stream = io.StringIO()
     terminal = Terminal(stream, lambda records: 0.0, every=0.0)
-    terminal.solving("32000 columns, step 7", 0.1)
+    terminal.show_solver("32000 columns, step 7", 0.1)
     assert not stream.getvalue()
-    terminal.solving("32000 columns, step 7", 12.3)
+    terminal.show_solver("32000 columns, step 7", 12.3)
     assert stream.getvalue() == "solver in memory: 32000 columns, step 7, 12 s\n"
