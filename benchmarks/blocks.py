@@ -35,9 +35,9 @@ import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.writers.cones import ConeWriter
+from dfeas.data.storage.layout import CODE
+from dfeas.data.writers.chunks import SHARD_BYTES, chunks_of_shard
 from dfeas.data.writers.dataset import DatasetWriter, output_place
-from dfeas.data.writers.shards import SHARD_BYTES, chunks_of_shard
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -76,7 +76,8 @@ def made(path: Path, kind: str, blocks: int, rows: int, m: int, shard: int) -> N
         if kind == "cones":
             points -= np.outer(points @ y, y)
             points[::rows] += y
-            label, target = placing.label, ConeWriter(place, placing, m, points.dtype, chunks)
+            label, table = placing.label, placing.product.table
+            target = DatasetWriter(place, n, m, points.dtype, rows, label=CODE, shard=chunks, cones=table)
         else:
             points += np.outer(MARGIN * label, y).astype(np.float32)
             target = DatasetWriter(place, n, m, points.dtype, rows, shard=chunks)

@@ -10,7 +10,7 @@ from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_clai
 from dfeas.analysis.hard_margin import MARGIN, MarginClaim
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source, resolve
-from dfeas.data.source import DataSpec, Source, Transform, for_checker, parse_view
+from dfeas.data.source import DataSpec, Source, Transform, parse_view
 from dfeas.data.storage.files import read_json
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
@@ -81,7 +81,7 @@ def verify_run(
         raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
     values = load_values(run_folder)
     certificate, claim = load(run_folder / CERTIFICATE), MarginClaim.load(run_folder)
-    dataset = open_source(for_checker(Source(DataSpec.from_json(data), cones=True).within(parse_bytes(memory))))
+    dataset = open_source(Source(DataSpec.from_json(data), cones=True).within(parse_bytes(memory)))
     with local_engine(dataset, parse_bytes(memory)) as engine:
         proved = _prove_run(engine, dataset, certificate, claim, kernel, quick)
         reached = reach(engine, dataset, certificate) if claim is not None and proved.verdict == FEASIBLE else None
@@ -198,7 +198,7 @@ def verify_classes(
     if not decided:
         raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
-    dataset = open_source(for_checker(Source(DataSpec.from_json({**whole["data"], **OF_ALL})).within(parse_bytes(memory))))
+    dataset = open_source(Source(DataSpec.from_json({**whole["data"], **OF_ALL})).within(parse_bytes(memory)))
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with local_engine(dataset, parse_bytes(memory)) as engine:
@@ -230,7 +230,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int | None =
     try:
         if claim.fingerprint != values["fingerprint"]:
             raise CheckFailedError("it is about other data than the run")
-        dataset = open_source(for_checker(Source(DataSpec.from_json(values["data"])).within(parse_bytes(memory))))
+        dataset = open_source(Source(DataSpec.from_json(values["data"])).within(parse_bytes(memory)))
         with local_engine(dataset, parse_bytes(memory)) as engine:
             proof = prove(engine, dataset, claim, proved)
             require_idle(claim, dimension_of(dataset))
@@ -318,7 +318,7 @@ def check_stored(problem: Problem, certificate: Path, memory: int, function: Fun
         transform=transform,
     )
     source = Source(spec, cones=not asked.also)
-    dataset = open_source(for_checker(source.within(memory)))
+    dataset = open_source(source.within(memory))
     with local_engine(dataset, memory) as engine:
         proved = check(engine, dataset, made, function, quick=quick)
     if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:

@@ -25,8 +25,7 @@ from dfeas.data.storage.zarr_arrays import (
     files_of,
     is_zarr,
     open_labels,
-    require_chunks_of,
-    require_whole,
+    require_all_chunks,
     rows_of_whole_chunks,
 )
 from dfeas.errors import BadInputError
@@ -129,8 +128,7 @@ def accept_array(values: Any, where: str) -> Any:
     call = "dfeas.solve({}, ...)" if where == "X" else "dfeas.solve(X, {})"
     require_unpacked(values, where, stored, decoded_by_xarray(values) if is_zarr(values) else "", call)
     if is_zarr(values):
-        require_chunks_of(values, where)
-        require_whole(values, where)
+        require_all_chunks(values, where)
     return unwrap_array(values)
 
 

@@ -17,9 +17,9 @@ from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.program import Program
 from dfeas.data.source import Transform, view_text
+from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowReader, SliceReader, chunks_of
-from dfeas.data.storage.shards import ChunkReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
 from dfeas.data.storage.vectors import Picks
 from dfeas.errors import CorruptDataError
@@ -364,7 +364,7 @@ class Dataset:
 
     def _read_in_threads(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         # one block is scanned while the next ones are read, each into buffers of its own
-        ahead = AT_ONCE if isinstance(self.points, ChunkReader) and not self.points.sharded else 1
+        ahead = AT_ONCE if isinstance(self.points, ChunkReader) and not self.points.array.shard else 1
         buffers, pool = [Buffers() for _ in range(ahead + 1)], ThreadPoolExecutor(ahead, "dfeas-read")
         looks: Looks = {}
 

@@ -17,6 +17,15 @@ from dfeas.data.frames import require_aligned
 from dfeas.data.labels import points_of, stored_type, too_many
 from dfeas.data.product import Product
 from dfeas.data.source import DataSpec, Source, is_file
+from dfeas.data.storage.chunks import (
+    ChunkReader,
+    StoredArray,
+    chunk_reader,
+    open_folder,
+    read_array,
+    read_group,
+    read_list,
+)
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import (
     ATTRIBUTE,
@@ -31,21 +40,10 @@ from dfeas.data.storage.layout import (
     sparse_block_rows,
     sparse_together,
 )
-from dfeas.data.storage.metadata import member, read_node
 from dfeas.data.storage.places import Place, absolute, place, translate_errors_at
 from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
-from dfeas.data.storage.zarr_arrays import (
-    check_shape,
-    direct_reader,
-    open_array,
-    open_labels,
-    plain_chunks,
-    read_whole,
-    require_chunks_of,
-    rows_of_whole_chunks,
-    slice_reader,
-)
+from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, rows_of_whole_chunks, slice_reader
 from dfeas.data.subsets import join_datasets
 from dfeas.data.views import order_point, transform_features, translate
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
@@ -55,16 +53,13 @@ from dfeas.passes.survey import checksums
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
 
-def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[PointReader, Entries, int]:
+def _open_sparse(path: Place, arrays: dict[str, StoredArray], header: Header) -> tuple[PointReader, Entries, int]:
     """X of a sparse dataset, and how many chunks are a block. Raises CorruptDataError when it is not stored as dfeas does."""
     offsets, rows = _offsets(path, arrays, header), header.block_rows
-    data = _entry_files(path, arrays, "X/data", (header.dtype,))
-    indices = _entry_files(path, arrays, "X/indices", ("int32", "int64"))
+    data, indices = (EntryChunks(ChunkReader(name, open_folder(path / name), arrays[name])) for name in ("X/data", "X/indices"))
     sizes = data.dtype.itemsize, indices.dtype.itemsize
     together = sparse_together(rows, _usual_rows(header, sum(sizes)), offsets, sum(sizes))
-    indptr = direct_reader("X/indptr", path / "X/indptr", arrays["X/indptr"], rows, together=together)
-    if indptr is None or arrays["X/indptr"].dtype.name != "int64":
-        raise _layout_error(path)
+    indptr = chunk_reader("X/indptr", path / "X/indptr", arrays["X/indptr"], together=together)
     points: PointReader = CsrChunks(str(path), header.n, header.m, rows, offsets, data, indices, indptr, together)
     if not isinstance(path, Path):
         from dfeas.data.storage.object_readers import Ahead
@@ -73,25 +68,12 @@ def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[P
     return points, Entries.of(header.n, every(offsets, together), together * rows, *sizes), together
 
 
-def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.int64]:
-    offsets = _read_list(path, arrays["offset"], "offsets", np.int64)
+def _offsets(path: Place, arrays: dict[str, StoredArray], header: Header) -> NDArray[np.int64]:
+    offsets: NDArray[np.int64] = _read_list(path / "offset", arrays["offset"], "offsets")
     sizes = np.diff(offsets)
     if offsets[0] != 0 or offsets[-1] != header.entries or sizes.min() < 0 or sizes.max() != header.block_entries:
         raise CorruptDataError(f"{path}: the list of offsets is damaged; ingest it again")
     return offsets
-
-
-def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[str, ...]) -> EntryChunks:
-    array = arrays[name]
-    usable = array.dtype.name in dtypes and array.chunks[0] >= 1
-    plain = plain_chunks(name, path / name, array, array.chunks[0]) if usable else None
-    if plain is None:
-        raise _layout_error(path)
-    return EntryChunks(plain)
-
-
-def _layout_error(path: Place) -> CorruptDataError:
-    return CorruptDataError(f"{path}: X is not stored as its ingest did; ingest it again")
 
 
 def resolve(spec: DataSpec) -> DataSpec:
@@ -190,12 +172,7 @@ def _open_dataset(source: Source) -> Dataset:
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
 
     def reader(name: str) -> RowReader:
-        array, rows, folder = arrays[name], header.block_rows, path / name
-        direct = direct_reader(name, folder, array, rows, source.cache_dir, together) if source.direct else None
-        if direct is None:
-            array = getattr(array, "through_zarr", array)
-            direct = slice_reader(SliceReader(str(folder), array, header.n, block_rows, array.dtype), folder, array)
-        return direct
+        return chunk_reader(name, path / name, arrays[name], source.cache_dir, together)
 
     points, entries, together = None, None, chunks_together(header.block_rows, _usual_rows(header), header.n)
     if header.entries is not None:
@@ -246,13 +223,13 @@ def _usual_rows(header: Header, entry_bytes: int = 0) -> int:
     return scanned_rows(header.m, itemsize, header.n)
 
 
-def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
+def _arrays(path: Place) -> tuple[Header, dict[str, StoredArray]]:
     """What a dataset says of itself, and its arrays, which are as it says."""
-    node = read_node(path)
+    attributes = read_group(path)
     try:
-        header = Header.from_json(node["attributes"][ATTRIBUTE], str(path))
+        header = Header.from_json(attributes[ATTRIBUTE], str(path))
         names = ("X",) if header.entries is None else ARRAYS
-        arrays = {name: member(path, name) for name in (*names, "label", "norm", "checksum")}
+        arrays = {name: read_array(path / name) for name in (*names, "label", "norm", "checksum")}
     except DfeasError:
         raise
     except DAMAGE:
@@ -260,38 +237,41 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
     n, blocks, entries = header.n, -(-header.n // header.block_rows), header.entries or 0
     forms: dict[str, tuple[tuple[int, ...], str | None]] = {  # the same bytes may be numbers of another type
         "X": ((n, header.m), header.dtype),
-        "X/data": ((entries,), None),
+        "X/data": ((entries,), header.dtype),
         "X/indices": ((entries,), None),
-        "X/indptr": ((n + 1,), None),
+        "X/indptr": ((n + 1,), "int64"),
         "offset": ((blocks + 1,), "int64"),
         "label": ((n,), None if header.cones is not None else stored_type(header.classes).name),
         "norm": ((n,), "float64"),
         "checksum": ((blocks, 3), "uint32"),
     }
+    rows = {**dict.fromkeys(("X", "X/indptr", "label", "norm"), header.block_rows), "offset": blocks + 1, "checksum": blocks}
     for name, array in arrays.items():
         shape, kind = forms[name]
         if array.shape != shape:
             raise CorruptDataError(f"{path}: {name} has shape {array.shape}, expected {shape}; ingest it again")
         if kind not in (None, array.dtype.name):
             raise CorruptDataError(f"{path}: {name} has type {array.dtype}, expected {kind}; ingest it again")
-        require_chunks_of(array, path / name)
+        if array.rows != rows.get(name, array.rows) or (name == "X/indices" and array.dtype.name not in ("int32", "int64")):
+            raise CorruptDataError(f"{path}: {name} is not stored as its ingest did; ingest it again")
+        array.require_files(path / name)
     return header, arrays
 
 
-def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
+def _checksums(path: Place, array: StoredArray, header: Header) -> NDArray[np.uint32]:
     """Those of all chunks (chunks, 3), which make the fingerprint."""
-    expected = _read_list(path, array, "checksums", np.uint32)
+    expected: NDArray[np.uint32] = _read_list(path / "checksum", array, "checksums")
     mark = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected, header.classes)
     if mark != header.fingerprint:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
     return expected
 
 
-def _read_list(path: Place, array: Any, what: str, dtype: type) -> NDArray[Any]:
+def _read_list(folder: Place, array: StoredArray, what: str) -> NDArray[Any]:
     try:
-        return np.asarray(read_whole(path / array.path, array), dtype)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: the list of {what} cannot be read: {error}; ingest it again") from None
+        return read_list(folder, array)
+    except (OSError, ValueError) as error:
+        raise CorruptDataError(f"{folder}: the list of {what} cannot be read: {error}; ingest it again") from None
 
 
 def _replace_labels(dataset: Dataset, labels: Any, source: Source) -> Dataset:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dfeas.data.frames import point_of
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.layout import looks_like_dataset
-from dfeas.data.storage.places import Place, absolute, local, paths_of, place
+from dfeas.data.storage.places import Place, absolute, local, paths_of
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.settings import require_types
 
@@ -240,7 +240,6 @@ class Source:
 
     spec: DataSpec
     run: str = ""  # blocks are checked on first touch once a run
-    direct: bool = True  # False: read through zarr only
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
     cache_bytes: int = 0  # that each process may keep of the blocks it read
     cache_dir: str = ""  # folder of each machine that keeps blocks of object stores
@@ -252,15 +251,6 @@ class Source:
     def within(self, memory: int) -> Source:
         """The same for whoever has so much memory."""
         return replace(self, file_bytes=memory // SHARE)
-
-
-def for_checker(source: Source) -> Source:
-    """The same data by the checker's way to it.
-
-    What it reads of a dataset is compared with the fingerprint of its ingest, so that any reader will do. The fingerprint of a
-    foreign array is of what the run's own reader gave: another one has to give the same.
-    """
-    return replace(source, direct=looks_like_dataset(place(source.spec.where)))
 
 
 def is_file(path: Place) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data, open_source
-from dfeas.data.source import DataSpec, Source, Transform, for_checker, is_file
+from dfeas.data.source import DataSpec, Source, Transform, is_file
 from dfeas.data.storage.layout import Header, seen_fingerprint
 from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch
@@ -142,13 +142,12 @@ def _open_there(client: Client | None, source: Source) -> Data:
 def _join_readers(
     stack: ExitStack, data: Data, resources: Resources, function: Function | None, out: str | Path | None
 ) -> Session:
-    """The engine of the passes, and the checker's, which reads in its own way; the stack closes them."""
+    """The engine of the passes, and the checker's, which reads by itself; the stack closes them."""
     (source, dataset), memory = data, resources.memory_bytes
     client: Client | None = resources.client
     tiles = None if resources.scratch is None else _make_folder(local(resources.scratch, "--scratch").absolute())
     rereads = source.spec.by_path and not is_file(place(source.spec.where))
-    plain = for_checker(source) if source.spec.by_path else source
-    other = open_source(plain) if rereads else dataset.without_cache()
+    other = open_source(source) if rereads else dataset.without_cache()
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
@@ -166,7 +165,7 @@ def _join_readers(
         threads, workers = max(processes.values(), default=1), max(1, len(processes))
         require(other, memory, threads)
         kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
-        engine, second = engine_there(client, kept, dataset, scratch), engine_there(client, plain, other)
+        engine, second = engine_there(client, kept, dataset, scratch), engine_there(client, source, other)
         log = ClusterLog(client, dataset.where if out is None else Path(out).name)
         stack.callback(log.close)
     engine = geometry_of(dataset).wrap(engine)

@@ -18,9 +18,8 @@ from dfeas.data.cache import HELD_BYTES, BlockCache
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import DataSpec, Source
+from dfeas.data.storage.chunks import ChunkReader, StoredArray, chunk_reader
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, cacheable_bytes
-from dfeas.data.storage.shards import ChunkReader
-from dfeas.data.storage.zarr_arrays import direct_reader
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import thread_bytes
 from dfeas.passes.block import Block
@@ -34,10 +33,10 @@ FULL = 64 * (5 * 4 + SIDES_WIDTH) + HELD_BYTES  # bytes that a block of the data
 WHOLE = 300 * (5 * 4 + SIDES_WIDTH) + 5 * HELD_BYTES
 
 
-def opened(dataset: Callable[..., Any], budget: int, **options: Any) -> Dataset:
+def opened(dataset: Callable[..., Any], budget: int) -> Dataset:
     """Five blocks, the last one short, with a cache."""
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    found = open_source(Source(DataSpec(path, intercept=False), **options))
+    found = open_source(Source(DataSpec(path, intercept=False)))
     found.kept.cache = BlockCache(budget)
     return found
 
@@ -80,10 +79,11 @@ def test_threads_share_one_budget() -> None:
     assert all((memory == number).all() for number, memory in enumerate(taken))
 
 
-@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("past_cache", [False, True])
 @pytest.mark.parametrize("kept", [0, 1, 3, 5])
-def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], direct: bool, kept: int) -> None:
-    found = opened(dataset, kept * FULL, direct=direct)
+def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], past_cache: bool, kept: int) -> None:
+    found = opened(dataset, kept * FULL)
+    found.points = replace(found.points, folder=replace(found.points.folder, past_cache=past_cache))
     block, whole = 64 * 5 * 4, 300 * 5 * 4
     first, cost = read_all(found)
     assert (cost.points, cost.bytes_read, cost.cached_bytes) == (300, whole, 0)
@@ -109,8 +109,7 @@ def test_blocks_that_came_past_the_page_cache_are_kept_as_others_are(dataset: Ca
 @pytest.mark.parametrize("rows", [10**3, 10**12])
 def test_data_that_memory_cannot_hold_is_read_past_the_page_cache(tmp_path: Path, rows: int) -> None:
     assert 0 < cacheable_bytes() <= psutil.virtual_memory().total
-    array = zarr.create_array(tmp_path / "X", shape=(rows, 100), chunks=(1000, 100), dtype="f4", compressors=None, filters=None)
-    reader = direct_reader("X", tmp_path / "X", array, 1000)
+    reader = chunk_reader("X", tmp_path / "X", StoredArray((rows, 100), 1000, np.dtype("f4")))
     assert isinstance(reader, ChunkReader)
     assert isinstance(reader.folder, Files)
     assert reader.folder.past_cache == (rows > 10**3) != reader.overlaps

@@ -35,13 +35,14 @@ def flip(file: Path) -> bytes:
 
 
 @pytest.mark.parametrize("budget", [0, 1 << 20])
-@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("past_cache", [False, True])
 @pytest.mark.parametrize("name", ["X", "label", "norm"])
 def test_a_block_that_changes_between_passes_is_noticed(
-    dataset: Callable[..., Any], budget: int, direct: bool, name: str
+    dataset: Callable[..., Any], budget: int, past_cache: bool, name: str
 ) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    opened = open_source(Source(DataSpec(path), direct=direct))
+    opened = open_source(Source(DataSpec(path)))
+    opened.points = replace(opened.points, folder=replace(opened.points.folder, past_cache=past_cache))
     opened.kept.cache = BlockCache(budget)
     whole = read_all(opened).bytes_read
     file = next((path / name).glob("c.3*"))

@@ -15,9 +15,9 @@ import dfeas
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source, Transform
+from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import Files
-from dfeas.data.storage.shards import ChunkReader
 from dfeas.data.views import transform_features
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.s3 import serving
@@ -81,10 +81,9 @@ class TestChunksThatArePlainFiles(ReaderTests):
         "gone": gone("X/c.3.0"),
         "of the labels": flipped("label/c.2", 5),
     }
-    direct = True
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(DataSpec(stored(folder, dense(), folder)), direct=self.direct)), dense()
+        return open_source(Source(DataSpec(stored(folder, dense(), folder)))), dense()
 
 
 class TestChunksPastThePageCache(TestChunksThatArePlainFiles):
@@ -93,10 +92,6 @@ class TestChunksPastThePageCache(TestChunksThatArePlainFiles):
         assert isinstance(dataset.points, ChunkReader)
         past = replace(dataset.points, folder=Files(folder / "data" / "X", past_cache=True))
         return replace(dataset, points=past), written
-
-
-class TestChunksThroughZarr(TestChunksThatArePlainFiles):
-    direct = False
 
 
 SHARD = 3 * (64 * 7 * 4 + 4)
@@ -114,10 +109,9 @@ class TestShards(ReaderTests):
         "of the labels": flipped("label/c.0", 5),
         "of the index of the norms": flipped("norm/c.0", -5),
     }
-    direct = True
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(DataSpec(stored(folder, dense(), folder, SHARD)), direct=self.direct)), dense()
+        return open_source(Source(DataSpec(stored(folder, dense(), folder, SHARD)))), dense()
 
 
 class TestShardsPastThePageCache(TestShards):
@@ -126,10 +120,6 @@ class TestShardsPastThePageCache(TestShards):
         assert isinstance(dataset.points, ChunkReader)
         past = replace(dataset.points, folder=Files(folder / "data" / "X", past_cache=True))
         return replace(dataset, points=past), written
-
-
-class TestShardsThroughZarr(TestShards):
-    direct = False
 
 
 SMALL = 4
@@ -143,18 +133,13 @@ class TestSmallChunksTogether(ReaderTests):
         "gone": gone("X/c.174.0"),
         "of the labels": flipped("label/c.15", 2),
     }
-    direct = True
     shard = 0
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
         place = stored(folder, dense(), folder, self.shard, SMALL)
-        dataset = open_source(Source(DataSpec(place), direct=self.direct))
+        dataset = open_source(Source(DataSpec(place)))
         assert dataset.block_rows == 4 * SMALL
         return dataset, dense()
-
-
-class TestSmallChunksTogetherThroughZarr(TestSmallChunksTogether):
-    direct = False
 
 
 class TestSmallChunksInShards(TestSmallChunksTogether):
@@ -170,10 +155,6 @@ class TestSmallChunksInShards(TestSmallChunksTogether):
     shard = 7 * (SMALL * 7 * 4 + 4)
 
 
-class TestSmallChunksInShardsThroughZarr(TestSmallChunksInShards):
-    direct = False
-
-
 class TestSparseChunks(ReaderTests):
     damages: ClassVar[Mapping[str, Damage]] = {
         "an entry": flipped("X/data/c.0"),
@@ -182,10 +163,9 @@ class TestSparseChunks(ReaderTests):
         "too short": cut("X/data/c.0"),
         "gone": gone("X/indices/c.0"),
     }
-    direct = True
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(DataSpec(stored(folder, sparse(), folder)), direct=self.direct)), sparse()
+        return open_source(Source(DataSpec(stored(folder, sparse(), folder)))), sparse()
 
 
 class TestSparseShards(ReaderTests):
@@ -199,10 +179,9 @@ class TestSparseShards(ReaderTests):
         "too short": cut("X/data/c.0"),
         "gone": gone("X/indices/c.0"),
     }
-    direct = True
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
-        return open_source(Source(DataSpec(stored(folder, sparse(), folder, 10**8)), direct=self.direct)), sparse()
+        return open_source(Source(DataSpec(stored(folder, sparse(), folder, 10**8)))), sparse()
 
 
 class TestSmallSparseChunksTogether(ReaderTests):
@@ -236,10 +215,6 @@ class TestSmallSparseChunksInShards(TestSmallSparseChunksTogether):
         "of the labels": flipped("label/c.1", 2),
     }
     shard = 7 * (SMALL * 12 * 8)
-
-
-class TestSparseChunksThroughZarr(TestSparseChunks):
-    direct = False
 
 
 class TestArrayInMemory(ReaderTests):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,8 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.metadata import StoredArray, member, put_array, put_group, through_zarr
-from dfeas.data.storage.readers import Cost, SliceReader
-from dfeas.data.storage.shards import ChunkReader, Form, codecs_of
+from dfeas.data.storage.chunks import ChunkReader, StoredArray, put_array, put_group, read_array
+from dfeas.data.storage.readers import Cost
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import dense
@@ -41,12 +41,11 @@ def chunk(path: Path, name: str, index: int) -> Path:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("direct", [True, False])
-def test_what_was_generated_is_read(dataset: Callable[..., Any], arrays: Callable[..., Any], dtype: str, direct: bool) -> None:
+def test_what_was_generated_is_read(dataset: Callable[..., Any], arrays: Callable[..., Any], dtype: str) -> None:
     path, header = dataset("planted", 7, 1000, dtype=dtype, block_rows=64)
     X, labels = arrays("planted", 7, 1000, dtype=dtype, block_rows=64)
-    opened = open_source(Source(DataSpec(path), direct=direct))
-    assert isinstance(opened.points, ChunkReader if direct else SliceReader)
+    opened = open_source(Source(DataSpec(path)))
+    assert isinstance(opened.points, ChunkReader)
     points, label, norm = read_all(opened)
     assert points.tobytes() == X.tobytes()
     assert label.tolist() == labels.tolist()
@@ -69,7 +68,7 @@ def test_metadata_are_those_that_zarr_writes(shape: tuple[int, ...], dtype: str,
     fill = np.nan if dtype.startswith("f") else 0
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     put_group(ours, {"dfeas": {"n": 10, "names": ["a"]}})
-    put_array(ours, "x/a", shape, 4, np.dtype(dtype), fill, shard)
+    put_array(ours / "x/a", StoredArray(shape, 4, np.dtype(dtype), shard, fill))
     group = zarr.create_group(zarr.storage.LocalStore(theirs), zarr_format=3)
     group.attrs["dfeas"] = {"n": 10, "names": ["a"]}
     group.create_array(
@@ -93,16 +92,15 @@ def test_an_array_that_dfeas_wrote_is_told_without_zarr_as_zarr_tells_it(
     shape: tuple[int, ...], dtype: str, shard: int, tmp_path: Path
 ) -> None:
     put_group(tmp_path, {})
-    put_array(tmp_path, "X/a", shape, 4, np.dtype(dtype), 0, shard)
-    ours, theirs = member(tmp_path, "X/a"), through_zarr(tmp_path, "X/a")
-    assert isinstance(ours, StoredArray)
-    assert isinstance(theirs, zarr.Array)
-    for name in ("path", "shape", "dtype", "chunks", "shards", "ndim", "nbytes", "nchunks_initialized"):
-        assert getattr(ours, name) == getattr(theirs, name), name
-    assert Form.of(ours, "") == Form.of(theirs, "")
-    assert [codec["name"] for codec in codecs_of(ours)] == [codec["name"] for codec in codecs_of(theirs)]
-    for place in np.ndindex(*(3,) * len(shape)):
-        assert ours.metadata.encode_chunk_key(place) == theirs.metadata.encode_chunk_key(place)
+    written = StoredArray(shape, 4, np.dtype(dtype), shard)
+    put_array(tmp_path / "X/a", written)
+    ours, theirs = read_array(tmp_path / "X/a"), zarr.open_array(tmp_path / "X/a", mode="r")
+    assert ours == written
+    assert (ours.shape, ours.dtype, (ours.rows, *shape[1:])) == (theirs.shape, theirs.dtype, theirs.chunks)
+    assert ((ours.shard * ours.rows, *shape[1:]) if shard else None) == theirs.shards
+    assert (ours.chunks, ours.chunk_bytes) == (theirs.nchunks, 4 * np.prod(shape[1:], dtype=int) * ours.dtype.itemsize + 4)
+    for number in range(3):
+        assert ours.file(number) == theirs.metadata.encode_chunk_key((number, *(0,) * (len(shape) - 1)))
 
 
 @pytest.mark.parametrize(
@@ -129,12 +127,14 @@ def test_an_array_that_dfeas_wrote_is_told_without_zarr_as_zarr_tells_it(
         ("shape", [10]),
     ],
 )
-def test_an_array_that_is_described_otherwise_is_left_to_zarr(name: str, value: Any, tmp_path: Path) -> None:
-    put_group(tmp_path, {})
-    put_array(tmp_path, "X", (10, 2), 4, np.dtype(np.float64), 0)
-    node = json.loads((tmp_path / "X/zarr.json").read_text())
-    assert StoredArray.of(tmp_path, "X", node) is not None
-    assert StoredArray.of(tmp_path, "X", {**node, name: value}) is None
+def test_an_array_that_is_described_otherwise_is_refused(name: str, value: Any, tmp_path: Path) -> None:
+    put_array(tmp_path / "X", StoredArray((10, 2), 4, np.dtype(np.float64)))
+    file = tmp_path / "X/zarr.json"
+    node = json.loads(file.read_text())
+    assert read_array(tmp_path / "X").shape == (10, 2)
+    file.write_text(json.dumps({**node, name: value}))
+    with pytest.raises(CorruptDataError, match=r"X: its zarr metadata cannot be read: .*; ingest it again"):
+        read_array(tmp_path / "X")
 
 
 @pytest.mark.parametrize("shard", ["", "1MB"])
@@ -239,9 +239,8 @@ def test_a_checksum_is_verified_on_first_touch_for_every_array(dataset: Callable
             intact = file.read_bytes()
             for position in (0, len(intact) // 3):
                 file.write_bytes(intact[:position] + bytes([intact[position] ^ 4]) + intact[position + 1 :])
-                for direct in (True, False):
-                    with pytest.raises(CorruptDataError, match=f"(chunk|block) {index}"):
-                        read_all(open_source(Source(DataSpec(path), direct=direct)))
+                with pytest.raises(CorruptDataError, match=f"chunk {index}"):
+                    read_all(open_source(Source(DataSpec(path))))
             file.write_bytes(intact)
     read_all(open_source(Source(DataSpec(path))))
 
@@ -258,7 +257,7 @@ def test_a_chunk_that_is_missing_short_long_empty_or_a_folder_is_seen(dataset: C
         with pytest.raises(CorruptDataError, match=r"c\.2\.0: chunk 2 of X"):
             read_all(opened)
         with pytest.raises(CorruptDataError):
-            read_all(open_source(Source(DataSpec(path), direct=False)))
+            read_all(open_source(Source(DataSpec(path))))
         file.write_bytes(intact)
     file.unlink()
     file.mkdir()
@@ -351,9 +350,10 @@ def test_what_is_named_like_a_chunk_is_none(tmp_path: Path, decoy: str) -> None:
 
 def test_a_range_of_blocks_counts_its_bytes(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    for direct in (True, False):
+    for past_cache in (True, False):
         cost, seen = Cost(), []
-        opened = open_source(Source(DataSpec(path), direct=direct))
+        opened = open_source(Source(DataSpec(path)))
+        opened.points = replace(opened.points, folder=replace(opened.points.folder, past_cache=past_cache))
         seen = [block.start for block in opened.read_blocks(range(1, 4), cost)]
         assert seen == [64, 128, 192]
         assert cost.bytes_read == 3 * 64 * 5 * 4

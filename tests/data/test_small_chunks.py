@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
+from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import (
     LEAST_BLOCKS,
     SPARSE_BLOCK_BYTES,
@@ -27,10 +28,9 @@ from dfeas.data.storage.layout import (
     sparse_together,
 )
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
-from dfeas.data.storage.shards import ChunkReader
+from dfeas.data.writers.chunks import seal_index
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.ledger import Ledger
-from dfeas.data.writers.shards import seal_index
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
 from dfeas.passes.block import Block
@@ -136,7 +136,7 @@ def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path
     dataset = open_source(Source(DataSpec(tmp_path / "data")))
     reader = dataset.points
     assert isinstance(reader, ChunkReader)
-    size = reader.size
+    size = reader.array.chunk_bytes
     for file in sorted((tmp_path / "data" / "X").glob("c.*"))[:4]:
         chunks = [file.read_bytes()[place * size : (place + 1) * size] for place in range(PER)]
         order = np.random.default_rng(0).permutation(PER)

@@ -18,8 +18,8 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
+from dfeas.data.storage.chunks import ChunkReader, StoredArray
 from dfeas.data.storage.readers import Buffers, Cost, Files
-from dfeas.data.storage.shards import ChunkReader, Form
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryChunks
 from dfeas.data.writers.dataset import output_place
 from dfeas.data.writers.sparse import SparseWriter
@@ -265,8 +265,7 @@ def test_entries_beyond_two_to_the_31_are_found(tmp_path: Path) -> None:
     (tmp_path / "indptr" / "c.1").write_bytes(starts.tobytes() + b"....")
 
     def chunks(name: str, n: int, rows: int, dtype: Any) -> ChunkReader:
-        form = Form((n,), (rows,), (1,), [], at_end=True, sealed=True)
-        return ChunkReader(name, Files(tmp_path / name), lambda i: f"c.{i}", form, False, np.dtype(dtype), 4)
+        return ChunkReader(name, Files(tmp_path / name), StoredArray((n,), rows, np.dtype(dtype)))
 
     files = [EntryChunks(chunks(name, first + 30, CHUNK_ENTRIES, dtype)) for name, dtype in folders.items()]
     indptr = chunks("indptr", 7, 3, np.int64)

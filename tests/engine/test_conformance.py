@@ -21,11 +21,10 @@ __all__ = ["source"]  # a fixture of the tests below
 
 class LocalEngineTests(EngineTests):
     threads = 1
-    direct = True
     budget = 0  # bytes of blocks that are kept
 
     def make(self, source: Source, scratch: Scratch | None) -> LocalEngine:
-        here = replace(source, direct=self.direct, cache_bytes=self.budget, run=uuid4().hex)
+        here = replace(source, cache_bytes=self.budget, run=uuid4().hex)
         return LocalEngine(open_cached(here), self.threads, scratch)
 
 
@@ -52,10 +51,6 @@ class TestFiveThreads(LocalEngineTests):
             return not any(asked) and seen.wait(60)
 
         assert all(engine.map(look))
-
-
-class TestThroughZarr(LocalEngineTests):
-    threads, direct = 2, False
 
 
 class TestAllBlocksKept(LocalEngineTests):

@@ -150,7 +150,6 @@ def test_some_blocks_alone_give_the_answer_of_their_points(
     for engine in (
         LocalEngine(open_source(source), 1),
         LocalEngine(open_source(source), 3),
-        LocalEngine(open_source(replace(source, direct=False)), 2),
         DaskEngine(client, source, open_source(source)),
     ):
         answer = engine.run(Partial(question, blocks))
@@ -166,7 +165,7 @@ def test_some_blocks_alone_give_the_answer_of_their_points(
 def test_a_damaged_chunk_is_the_same_error_from_both_engines(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("gaussian", 10, 5000, block_rows=300)
     (path / "X" / "c.3.0").unlink()
-    source = Source(DataSpec(path, intercept=False), direct=True)
+    source = Source(DataSpec(path, intercept=False))
     question = Softmin(np.ones((10, 1)), np.ones(1))
     opened = open_source(Source(DataSpec(np.ones((5000, 10)), np.arange(5000) % 2, intercept=False)))
     opened.block_rows = 300

@@ -53,6 +53,6 @@ def test_the_check_has_the_same_bits_for_every_cut(dataset: Callable[..., Any]) 
     assert found.verdict == "eps-infeasible"
     bounds = set()
     for threads in (1, 2, 3, 8, 30):
-        opened = open_source(Source(DataSpec(path), direct=False))
+        opened = open_source(Source(DataSpec(path)))
         bounds.add(check(LocalEngine(opened, threads), opened, found.evidence).margin_upper)
     assert bounds == {found.margin_upper}

@@ -128,5 +128,5 @@ def test_a_dataset_may_be_called_data_and_be_named_from_where_one_stands(
     X = sp.random_array((60, 20), density=0.1, rng=np.random.default_rng(0), format="csr")
     monkeypatch.chdir(tmp_path)
     dfeas.ingest(X, "data", labels=np.arange(60) % 2)
-    with closing(LocalEngine(open_source(Source(DataSpec("data", intercept=False), direct=False)))) as engine:
+    with closing(LocalEngine(open_source(Source(DataSpec("data", intercept=False))))) as engine:
         assert engine.shape == (20, 60)

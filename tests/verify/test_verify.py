@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dfeas.analysis.verify import verify_certificate
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source, for_checker
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import SliceReader
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
@@ -293,10 +293,10 @@ def test_certificate_files_that_could_do_harm_are_refused(tmp_path: Path) -> Non
         load(tmp_path / "none.npz")
 
 
-def test_the_checker_reads_foreign_arrays_through_zarr(dataset: Callable[..., Any]) -> None:
+def test_own_chunks_are_read_ahead_by_the_kernel_and_foreign_arrays_by_a_thread(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("planted", 4, 200)
-    assert open_source(for_checker(Source(DataSpec(path)))).points.overlaps
-    assert not open_source(for_checker(Source(DataSpec(path / "X")))).points.overlaps
+    assert open_source(Source(DataSpec(path))).points.overlaps
+    assert not open_source(Source(DataSpec(path / "X"))).points.overlaps
 
 
 def _float32(rng: np.random.Generator, n: int, m: int, kind: str) -> tuple[np.ndarray, np.ndarray]:

@@ -23,10 +23,10 @@ from dfeas.data.cone_norms import norms_of
 from dfeas.data.cones import Group, elements, groups_of, unit
 from dfeas.data.generate.points import FLOATS, Generated
 from dfeas.data.product import Placing, Product
+from dfeas.data.storage.layout import CODE
 from dfeas.data.storage.places import Place
-from dfeas.data.writers.cones import ConeWriter
+from dfeas.data.writers.chunks import chunks_of_shard
 from dfeas.data.writers.dataset import DatasetWriter
-from dfeas.data.writers.shards import chunks_of_shard
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
 
@@ -86,7 +86,10 @@ class ConeInstance(Generated):
     def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
         row = self.m * np.dtype(self.dtype).itemsize
         chunks = chunks_of_shard(shard, self.layout.n * row, self.layout.block_rows * row)
-        return ConeWriter(path, self.layout, self.m, np.dtype(self.dtype), chunks)
+        layout, dtype = self.layout, np.dtype(self.dtype)
+        return DatasetWriter(
+            path, layout.n, self.m, dtype, layout.block_rows, label=CODE, shard=chunks, cones=self.product.table
+        )
 
     def planted_direction(self) -> Floats:
         y = self.random(0).standard_normal(self.m)

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import DTYPES, SPARSE_BLOCK_BYTES, Header, default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import Place
+from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, output_place
-from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.csr import csr, stack_rows

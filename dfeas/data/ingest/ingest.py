@@ -36,16 +36,13 @@ from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
+from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
 from dfeas.data.writers.ledger import Ledger
-from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.blas import processors
 from dfeas.linalg.points import Points
-
-GROWTH = 64
-"""Blocks for which room is made at a time, at least; the arrays grow by a quarter."""
 
 Note = Callable[[str], None]
 
@@ -248,8 +245,7 @@ class Ingest:
             size = len(first[1])  # less than ``rows`` when it is the only block
             target = self._target(SparseWriter if source.sparse else DatasetWriter, path, source.n or size, size)
             write_blocks(target, self._grow(target, chain([first], blocks)), self._tell)
-        if target.n != self._n:
-            target.resize(self._n)
+        target.n = self._n
         if self.progress is not None:
             self.progress(self._n, self._n)
         return self._finish(target)
@@ -257,8 +253,7 @@ class Ingest:
     def _grow(self, target: DatasetWriter, blocks: Iterable[Labelled]) -> Iterator[Callable[[], Labelled]]:
         for block in blocks:
             self._n += len(block[1])
-            if self._n > target.n:
-                target.resize(self._n + target.block_rows * max(GROWTH, target.blocks // 4))
+            target.n = max(target.n, self._n)
             yield partial(_same, block)
 
     def _tell(self, done: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from pathlib import Path
@@ -172,6 +172,16 @@ def translate_errors_at(where: Place | None) -> AbstractContextManager[None]:
 def seekable(where: Place) -> Any:
     """What libraries that read here and there open: a path, or an open file, which goes with its last user."""
     return where if isinstance(where, Path) else where.open("rb")
+
+
+def names_in(folder: Place) -> Iterator[str]:
+    """Names, from a folder on, of all files in it, or of all objects below a key."""
+    if not isinstance(folder, Path):
+        yield from (each["path"][len(folder.key) + 1 :] for each in folder.listed())
+        return
+    for root, _, names in os.walk(folder):
+        within = root[len(str(folder)) + 1 :]
+        yield from (f"{within}/{name}" for name in names) if within else names
 
 
 def remove(folder: Place) -> None:

@@ -17,9 +17,9 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
+from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.readers import Buffers, Looks, RowReader, chunks_of, stamp_of
-from dfeas.data.storage.shards import ChunkReader
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class EntryChunks:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.chunks.dtype
+        return self.chunks.array.dtype
 
     @property
     def chunk(self) -> int:
         """How many entries a chunk has."""
-        return self.chunks.form.chunk[0]
+        return self.chunks.array.rows
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
         """Entries first .. stop-1. Raises CorruptDataError when a chunk or its shard is missing or damaged."""
@@ -85,14 +85,14 @@ class EntryChunks:
     def advise(self, first: int, stop: int) -> None:
         size = self.dtype.itemsize
         for index, within, count in pieces(self.chunk, first, stop):
-            if self.chunks.sharded:
+            if self.chunks.array.shard:
                 self.chunks.advise(index)
             else:
-                self.chunks.folder.advise(self.chunks.key(index), within * size, count * size)
+                self.chunks.folder.advise(self.chunks.array.file(index), within * size, count * size)
 
     def stamps(self, first: int, stop: int, looks: Looks | None = None) -> tuple[int, ...]:
         """Numbers that change when the files with these entries do."""
-        of_file = self.chunks.form.chunks
+        of_file = self.chunks.array.chunks_of_file
         return tuple(self.chunks.stamp(file * of_file, looks) for file, _, _ in pieces(of_file * self.chunk, first, stop))
 
 

@@ -13,24 +13,20 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import accept_array, stored_dtype
-from dfeas.data.cone_norms import cone_norms
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.product import Placing, Product, whole
 from dfeas.data.program import EQUALITIES, Program, solutions, times
-from dfeas.data.storage.files import SPARSE_CONES
 from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of, index_size
 from dfeas.data.storage.zarr_arrays import check_shape
-from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable
-from dfeas.data.writers.shards import chunks_of_shard, shard_bytes
+from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
+from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable, survey_cones
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError
 from dfeas.linalg import csr
 from dfeas.linalg.csr import spread
-from dfeas.linalg.points import Floats, Points, is_dense, norms, row_slice, stack_points
-from dfeas.passes.block import Block
-from dfeas.passes.survey import Summary, Survey
+from dfeas.linalg.points import Floats, Points, is_dense, row_slice, stack_points
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -63,47 +59,15 @@ class Rows:
         return points, placing.label[here]
 
 
-class ConeWriter(DatasetWriter):
-    """Takes the blocks of a dataset of cones: labels are codes, and norms are those of cones."""
-
-    def __init__(self, path: Any, placing: Placing, m: int, dtype: np.dtype[Any], shard: int = 0) -> None:
-        super().__init__(path, placing.n, m, dtype, placing.block_rows, label=CODE, shard=shard)
-        self._table = placing.product.table
-
-    def _survey(self, start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
-        return survey_cones(start, points, label, self.block_rows)
-
-    def _finish_points(self) -> dict[str, Any]:
-        return {**super()._finish_points(), "cones": self._table}
-
-
-class SparseConeWriter(ConeWriter, SparseWriter):
-    """The same of sparse rows."""
-
-    @property
-    def format(self) -> int:
-        return SPARSE_CONES
-
-
-def writer_of(path: Any, placing: Placing, rows: Rows, shard: int | None = 0) -> ConeWriter:
+def writer_of(path: Any, placing: Placing, rows: Rows, shard: int | None = 0) -> DatasetWriter:
     """The writer of these rows, dense or sparse, with shards of so many bytes; None: as suits those of all rows."""
-    size = rows.dtype.itemsize
+    size, n, block_rows = rows.dtype.itemsize, placing.n, placing.block_rows
     if rows.entries is None:
-        chunks = chunks_of_shard(shard, placing.n * rows.m * size, placing.block_rows * rows.m * size)
-        return ConeWriter(path, placing, rows.m, rows.dtype, chunks)
-    entries = int(placing.n * (rows.entries * (size + index_size(rows.m)) + 8))
-    return SparseConeWriter(path, placing, rows.m, rows.dtype, chunks_of_shard(shard, entries, SPARSE_BLOCK_BYTES))
-
-
-def survey_cones(start: int, points: Points, label: NDArray[Any], chunk_rows: int = 0) -> tuple[Floats, Summary]:
-    """Norms (b,) of the cones of a block, in chunks of so many rows, and what is wrong with it. A cone of zeros is none of the
-    zero points.
-    """
-    stored = points if is_dense(points) else points.data
-    finite = stored.dtype.kind != "f" or bool(np.isfinite(stored).all())
-    norm = cone_norms(points, label) if finite else norms(points)
-    summary = Survey().scan(replace(Block.of(start, points, label, norm), chunk_rows=chunk_rows))
-    return norm, replace(summary, zero=0, first_zero=(), positive=0)
+        kind, chunks = DatasetWriter, chunks_of_shard(shard, n * rows.m * size, block_rows * rows.m * size)
+    else:
+        entries = int(n * (rows.entries * (size + index_size(rows.m)) + 8))
+        kind, chunks = SparseWriter, chunks_of_shard(shard, entries, SPARSE_BLOCK_BYTES)
+    return kind(path, n, rows.m, rows.dtype, block_rows, label=CODE, shard=chunks, cones=placing.product.table)
 
 
 def ingest_cone_rows(

@@ -12,22 +12,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
-import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.cone_norms import cone_norms
 from dfeas.data.labels import stored_type
+from dfeas.data.storage.chunks import ChunkReader, StoredArray, open_folder, put_array, put_group, put_list
 from dfeas.data.storage.features import feature_name
-from dfeas.data.storage.files import FULL, NAMED, PLAIN, put, put_whole
-from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
-from dfeas.data.storage.metadata import put_array, put_group, put_whole_array
+from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, put_whole
+from dfeas.data.storage.layout import ATTRIBUTE, MARKER, ConeTable, Header, fingerprint, looks_like_dataset, seal
 from dfeas.data.storage.places import Place, place, remove
+from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.scratch import claim, discard, release
-from dfeas.data.storage.shards import CRC
+from dfeas.data.writers.chunks import ChunkWriter
 from dfeas.data.writers.ledger import Ledger
-from dfeas.data.writers.shards import ShardWriter
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.linalg.points import Points, norms
+from dfeas.linalg.points import Floats, Points, is_dense, norms
 from dfeas.passes.block import Block
 from dfeas.passes.survey import NORM_RANGE, Summary, Survey, checksum, checksums
 
@@ -94,7 +94,6 @@ def write_blocks(target: DatasetWriter, makers: Iterable[Callable[[], Labelled]]
             raise
 
 
-_SURVEY = Survey()
 CODES = "code"
 """The array of provisional labels."""
 ASIDE = "aside"
@@ -105,7 +104,8 @@ class DatasetWriter:
     """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
 
     ``features`` are their names, where the source has them: messages use them, and the header keeps them. With ``provisional``
-    labels are codes, which ``relabel`` replaces when all are known. With ``shard`` so many blocks of an array lie in a file.
+    labels are codes, which ``relabel`` replaces when all are known. With ``shard`` so many blocks of an array lie in a file. Of
+    ``cones`` the points are rows, labels are codes, and norms are those of cones.
     """
 
     def __init__(
@@ -119,130 +119,96 @@ class DatasetWriter:
         label: np.dtype[Any] | type = np.int8,
         provisional: bool = False,
         shard: int = 0,
+        cones: ConeTable | None = None,
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
-        self._features, self._shard = features, shard
-        self._aside: Path | None = None
+        self._features, self._shard, self._cones = features, shard, cones
         self.where = str(path)  # how messages call it
         self.written = Ledger()
-        put_group(path, {})
-        self._arrays: dict[str, Any] = {}
-        self._shards: dict[str, ShardWriter] = {}  # by the paths of the arrays
+        self._arrays: dict[str, ChunkWriter] = {}
         self._create_points()
-        self._arrays["label"] = self._created(CODES if provisional else "label", (n,), np.dtype(label), 0)
-        self._arrays["norm"] = self._created("norm", (n,), np.dtype(np.float64), np.nan)
+        self._create("label", CODES if provisional else "label", (), np.dtype(label), 0)
+        self._create("norm", "norm", (), np.dtype(np.float64), np.nan)
 
     def _create_points(self) -> None:
-        fill = np.nan if self.dtype.kind == "f" else 0
-        self._arrays["X"] = self._created("X", (self.n, self.m), self.dtype, fill)
+        self._create("X", "X", (self.m,), self.dtype, np.nan if self.dtype.kind == "f" else 0)
 
-    def _created(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], fill: float) -> Any:
-        """An array with a chunk for each block."""
-        array = put_array(self.path, name, shape, self.block_rows, dtype, fill, self._shard)
-        if self._shard:
-            size = self.block_rows * int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize + CRC
-            self._shards[name] = ShardWriter(self.path / name, len(shape), self._shard, size)
-        return array
+    def _create(self, name: str, folder: str, row: tuple[int, ...], dtype: np.dtype[Any], fill: float) -> None:
+        """An array with a chunk for each block, in a folder."""
+        self._add(name, folder, StoredArray((self.n, *row), self.block_rows, dtype, self._shard, fill))
 
-    @property
-    def format(self) -> int:
-        """Number of the format that is written."""
-        return NAMED if self._features else PLAIN
+    def _add(self, name: str, folder: str, array: StoredArray) -> None:
+        if isinstance(self.path, Path):
+            (self.path / folder).mkdir(parents=True)
+        self._arrays[name] = ChunkWriter(self.path / folder, array)
+
+    def _describe(self, name: str, rows: int) -> None:
+        """Say how an array is stored, now that its length is known."""
+        array = self._arrays[name].array
+        put_array(self.path / name, replace(array, shape=(rows, *array.shape[1:])))
 
     @property
     def blocks(self) -> int:
         """Number of blocks that ``n`` points make."""
         return -(-self.n // self.block_rows)
 
-    def resize(self, n: int) -> None:
-        """Make room for n points, or give back what was not used. No block is written meanwhile beyond the lesser size."""
-        self.n = n
-        for array in self._arrays.values():
-            array.resize((n, *array.shape[1:]))
-
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
         """Survey and store one whole block, or some dense ones that follow each other."""
-        norm, summary = self._survey(index * self.block_rows, points, label)
+        look = survey_points if self._cones is None else survey_cones
+        norm, summary = look(index * self.block_rows, points, label, self.block_rows)
         refuse_unusable(summary, self.where, self._features)
         sums = np.column_stack([summary.checksums, checksums(norm, self.block_rows)])
         self.written.note(index, summary, sums)
         self._store_points(index, points, sums[:, 0])
-        self._store_all(self._arrays["label"], index, label, sums[:, 1])
-        self._store_all(self._arrays["norm"], index, norm, sums[:, 2])
+        self._arrays["label"].write(index, label, sums[:, 1])
+        self._arrays["norm"].write(index, norm, sums[:, 2])
 
-    def _survey(self, start: int, points: Points, label: NDArray[Any]) -> tuple[NDArray[np.float64], Summary]:
-        """Norms (b,) of a block, and what is wrong with it."""
-        norm = norms(points)
-        return norm, _SURVEY.scan(replace(Block.of(start, points, label, norm), chunk_rows=self.block_rows))
+    def _store_points(self, index: int, points: Any, sums: NDArray[np.uint32]) -> None:
+        self._arrays["X"].write(index, points, sums)
 
     def for_worker(self) -> Self:
         """The same, to write some of the blocks in another process. It puts files in their places whole: one that was taken for
         dead, or whose result was lost, may be stopped while it writes what somebody else has written already.
         """
         assert isinstance(self.path, Path), "many processes write to a folder"
-        other = copy(self)
-        other._aside = self.path / ASIDE
-        other._aside.mkdir(exist_ok=True)
-        other._shards = {name: each.beginning_in(other._aside) for name, each in self._shards.items()}
+        other, aside = copy(self), self.path / ASIDE
+        aside.mkdir(exist_ok=True)
+        other._arrays = {name: each.beginning_in(aside) for name, each in self._arrays.items()}
         other.written = Ledger()
         return other
 
-    def _store_points(self, index: int, points: Any, sums: NDArray[np.uint32]) -> None:
-        self._store_all(self._arrays["X"], index, points, sums)
-
-    def _rows(self, index: int) -> slice:
-        return slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
-
-    def _store_all(self, array: Any, index: int, values: NDArray[Any], sums: NDArray[np.uint32]) -> None:
-        """Write chunks that follow each other: those of a shard at once."""
-        full = len(values) // self.block_rows
-        if full < 2 or array.path not in self._shards:
-            full = 0
-        else:
-            entries = np.ascontiguousarray(values[: full * self.block_rows]).view(np.uint8).reshape(full, -1)
-            trailers = sums[:full, None].astype("<u4").view(np.uint8)
-            self._shards[array.path].put_all(index, np.hstack([entries, trailers]))
-        for number in range(full, len(sums)):
-            rows = slice(number * self.block_rows, (number + 1) * self.block_rows)
-            self._store(array, index + number, values[rows], int(sums[number]))
-
-    def _store(self, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
-        """Write one chunk: its entries, fill values behind a short one, and the checksum, which is known of the entries."""
-        parts: list[Any] = [np.ascontiguousarray(values).data]
-        if len(values) < self.block_rows:
-            rest = np.full((self.block_rows - len(values), *values.shape[1:]), array.fill_value, array.dtype)
-            parts.append(rest.data)
-            crc = crc32c.crc32c(rest.reshape(-1).view(np.uint8), crc)
-        parts.append(crc.to_bytes(CRC, "little"))
-        if array.path in self._shards:
-            self._shards[array.path].put(index, *parts)
-            return
-        key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
-        put(self.path / array.path / key, *parts, aside=self._aside)
-
     def end_shards(self) -> None:
         """Make files of the shards that have begun, also of those that are not full; no block is written meanwhile."""
-        for each in self._shards.values():
+        for each in self._arrays.values():
             each.finish()
 
     def relabel(self, table: Callable[[int], NDArray[Any]]) -> None:
         """Write the labels ``table(block)[code]`` of all provisional codes: at the end it is known which classes there are."""
         codes = self._arrays["label"]
-        if CODES in self._shards:
-            self._shards.pop(CODES).finish()
-        self._arrays["label"] = self._created("label", (self.n,), table(0).dtype, 0)
-        for index in range(self.blocks):
-            label = table(index)[np.asarray(codes[self._rows(index)])]
+        codes.finish()
+        self._create("label", "label", (), table(0).dtype, 0)
+        for index, code in enumerate(self._read_labels(codes)):
+            label = table(index)[code]
             crc = checksum(label)
-            self._store(self._arrays["label"], index, label, crc)
+            self._arrays["label"].write(index, label, np.array([crc], np.uint32))
             self.written.relabel(index, int((label > 0).sum()), crc)
         remove(self.path / CODES)
+
+    def _read_labels(self, stored: ChunkWriter) -> Iterator[NDArray[Any]]:
+        """Labels of all blocks, from storage. Raises CorruptDataError where they are not what was written."""
+        expected, buffers = self.checksums()[:, 1], Buffers()
+        reader = ChunkReader("label", open_folder(stored.folder), replace(stored.array, shape=(self.n,)))
+        for index in range(self.blocks):
+            label = reader.read(index, buffers)
+            if checksum(label) != expected[index]:
+                raise CorruptDataError(f"{stored.folder}: chunk {index} is not what was written; run the same ingest again")
+            yield label
 
     def _counts(self, classes: int) -> tuple[int, ...]:
         """Points of each class, from labels that are codes."""
         total = np.zeros(classes, np.int64)
-        for index in range(self.blocks):
-            total += np.bincount(np.asarray(self._arrays["label"][self._rows(index)]), minlength=classes)
+        for label in self._read_labels(self._arrays["label"]):
+            total += np.bincount(label, minlength=classes)
         return tuple(total.tolist())
 
     def checksums(self) -> NDArray[np.uint32]:
@@ -254,27 +220,29 @@ class DatasetWriter:
         missing, coded = self.written.missing(self.blocks), len(classes) > 2
         if missing:
             raise CorruptDataError(f"{self.path}: {missing} blocks were never written")
-        more = self._finish_points()
+        entries = self._finish_points()
         self.end_shards()
+        self._describe("label", self.n)
+        self._describe("norm", self.n)
         facts = self.written.facts(self.blocks)
         if classes:
             self._require_classes(classes, facts["positive"])
         checksums = self.checksums()
-        mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums, classes)
-        put_whole_array(self.path, "checksum", checksums)
+        put_list(self.path / "checksum", checksums)
         header = Header(
-            format=self.format,
+            format=SPARSE_CONES if self._cones is not None and entries else NAMED if self._features else PLAIN,
             n=self.n,
             m=self.m,
             dtype=self.dtype.name,
             block_rows=self.block_rows,
             classes=classes,
             **{**facts, "positive": 0 if coded else facts["positive"]},
-            fingerprint=mark,
+            fingerprint=fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums, classes),
             generator=generator,
             counts=self._counts(len(classes)) if coded else (),
             features=self._features,
-            **more,
+            cones=self._cones,
+            **entries,
         )
         put_group(self.path, {ATTRIBUTE: header.to_json()})
         put_whole(self.path / MARKER, f"{seal(header)}\n".encode())
@@ -282,15 +250,31 @@ class DatasetWriter:
 
     def _require_classes(self, classes: tuple[str, ...], positive: int) -> None:
         """Raise BadInputError for labels of another type than these classes have, and where all are of one of two."""
-        dtype, expected = self._arrays["label"].dtype, stored_type(classes)
+        dtype, expected = self._arrays["label"].array.dtype, stored_type(classes)
         if dtype != expected:
             raise BadInputError(f"{self.where}: labels of {len(classes)} classes are of type {dtype}, expected {expected}")
         if len(classes) == 2 and positive in (0, self.n):
             raise BadInputError(f"{self.where}: all {self.n} labels are the same; two classes are needed")
 
     def _finish_points(self) -> dict[str, Any]:
-        """What else the header says of X."""
+        """Say how X is stored; what the header says of its entries, where it is sparse."""
+        self._describe("X", self.n)
         return {}
+
+
+def survey_points(start: int, points: Points, label: NDArray[Any], chunk_rows: int) -> tuple[Floats, Summary]:
+    """Norms (b,) of the points of a block, in chunks of so many rows, and what is wrong with it."""
+    norm = norms(points)
+    return norm, Survey().scan(replace(Block.of(start, points, label, norm), chunk_rows=chunk_rows))
+
+
+def survey_cones(start: int, points: Points, label: NDArray[Any], chunk_rows: int = 0) -> tuple[Floats, Summary]:
+    """The same of the cones of a block. A cone of zeros is none of the zero points."""
+    stored = points if is_dense(points) else points.data
+    finite = stored.dtype.kind != "f" or bool(np.isfinite(stored).all())
+    norm = cone_norms(points, label) if finite else norms(points)
+    summary = Survey().scan(replace(Block.of(start, points, label, norm), chunk_rows=chunk_rows))
+    return norm, replace(summary, zero=0, first_zero=(), positive=0)
 
 
 @contextmanager

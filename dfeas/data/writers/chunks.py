@@ -1,4 +1,4 @@
-"""Writing shards: chunks of one size go into a file as they come, in any order; the index, a rename, and it is a shard.
+"""Writing the chunks of an array, in any order: each is a file, or goes into a shard, which the index and a rename make one.
 
 A shard is never held in memory. On this machine each chunk has its place, and the file another name until its index is on the
 disk. To an object store chunks are uploaded in parts, and there is no object until the last one. So what is interrupted leaves
@@ -18,10 +18,10 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import name_in_errors, write_parts
+from dfeas.data.storage.chunks import ABSENT, CRC, ENTRY, StoredArray
+from dfeas.data.storage.files import name_in_errors, put, write_parts
 from dfeas.data.storage.places import Place, translate_errors_at
 from dfeas.data.storage.readers import PAGE_BYTES, in_pages
-from dfeas.data.storage.shards import ABSENT, CRC, ENTRY
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
@@ -69,44 +69,67 @@ class Begun(Protocol):
         """Write the index, and make it a shard. Chunks that were never written are absent."""
 
 
-class ShardWriter:
+class ChunkWriter:
     """Takes the chunks of one array, each once, in any order and from several threads. Travels while no shard is begun.
 
-    The array has so many ``axes``; ``chunks`` of ``size`` bytes make a shard. Files are begun in the folder ``aside``, if any.
+    Files are begun in the folder ``aside``, if any: they are in their places whole then.
     """
 
-    def __init__(self, folder: Place, axes: int, chunks: int, size: int, aside: Path | None = None) -> None:
-        self._folder, self._axes, self._chunks, self._size, self._aside = folder, axes, chunks, size, aside
+    def __init__(self, folder: Place, array: StoredArray, aside: Path | None = None) -> None:
+        self.folder, self.array, self.aside = folder, array, aside
         self._begun: dict[int, Begun] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         assert not self._begun, "its shards are whole"
-        return ShardWriter, (self._folder, self._axes, self._chunks, self._size, self._aside)
+        return ChunkWriter, (self.folder, self.array, self.aside)
 
-    def beginning_in(self, aside: Path) -> ShardWriter:
+    def beginning_in(self, aside: Path) -> ChunkWriter:
         """The same, for another process."""
-        return ShardWriter(self._folder, self._axes, self._chunks, self._size, aside)
+        return ChunkWriter(self.folder, self.array, aside)
+
+    def write(self, index: int, values: NDArray[Any], sums: NDArray[np.uint32]) -> None:
+        """Write rows of chunks that follow each other, whose crc32c are ``sums``: those of a shard at once."""
+        rows, full = self.array.rows, len(values) // self.array.rows if self.array.shard else 0
+        if full < 2:
+            full = 0
+        else:
+            entries = np.ascontiguousarray(values[: full * rows]).view(np.uint8).reshape(full, -1)
+            self._put_all(index, np.hstack([entries, sums[:full, None].astype("<u4").view(np.uint8)]))
+        for number in range(full, len(sums)):
+            self._write_chunk(index + number, values[number * rows : (number + 1) * rows], int(sums[number]))
+
+    def _write_chunk(self, index: int, values: NDArray[Any], crc: int) -> None:
+        """Its entries, fill values behind a short one, and the checksum, which is known of the entries."""
+        parts: list[Any] = [np.ascontiguousarray(values).data]
+        if len(values) < self.array.rows:
+            shape = self.array.rows - len(values), *values.shape[1:]
+            rest = np.full(shape, self.array.fill, self.array.dtype)
+            parts.append(rest.data)
+            crc = crc32c.crc32c(rest.reshape(-1).view(np.uint8), crc)
+        self.put(index, *parts, crc.to_bytes(CRC, "little"))
 
     def put(self, index: int, *parts: Any) -> None:
         """Write a chunk, whose bytes are the parts one after the other."""
-        self._put(index, parts, 1)
+        if self.array.shard:
+            self._put(index, parts, 1)
+        else:
+            put(self.folder / self.array.file(index), *parts, aside=self.aside)
 
-    def put_all(self, index: int, chunks: NDArray[np.uint8]) -> None:
-        """Write chunks (c, bytes) that follow each other from number ``index`` on."""
+    def _put_all(self, index: int, chunks: NDArray[np.uint8]) -> None:
         while len(chunks):
             done = self._put(index, [chunks], len(chunks))
             index, chunks = index + done, chunks[done:]
 
     def _put(self, index: int, parts: Sequence[Any], count: int) -> int:
         """Write a chunk in parts, or the first ones of an array of chunks, as many as can be written at once; how many."""
-        shard, place = divmod(index, self._chunks)
+        shard, place = divmod(index, self.array.shard)
         with self._lock:
             begun = self._begun.get(shard)
             if begun is None:
                 begun = self._begun[shard] = self._begin(shard)
         if count > 1:
-            count = min(count, self._chunks - place) if begun.dense else 1
+            count = min(count, self.array.shard - place) if begun.dense else 1
             parts = [parts[0][:count].data]
         if begun.put(place, parts, count):
             with self._lock:
@@ -115,10 +138,10 @@ class ShardWriter:
         return count
 
     def _begin(self, shard: int) -> Begun:
-        where = self._folder / ".".join(("c", str(shard), *("0",) * (self._axes - 1)))
+        where = self.folder / self.array.file(shard)
         if not isinstance(where, Path):
-            return _BegunObject(where, self._chunks)
-        return _BegunFile(where, self._aside or where.parent, self._chunks, self._size)
+            return _BegunObject(where, self.array.shard)
+        return _BegunFile(where, self.aside or where.parent, self.array.shard, self.array.chunk_bytes)
 
     def finish(self) -> None:
         """End the shards that have begun; no chunk is written meanwhile."""

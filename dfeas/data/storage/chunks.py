@@ -1,0 +1,421 @@
+"""Arrays of a dataset as they are stored: in chunks of whole rows, as memory has them, each with a crc32c behind it.
+
+A chunk is a file or an object, or many are in one, a shard of zarr, whose index says where they lie: an offset and a length,
+uint64, for each chunk, at its end and with a crc32c. It is read once, and again when the shard changes. A chunk that is absent
+has 2**64 - 1 twice; zarr reads it as fill values, here it is an error.
+
+``zarr.json`` is what zarr writes, byte for byte, but zarr is not asked: its import takes longer than to open a dataset, and it
+hands each of these small files to a thread with an event loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isnan, prod
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.storage.files import COUNT, Number, parse_json, put, read_json, refuse_links
+from dfeas.data.storage.places import Place, names_in
+from dfeas.data.storage.readers import (
+    AnyArray,
+    Buffers,
+    Files,
+    Folder,
+    Looks,
+    RowReader,
+    Take,
+    cacheable_bytes,
+    chunks_of,
+    in_pages,
+)
+from dfeas.errors import CorruptDataError
+
+FILE = "zarr.json"
+
+CRC = 4
+"""Bytes of a crc32c."""
+
+WRITE_EMPTY = "zarr.create_array('X', data=X, config={'write_empty_chunks': True})"
+"""What writes chunks that zarr leaves out, where all of their entries are the fill value."""
+
+ABSENT = np.uint64(2**64 - 1)
+ENTRY = np.dtype("<u8")
+
+_SIZES = [Number(1, whole=True)]
+_GROUP = {"zarr_format": COUNT, "node_type": str, "attributes": dict}
+_ARRAY = {
+    "shape": [COUNT],
+    "data_type": str,
+    "chunk_grid": {"configuration": {"chunk_shape": _SIZES}},
+    "codecs": [{"name": str, "configuration?": {"chunk_shape?": _SIZES}}],
+    "attributes": dict,
+}
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """How an array is stored. What was never written of its last chunk, or was not kept, is ``fill``."""
+
+    shape: tuple[int, ...]
+    rows: int  # of a chunk
+    dtype: np.dtype[Any]
+    shard: int = 0  # chunks of a file that has an index; 0: each is a file
+    fill: float = 0
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> StoredArray:
+        """From what ``zarr.json`` says. Raises KeyError, TypeError or ValueError for what dfeas does not write."""
+        outer, inner = node["chunk_grid"]["configuration"]["chunk_shape"], node["codecs"][0].get("configuration", {})
+        rows = inner.get("chunk_shape", outer)[0]
+        shard = outer[0] // rows if "chunk_shape" in inner else 0
+        fill = np.nan if node["fill_value"] == "NaN" else 0
+        array = cls(tuple(node["shape"]), rows, np.dtype(node["data_type"]), shard, fill)
+        if rows < 1 or array.dtype.kind not in "biuf" or {**node, "attributes": {}} != array.metadata():
+            raise ValueError("dfeas stores arrays otherwise")
+        return array
+
+    def metadata(self) -> dict[str, Any]:
+        """What ``zarr.json`` says."""
+        wide = {"name": "bytes", "configuration": {"endian": "little"}}
+        codecs: list[dict[str, Any]] = [wide if self.dtype.itemsize > 1 else {"name": "bytes"}, {"name": "crc32c"}]
+        outer = chunk = [self.rows, *self.shape[1:]]
+        if self.shard:
+            index = [wide, {"name": "crc32c"}]
+            form = {"chunk_shape": chunk, "codecs": codecs, "index_codecs": index, "index_location": "end"}
+            outer, codecs = [self.shard * self.rows, *self.shape[1:]], [{"name": "sharding_indexed", "configuration": form}]
+        number = float if self.dtype.kind == "f" else int
+        return {
+            "shape": list(self.shape),
+            "data_type": self.dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": outer}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+            "fill_value": "NaN" if isnan(self.fill) else number(self.fill),
+            "codecs": codecs,
+            "attributes": {},
+            "zarr_format": 3,
+            "node_type": "array",
+            "storage_transformers": [],
+        }
+
+    @cached_property
+    def row_bytes(self) -> int:
+        return prod(self.shape[1:]) * self.dtype.itemsize
+
+    @cached_property
+    def chunk_bytes(self) -> int:
+        """Of a chunk with its checksum."""
+        return self.rows * self.row_bytes + CRC
+
+    @cached_property
+    def chunks_of_file(self) -> int:
+        return max(1, self.shard)
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.shape[0] // self.rows)
+
+    def file(self, number: int) -> str:
+        """The name of a chunk, or of a shard, in the folder of the array."""
+        return f"c.{number}{'.0' * (len(self.shape) - 1)}"
+
+    def require_files(self, folder: Place) -> None:
+        """Raise CorruptDataError when chunks or shards are missing."""
+        there = np.zeros(-(-self.chunks // self.chunks_of_file), np.bool_)
+        for name in names_in(folder):
+            number = name.split(".")[1] if name.startswith("c.") else ""
+            if number.isdecimal() and int(number) < len(there) and name == self.file(int(number)):
+                there[int(number)] = True
+        if not there.all():
+            what = "shards" if self.shard else "chunks"
+            lost = len(there) - int(there.sum())
+            raise CorruptDataError(f"{folder}: {lost} of {len(there)} {what} are missing; restore them or ingest again")
+
+
+def read_group(path: Place) -> dict[str, Any]:
+    """Attributes of a group. Raises CorruptDataError when it is none, BadInputError for links to places outside."""
+    if isinstance(path, Path):
+        refuse_links(path)
+    node: dict[str, Any] = read_json(path / FILE, _GROUP)
+    if node["zarr_format"] != 3 or node["node_type"] != "group":
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: no group of format 3")
+    attributes: dict[str, Any] = node["attributes"]
+    return attributes
+
+
+def read_array(folder: Place) -> StoredArray:
+    """How an array is stored. Raises OSError when it is not there, CorruptDataError for what dfeas does not write."""
+    content = (folder / FILE).read_bytes()
+    try:
+        return StoredArray.of(parse_json(content, _ARRAY))
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise CorruptDataError(f"{folder}: its zarr metadata cannot be read: {error}; ingest it again") from None
+
+
+def put_group(path: Place, attributes: Mapping[str, Any]) -> None:
+    """Say that a folder is a group."""
+    _put_node(path, {"attributes": attributes, "zarr_format": 3, "node_type": "group"})
+
+
+def put_array(folder: Place, array: StoredArray) -> None:
+    """Say that a folder is an array."""
+    _put_node(folder, array.metadata())
+
+
+def _put_node(path: Place, node: Mapping[str, Any]) -> None:
+    if isinstance(path, Path):
+        path.mkdir(parents=True, exist_ok=True)
+    put(path / FILE, json.dumps(node, indent=2).encode())
+
+
+def put_list(folder: Place, values: NDArray[Any]) -> None:
+    """An array of one chunk: checksums (blocks, 3), or offsets (blocks + 1,)."""
+    array = StoredArray(values.shape, len(values), values.dtype)
+    put_array(folder, array)
+    entries = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+    put(folder / array.file(0), entries, crc32c.crc32c(entries).to_bytes(CRC, "little"))
+
+
+def read_list(folder: Place, array: StoredArray) -> NDArray[Any]:
+    """All entries of an array of one chunk. Raises OSError when it is not there, ValueError when it is damaged."""
+    content = (folder / array.file(0)).read_bytes()
+    entries, crc = content[:-CRC], content[-CRC:]
+    if len(entries) != array.shape[0] * array.row_bytes or crc32c.crc32c(entries) != int.from_bytes(crc, "little"):
+        raise ValueError(f"{len(content)} bytes that are not those of its checksum")
+    return np.frombuffer(entries, array.dtype).reshape(array.shape).copy()
+
+
+@dataclass(frozen=True)
+class IndexForm:
+    """How the index of a shard is written."""
+
+    chunks: int  # of the shard
+    at_end: bool = True
+    sealed: bool = True  # with a crc32c
+
+    @property
+    def bytes(self) -> int:
+        return 2 * ENTRY.itemsize * self.chunks + CRC * self.sealed
+
+
+class Index(NamedTuple):
+    """Where the chunks of a shard lie."""
+
+    offsets: NDArray[np.uint64] | range  # (chunks,) a range where they lie at equal distances, which takes no memory
+    mark: int  # of the shard when it was read
+
+
+def read_index(
+    folder: Folder, name: str, form: IndexForm, wanted: NDArray[np.bool_], what: str, size: int | None = None
+) -> Index:
+    """The index of a shard of which the chunks ``wanted`` (chunks,) have entries of the array; ``size`` is that of each of
+    them, where it is known.
+
+    Raises CorruptDataError when it is damaged, or when a wanted chunk is absent, lies outside, or has another size.
+    """
+    first = -form.bytes if form.at_end else 0
+    content, whole, mark = folder.get(name, first, form.bytes, what, lambda size: np.empty(size, np.uint8))
+    where, again = folder.where(name), "restore or ingest again"
+    assert whole is not None, "it was not kept"
+    if content.size < form.bytes:
+        raise CorruptDataError(f"{where}: the shard has {whole} bytes, its index alone {form.bytes}; {again}")
+    body = content[: form.bytes - CRC * form.sealed]
+    if form.sealed:
+        expected, found = int.from_bytes(content[body.size :].tobytes(), "little"), crc32c.crc32c(body)
+        if found != expected:
+            text = f"the index of the shard is damaged (crc32c {found:08x}, expected {expected:08x})"
+            raise CorruptDataError(f"{where}: {text}; {again}")
+    offsets, lengths = np.frombuffer(body.tobytes(), ENTRY).reshape(-1, 2).astype(np.uint64).T
+    low, high = (0, whole - form.bytes) if form.at_end else (form.bytes, whole)
+    absent = wanted & (offsets == ABSENT) & (lengths == ABSENT)
+    if absent.any():
+        raise CorruptDataError(
+            f"{where}: {absent.sum()} of the {wanted.sum()} chunks of the shard are absent, the first is number "
+            f"{absent.argmax()}; {again} (or, if they are meant to be empty, write them: {WRITE_EMPTY})"
+        )
+    outside = (offsets < low) | (lengths > high) | (offsets > high - np.minimum(lengths, np.uint64(high)))
+    for wrong, why in (
+        (outside, f"outside of its {whole} bytes"),
+        (lengths == 0 if size is None else lengths != size, f"of another size than {size or 'a chunk has'}"),
+    ):
+        if (wrong & wanted).any():
+            at = int((wrong & wanted).argmax())
+            text = f"chunk number {at} of the shard at {offsets[at]}, {lengths[at]} bytes: {why}"
+            raise CorruptDataError(f"{where}: the index places {text}; {again}")
+    steps = np.diff(offsets[: int(wanted.sum())].astype(np.int64))
+    if wanted[: len(steps) + 1].all() and len(steps) and steps[0] > 0 and (steps == steps[0]).all():
+        first, step = int(offsets[0]), int(steps[0])
+        return Index(range(first, first + step * (len(steps) + 1), step), mark)
+    return Index(offsets, mark)
+
+
+STRETCH = 1 << 20
+"""Of smaller chunks so many bytes are asked for ahead, where one reaches over a multiple of it."""
+
+TRIES = 5
+"""So often a chunk is read whose shard changes meanwhile."""
+
+
+@dataclass(frozen=True)
+class ChunkReader:
+    """Blocks of an array, each of one chunk or of some that follow each other."""
+
+    name: str
+    folder: Folder
+    array: StoredArray
+    together: int = 1  # chunks of a block
+    _known: dict[int, Index] = field(default_factory=dict)  # by shard
+    _turns: dict[int, Lock] = field(default_factory=dict)  # of who reads the index of a shard
+
+    @property
+    def overlaps(self) -> bool:
+        return self.folder.overlaps
+
+    @property
+    def distant(self) -> bool:
+        return self.folder.distant
+
+    def _index(self, shard: int, stale: Index | None = None) -> Index:
+        """Where the chunks of a shard lie, read by one thread where it is not known, or known to be ``stale``."""
+        known = self._known.get(shard)
+        if known is not None and known is not stale:
+            return known
+        with self._turns.setdefault(shard, Lock()):
+            known = self._known.get(shard)
+            if known is None or known is stale:
+                per, what = self.array.shard, f"the shard with chunks of {self.name}"
+                wanted = np.arange(per) < self.array.chunks - shard * per
+                known = read_index(self.folder, self.array.file(shard), IndexForm(per), wanted, what, self.array.chunk_bytes)
+                self._known[shard] = known
+        return known
+
+    def _chunks(self, index: int) -> range:
+        return chunks_of(index, self.together, self.array.shape[0], self.array.rows)
+
+    def read(self, index: int, buffers: Buffers) -> AnyArray:
+        """Read a block into the buffer. Raises CorruptDataError when a chunk or its shard is missing or damaged."""
+        chunks, size = self._chunks(index), self.array.rows * self.array.row_bytes
+        rows = min(self.array.shape[0], chunks.stop * self.array.rows) - chunks.start * self.array.rows
+        if len(chunks) == 1:
+            content = self._part(chunks.start, 0, rows * self.array.row_bytes, lambda size: buffers.take(self.name, size))
+            entries = content.view(self.array.dtype).reshape(rows, *self.array.shape[1:])
+            return entries if entries.flags.aligned else entries.copy()
+        content = buffers.take(f"{self.name} block", len(chunks) * size)
+        first = chunks.start
+        while first < chunks.stop:
+            stop = min(chunks.stop, (first // self.array.chunks_of_file + 1) * self.array.chunks_of_file)
+            part = content[(first - chunks.start) * size : (stop - chunks.start) * size]
+            self._read_together(first, part.reshape(stop - first, size), buffers)
+            first = stop
+        return content[: rows * self.array.row_bytes].view(self.array.dtype).reshape(rows, *self.array.shape[1:])
+
+    def _read_together(self, first: int, into: NDArray[np.uint8], buffers: Buffers) -> None:
+        """Chunks (c, bytes) of one file from one on: by one read where they lie at equal distances, as they were written."""
+        file, place = divmod(first, self.array.chunks_of_file)
+        count, size = into.shape
+        for _ in range(TRIES if count > 1 else 0):
+            known = self._index(file)
+            step = known.offsets.step if isinstance(known.offsets, range) else 0
+            if not self.array.chunk_bytes <= step <= in_pages(self.array.chunk_bytes):
+                break
+            length = (count - 1) * step + size
+            where, what = int(known.offsets[place]), f"the shard with chunks of {self.name}"
+            name, take = self.array.file(file), lambda size: buffers.take(self.name, size)
+            got = self.folder.get(name, where, length, what, take, keep=True)
+            if got.mark == known.mark and got.content.size == length:
+                np.copyto(into, np.lib.stride_tricks.as_strided(got.content, into.shape, (step, 1)))
+                return
+        for place in range(count):
+            self.fill(first + place, 0, into[place], buffers)
+
+    def fill(self, index: int, first: int, into: NDArray[np.uint8], buffers: Buffers) -> None:
+        """Fill a part of a buffer with the bytes of a chunk from one on."""
+        content = self._part(index, first, into.size, lambda size: into if size <= into.size else buffers.take(self.name, size))
+        if content is not into:
+            into[:] = content
+
+    def _part(self, index: int, start: int, size: int, take: Take) -> NDArray[np.uint8]:
+        """Bytes of a chunk from one on."""
+        file, place = divmod(index, self.array.chunks_of_file)
+        name, what = self.array.file(file), f"chunk {index} of {self.name}"
+        if not self.array.shard:
+            got = self.folder.get(name, start, size, what, take, keep=True)
+            if got.content.size != size or got.size not in (None, self.array.chunk_bytes):
+                text = f"{what} has {got.size} bytes, expected {self.array.chunk_bytes}; restore or ingest again"
+                raise CorruptDataError(f"{self.folder.where(name)}: {text}")
+            return got.content
+        stale = None
+        for _ in range(TRIES):
+            known = self._index(file, stale)
+            got = self.folder.get(name, int(known.offsets[place]) + start, size, f"the shard with {what}", take, keep=True)
+            if got.mark == known.mark and got.content.size == size:
+                return got.content
+            stale = known
+        raise CorruptDataError(f"{self.folder.where(name)}: changes while {what} is read; wait for its writer, and run again")
+
+    def advise(self, index: int) -> None:
+        chunks = self._chunks(index)
+        if not self.overlaps or not chunks:
+            return
+        if not self.array.shard:
+            for chunk in chunks:
+                self.folder.advise(self.array.file(chunk), 0, 0)
+            return
+        shard, place = divmod(chunks.start, self.array.chunks_of_file)
+        with contextlib.suppress(CorruptDataError):  # the read itself will say what is wrong
+            first, size = int(self._index(shard).offsets[place]), self.array.chunk_bytes * len(chunks)
+            if size < STRETCH:  # to ask for each small chunk would take as long as to read it
+                if first // STRETCH == (first + size) // STRETCH:
+                    return
+                size += STRETCH
+            self.folder.advise(self.array.file(shard), first, size)
+
+    def stamp(self, index: int, looks: Looks | None = None) -> int:
+        """Of the files that a block lies in."""
+        chunks = self._chunks(index)
+        first, last = chunks.start // self.array.chunks_of_file, (chunks.stop - 1) // self.array.chunks_of_file
+        if first == last:
+            return self._stamp(first, looks)
+        return hash(tuple(self._stamp(shard, looks) for shard in range(first, last + 1)))
+
+    def _stamp(self, shard: int, looks: Looks | None) -> int:
+        if looks is None or self.folder.distant or not self.array.shard:
+            return self.folder.stamp(self.array.file(shard))
+        known, index_of = looks.get((id(self), shard)), self._known.get(shard)
+        if known is None or (index_of is not None and index_of.mark != known):  # a read has found another one since
+            known = looks[id(self), shard] = self.folder.stamp(self.array.file(shard))
+        return known
+
+
+CACHED = 1 << 26
+"""Bytes that any page cache holds: what this one can hold takes as long to ask as to open an array."""
+
+
+def open_folder(path: Place, cache_dir: str = "", past_cache: bool = False) -> Folder:
+    """What chunks lie in; those of an object store may be kept in ``cache_dir``, files read ``past_cache`` of pages."""
+    if isinstance(path, Path):
+        return Files(path, past_cache)
+    from dfeas.data.storage.object_readers import KeptBlocks, Objects, Tags
+
+    return Objects(Tags(path), KeptBlocks.at(cache_dir) if cache_dir else None)
+
+
+def chunk_reader(name: str, path: Place, array: StoredArray, cache_dir: str = "", together: int = 1) -> RowReader:
+    """A reader of blocks of so many chunks ``together``, which asks for what is far away before it is needed."""
+    size = array.shape[0] * array.row_bytes
+    folder = open_folder(path, cache_dir, size > CACHED and size > cacheable_bytes())
+    reader = ChunkReader(name, folder, array, together)
+    if isinstance(path, Path):
+        return reader
+    from dfeas.data.storage.object_readers import Ahead
+
+    return Ahead(reader)
