@@ -32,9 +32,8 @@ import scs
 import dfeas
 from dfeas.data.cone_norms import cone_norms
 from dfeas.data.cones import groups_of, unit
-from dfeas.data.ingest.cones import ingest_cones
-from dfeas.data.ingest.formats import SDPA
-from dfeas.data.ingest.sdpa import read_sdpa
+from dfeas.data.ingest.cones import ingest_cones, read_sdpa
+from dfeas.data.ingest.options import SDPA
 from dfeas.data.product import Placing, Product
 from dfeas.settings import parse_bytes
 

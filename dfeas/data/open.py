@@ -81,7 +81,7 @@ def resolve(spec: DataSpec) -> DataSpec:
     if not spec.by_path or spec.point is not None or spec.all_positive:
         return spec
     if is_file(place(spec.where)):
-        from dfeas.data.ingest.small_file import labels_in  # with readers of all formats
+        from dfeas.data.ingest.readers import labels_in  # with readers of all formats
 
         return replace(spec, labels=labels_in(spec.where, spec.labels))
     if spec.labels is not None and spec.also:
@@ -299,7 +299,7 @@ def _open_foreign(source: Source) -> Dataset:
 
 
 def _open_file(source: Source) -> Dataset:
-    from dfeas.data.ingest.small_file import open_file  # with readers of all formats
+    from dfeas.data.ingest.readers import open_file  # with readers of all formats
 
     return open_file(source)
 

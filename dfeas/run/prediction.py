@@ -318,7 +318,7 @@ class FittedModel:
         if isinstance(X, str | Path):
             if not is_file(place(X)):
                 return None
-            from dfeas.data.ingest.small_file import columns_of_file, own_labels  # with readers of all formats
+            from dfeas.data.ingest.readers import columns_of_file, own_labels  # with readers of all formats
 
             columns = columns_of_file(X)
             if columns is None:

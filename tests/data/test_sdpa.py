@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.data.ingest import sdpa
+from dfeas.data.ingest import cones
 
 HEAD = '"a comment\n 3 = m\n 2 =nblocks\n (3, -2)\n{1.0, 2.0,\n 3.0}\n'
-LAYOUT = sdpa.Layout(3, [3, -2])
+LAYOUT = cones.Layout(3, [3, -2])
 
 number = st.sampled_from(["0", "1", "2", "3", "4", "-1", "+1", "1.0", "x"])
 value = st.sampled_from(["1", "-2.5", "+3e-2", ".5", "1e400", "nan", "1_0", "0x1", "", "1 2"])
@@ -24,7 +24,7 @@ places = st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 3))
 good = st.builds(lambda place, value: f"{place[0]} 1 {place[1]} {place[2]} {value!r}", places, st.floats(-9, 9))
 
 
-def dense(entries: sdpa.Entries) -> np.ndarray:
+def dense(entries: cones.MatrixEntries) -> np.ndarray:
     X, _ = LAYOUT.product(entries)
     return X.toarray()
 
@@ -33,21 +33,21 @@ def dense(entries: sdpa.Entries) -> np.ndarray:
 @given(st.lists(st.one_of(good, good, good, line, st.just("* comment"), st.just("")), max_size=6))
 def test_entries_are_read_at_once_as_line_by_line_or_not_at_all(lines: list[str]) -> None:
     text = "\n".join(lines) + "\n"
-    at_once = sdpa._at_once(text.encode(), LAYOUT)
+    at_once = cones._at_once(text.encode(), LAYOUT)
     if at_once is not None:
-        np.testing.assert_array_equal(dense(at_once), dense(sdpa._by_lines(Path("f"), text, 1, LAYOUT)))
+        np.testing.assert_array_equal(dense(at_once), dense(cones._by_lines(Path("f"), text, 1, LAYOUT)))
 
 
 def test_plain_entries_are_read_at_once() -> None:
     pytest.importorskip("pyarrow")
     text = b"0 1 1 1 -1.5\n1, 1, 2, 1, 2.0 \n  2 2 2 2 1e-3\n\n3\t1 3 3 4\n"
-    found = sdpa._at_once(text, LAYOUT)
+    found = cones._at_once(text, LAYOUT)
     assert found is not None
     np.testing.assert_array_equal(found.value, [-1.5, 2.0, 1e-3, 4.0])
     np.testing.assert_array_equal(found.i, [0, 0, 1, 2])
 
 
-def blocks_of(entries: sdpa.Entries, sizes: list[int], y: np.ndarray) -> list[np.ndarray]:
+def blocks_of(entries: cones.MatrixEntries, sizes: list[int], y: np.ndarray) -> list[np.ndarray]:
     """The matrices of all blocks at y."""
     found = [np.zeros((abs(size), abs(size))) for size in sizes]
     for matrix, block, i, j, value in zip(*vars(entries).values(), strict=True):
@@ -64,8 +64,8 @@ def test_blocks_fall_apart_into_those_that_all_matrices_have(seed: int, sizes: l
             full = np.eye(abs(size)) if size < 0 else np.triu(rng.random((size, size)) < share)
             found += [(matrix, block, i, j, float(rng.integers(-1, 3))) for i, j in np.argwhere(full)]
     columns = np.array(found).T.reshape(5, -1)
-    entries = sdpa.Entries(*columns[:4].astype(np.int64), columns[4])
-    layout, others = sdpa.apart(sdpa.Layout(3, sizes), entries)
+    entries = cones.MatrixEntries(*columns[:4].astype(np.int64), columns[4])
+    layout, others = cones.apart(cones.Layout(3, sizes), entries)
     assert sum(map(abs, layout.sizes)) == sum(map(abs, sizes))
     assert 1 not in layout.sizes
     y = rng.standard_normal(4)
@@ -84,7 +84,7 @@ def test_blocks_fall_apart_into_those_that_all_matrices_have(seed: int, sizes: l
 def test_a_file_is_read_with_its_head(ends: str, tmp_path: Path) -> None:
     body = "0 1 1 1 -1.5\n1 1 2 1 2.0\n2 2 2 2 1e-3\n3 1 3 3 4\n"
     (tmp_path / "a.dat-s").write_text((HEAD + body).replace("\n", ends), newline="")
-    X, cone = sdpa.read_sdpa(tmp_path / "a.dat-s")
+    X, cone = cones.read_sdpa(tmp_path / "a.dat-s")
     assert cone == {"l": 4, "s": [2]}  # the third row of the matrices is alone
     expected = np.zeros((7, 4))
     expected[4 + 0, 3], expected[4 + 1, 0], expected[2, 1], expected[0, 2], expected[3, 3] = 1.5, 2 * np.sqrt(2), 1e-3, 4, 1
@@ -118,10 +118,10 @@ def test_a_file_is_read_with_its_head(ends: str, tmp_path: Path) -> None:
 def test_what_is_no_such_file_is_refused_with_its_line(text: str, said: str | None, tmp_path: Path) -> None:
     (tmp_path / "a.dat-s").write_text(text)
     if said is None:
-        assert sdpa.read_sdpa(tmp_path / "a.dat-s")[0].shape == (5, 3)  # all rows of the matrices are alone
+        assert cones.read_sdpa(tmp_path / "a.dat-s")[0].shape == (5, 3)  # all rows of the matrices are alone
         return
     with pytest.raises(dfeas.BadInputError, match=said):
-        sdpa.read_sdpa(tmp_path / "a.dat-s")
+        cones.read_sdpa(tmp_path / "a.dat-s")
 
 
 def test_text_is_read_without_pandas(tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_text_is_read_without_pandas(tmp_path: Path) -> None:
     (tmp_path / "a.dat-s").write_text(HEAD + "0 1 1 1 -1.5\n1 1 2 1 2.0\n")
     code = f"""
 import pathlib, sys
-from dfeas.data.ingest import sdpa
-sdpa._by_lines = None
-sdpa.read_sdpa(pathlib.Path({str(tmp_path / "a.dat-s")!r}))
+from dfeas.data.ingest import cones
+cones._by_lines = None
+cones.read_sdpa(pathlib.Path({str(tmp_path / "a.dat-s")!r}))
 sys.exit("pandas" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

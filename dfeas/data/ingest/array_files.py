@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import accept_array, stored_dtype
 from dfeas.data.frames import values_of
 from dfeas.data.ingest import hdf5
-from dfeas.data.ingest.formats import is_array
+from dfeas.data.ingest.options import is_array
 from dfeas.data.ingest.source import PointReader, PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from dfeas.data.collections import LABELS, WHERE, table_of
 from dfeas.data.frames import no_column
 from dfeas.data.ingest.array_files import ArraySource, open_rows, stored_blocks
-from dfeas.data.ingest.formats import format_of
-from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points
 from dfeas.data.ingest.source import MANY, Partition, PointSource, other_length
 from dfeas.data.ingest.sparse_files import CscRows

@@ -1,30 +1,50 @@
-"""Who reads a source of points or a table, and where its labels are."""
+"""Who reads a source of points or a table, where its labels are, and a small file of points as a dataset.
+
+Such a file is opened as it is: each time it is read into memory, as an ingest reads it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import accept_array
+from dfeas.data.arrays import accept_array, of_points
+from dfeas.data.dataset import Dataset
 from dfeas.data.frames import require_aligned, values_of
-from dfeas.data.ingest.array_files import ArraySource, array_labels, open_rows
-from dfeas.data.ingest.formats import format_of, is_array
-from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.source import PointSource
-from dfeas.data.labels import encode_array
-from dfeas.data.storage.places import place
+from dfeas.data.ingest import hdf5
+from dfeas.data.ingest.array_files import ArraySource, array_labels, members_of, open_rows
+from dfeas.data.ingest.options import TEXT, IngestOptions, format_of, is_array, parquet_files
+from dfeas.data.ingest.source import MANY, Partition, PointSource
+from dfeas.data.labels import LabelEncoder, encode_array
+from dfeas.data.source import Source
+from dfeas.data.storage.places import Place, absolute, is_url, place
 from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.errors import BadInputError, UsageError, install
+from dfeas.errors import BadInputError, UsageError, format_bytes, install
+from dfeas.linalg.points import Points, nbytes, stack_points
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
     from dfeas.data.ingest.tables import ParquetColumns
     from dfeas.data.writers.dataset import Pool
+
+
+TABLES = (*TEXT, "parquet")
+OWN = "y"
+"""Labels beside the points in .npz and HDF5, and what those of svmlight are called."""
+ANNOTATED = ".h5ad"
+NO_LABELS = IngestOptions(labels="")
+"""Of a table all of whose columns are features."""
+_COLUMN = re.compile("--label-column(?! ')")
+"""The word of an ingest for labels, but in a command to type."""
+OF_INGEST = ("--sep", "--header", "--no-header", "--points", "--format", "--features", "--zero-based")
+"""Options that errors of readers name, and that are not those of who opens a file as it is."""
 
 
 def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None = None) -> PointSource:
@@ -54,7 +74,7 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, p
 
 
 def open_columns(
-    path: str | Path, options: IngestOptions, named: Sequence[str], text: Sequence[str]
+    path: str | Path, options: IngestOptions, named: Sequence[str] = (), text: Sequence[str] = ()
 ) -> CsvColumns | ParquetColumns:
     """A table by its path; columns of ``text`` are text, and an index of pandas is none of its columns unless it is ``named``.
 
@@ -66,7 +86,7 @@ def open_columns(
     except ImportError:
         raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
     kind = format_of(path, options.format)
-    if kind not in ("csv", "tsv", "parquet"):
+    if kind not in TABLES:
         raise UsageError(f"{path}: expected .csv, .tsv (also .gz) or .parquet, or a folder of it")
     options.require_for(kind)
     where = place(path)
@@ -102,3 +122,133 @@ def encode_beside(
     array = isinstance(source, ArraySource) and not source.whole  # those of a collection may be a column
     n = source.n if array and source.n is not None else len(beside)
     return encode_array(beside, n, f"labels of {source.where}", positive, many=True, known=known, column=not array)
+
+
+def columns_of_file(where: str | Path) -> tuple[str, ...] | None:
+    """Names of the columns of a table; none of one without names, None of what is no table."""
+    path = place(where)
+    kind = format_of(path)
+    if kind not in TABLES:
+        return None
+    with ExitStack() as stack, _asked_of_ingest(path):
+        if kind != "parquet":
+            return tuple(open_points(stack, path, kind, NO_LABELS).features)
+        return tuple(open_columns(where, NO_LABELS).columns)
+
+
+def own_labels(where: str | Path) -> str | None:
+    """The labels of a file that is no table, as a ``Source`` has them, if it has any."""
+    path = place(where)
+    if format_of(path) == "svmlight":
+        return OWN
+    return OWN if path.suffix == ".npz" and OWN in members_of(path) else None
+
+
+def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
+    """The labels of a file as a ``Source`` has them: the name of a column or of an array in it, or the absolute path of one.
+
+    None are ``y`` of .npz and HDF5, and so are those that svmlight has beside its points. Raises UsageError and BadInputError
+    where there are no such labels.
+    """
+    path = place(where)
+    kind = format_of(path)
+    with _asked_of_ingest(path), ExitStack() as stack:
+        if kind == "svmlight":
+            IngestOptions(labels=None if labels == OWN else labels).require_for(kind)
+            return OWN
+        if labels is not None and kind == "arrays":
+            return absolute(labels) if place(labels).exists() else str(labels)
+        if kind == "arrays":
+            if path.suffix == ".npz" or (path.suffix in hdf5.SUFFIXES and path.suffix != ANNOTATED):
+                return OWN
+            array_labels(path, None, None)  # which says what to do
+        try:
+            open_points(stack, path, kind, IngestOptions(label_column=None if labels is None else str(labels)))
+        except BadInputError:
+            if labels is None or not place(labels).exists():
+                raise
+            return absolute(labels)
+    return str(labels)
+
+
+def open_file(source: Source) -> Dataset:
+    """All points of a file in memory, with labels as those of an array; a table without labels has features only.
+
+    Raises what an ingest does, and UsageError for a file that is too large.
+    """
+    path, spec = place(source.spec.where), source.spec
+    kind = format_of(path)
+    _require_small(path, _size(path), source)
+    options = _options(path, kind, source)
+    with ExitStack() as stack, _asked_of_ingest(path):
+        points = open_points(stack, path, kind, options)
+        beside = None if spec.beside is None or kind == "svmlight" else labels_beside(path, kind, options)
+        positive, known = None if spec.one_vs_rest else spec.positive, source.known or None
+        classes, label = encode_beside(beside, points, positive, known)
+        if spec.beside is None and kind == "arrays":
+            label = np.ones(points.n or 0, np.int8)
+        encoder = LabelEncoder(f"labels of {points.where}", positive, known)
+        held, codes = _read(path, points, label, encoder, source)
+        if label is None:
+            label = np.ones(len(codes), np.int8)
+            if spec.beside is not None:
+                classes, table = encoder.finish(len(codes))
+                label = table[codes]
+    return of_points(str(path), held, classes, label, spec.intercepts(bool(classes)), points.features)
+
+
+def _read(
+    path: Place, points: PointSource, label: NDArray[np.generic] | None, encoder: LabelEncoder, source: Source
+) -> tuple[Points, NDArray[np.int16]]:
+    rows = min(points.n or MANY, points.usual_rows(points.dtype))
+    points.describe(rows)
+    blocks, codes, size = list[Points](), [], 0
+    for block, some in Partition(points, points.dtype, rows, label).blocks(encoder):
+        size += nbytes(block)
+        _require_small(path, size, source)
+        blocks.append(block.copy())  # of a buffer
+        codes.append(some)
+    if not blocks:
+        raise BadInputError(f"{points.where}: no points")
+    return stack_points(blocks), np.concatenate(codes)
+
+
+def _options(path: Place, kind: str, source: Source) -> IngestOptions:
+    """What an ingest is told of labels as a ``Source`` has them, and of features that no line may have."""
+    labels = source.spec.beside
+    named = labels is not None and not is_url(labels) and not Path(labels).is_absolute()
+    if named and (kind in TABLES or path.suffix == ANNOTATED):
+        return IngestOptions(label_column=labels)
+    if kind == "svmlight":
+        return IngestOptions(features=source.features)
+    return NO_LABELS if labels is None else IngestOptions(labels=labels)
+
+
+def _size(path: Place) -> int:
+    return sum(each.stat().st_size for each in parquet_files(path))
+
+
+def _require_small(path: Place, size: int, source: Source) -> None:
+    if size <= source.file_bytes:
+        return
+    data, labels = f"{path.name.partition('.')[0] or 'points'}.data", ""
+    if source.spec.beside is not None:
+        table = path.is_dir() or path.suffix not in (".npy", ".npz", *hdf5.SUFFIXES)
+        labels = f" --{'label-column' if table else 'labels'} '{source.spec.beside}'"
+    raise UsageError(
+        f"{path}: {format_bytes(size)} or more, and up to {format_bytes(source.file_bytes)}, a quarter of memory, a file is "
+        f"opened as it is: dfeas ingest {quote(str(path))} {quote(data)}{labels}, and then ask about {data}"
+    )
+
+
+@contextmanager
+def _asked_of_ingest(path: Place) -> Iterator[None]:
+    """What readers say of options that only an ingest has, and of labels in the word that all have for them."""
+    try:
+        yield
+    except (BadInputError, UsageError) as error:
+        text = _COLUMN.sub("--labels", error.typed)
+        if any(option in text for option in OF_INGEST):
+            out = quote(f"{path.name.partition('.')[0]}.data")
+            text += f": these are options of dfeas ingest {quote(str(path))} {out}"
+        raise type(error)(text) from None

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import joint_dtype, stored_dtype
 from dfeas.data.frames import is_lazy
-from dfeas.data.ingest.formats import names_below, parquet_files
-from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.ingest.options import IngestOptions, names_below, parquet_files
 from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_columns
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
