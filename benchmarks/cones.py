@@ -42,8 +42,7 @@ import scs
 from threadpoolctl import threadpool_limits
 
 import dfeas
-from dfeas.data.cone_norms import cone_norms
-from dfeas.data.cones import elements, groups_of, least, matrices, unit
+from dfeas.data.cones import cone_norms, elements, groups_of, least, matrices, unit
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
 from dfeas.data.product import Placing, Product

@@ -30,8 +30,7 @@ import scipy.sparse as sp
 import scs
 
 import dfeas
-from dfeas.data.cone_norms import cone_norms
-from dfeas.data.cones import groups_of, unit
+from dfeas.data.cones import cone_norms, groups_of, unit
 from dfeas.data.ingest.cones import ingest_cones, read_sdpa
 from dfeas.data.ingest.options import SDPA
 from dfeas.data.product import Placing, Product

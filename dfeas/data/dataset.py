@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
 from dfeas.data.labels import place_of
-from dfeas.data.program import Program
+from dfeas.data.product import Program
 from dfeas.data.source import Transform, view_text
 from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint

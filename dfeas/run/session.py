@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data, open_source
 from dfeas.data.source import DataSpec, Source, Transform, is_file
-from dfeas.data.storage.layout import Header, seen_fingerprint
+from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.writers.dataset import refuse_unusable
@@ -31,7 +30,7 @@ from dfeas.passes.survey import Survey
 from dfeas.problem import Problem
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
-from dfeas.run.transform import Data, engine_there, mark_of, with_transform
+from dfeas.run.transform import Data, engine_there, mark_of, radius_of, with_transform
 from dfeas.settings import variable
 from dfeas.verify.certificate import Answer, Certificate, Checked
 from dfeas.verify.core import check_each, conclude_separator, reads, sight
@@ -193,7 +192,8 @@ def survey(session: Session) -> Surveyed:
     header = dataset.header
     if header is not None:
         zero = header.first_zero[0] if header.zero else None
-        return Surveyed(zero, _radius(dataset, header.norm_max), 0, _positives(dataset, header))
+        positive = header.positive if dataset.positive is None else dataset.count(dataset.positive)
+        return Surveyed(zero, radius_of(dataset, header.norm_max), 0, positive)
     summary, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
     summary = replace(summary, zero=zero, positive=positive)
@@ -205,13 +205,4 @@ def survey(session: Session) -> Surveyed:
         session.checking.dataset.expected = checksums
     session.checking.dataset.fingerprint = dataset.fingerprint
     first_zero = summary.first_zero[0] if summary.zero else None
-    return Surveyed(first_zero, _radius(dataset, summary.norm_max), reads, summary.positive)
-
-
-def _positives(dataset: Dataset, header: Header) -> int:
-    """Points that count as +1, as the data is seen: of two classes, or of one against the rest."""
-    return header.positive if dataset.positive is None else dataset.count(dataset.positive)
-
-
-def _radius(dataset: Dataset, norm_max: float) -> float:
-    return hypot(norm_max, 1.0) if dataset.intercept else norm_max
+    return Surveyed(first_zero, radius_of(dataset, summary.norm_max), reads, summary.positive)

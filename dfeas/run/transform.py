@@ -47,34 +47,36 @@ def with_transform(data: Data, transform: Transform, memory: int, client: Client
     if not transform:
         return data
     _refuse_sparse(dataset, transform)
-    reads, known = 0, transform.points > 0
+    known = transform.points > 0
+    wanted = Moments(exact=transform.center) if transform.features and not known else None
     summary: Summary | None = None
-    if (transform.features or not known) if dataset.header is None else (transform.features and not known):
-        wanted = Moments(exact=transform.center) if transform.features and not known else None
+    reads = 0
+    if wanted is not None or (dataset.header is None and (transform.features or not known)):
         summary, moments = _look(data, memory, client, progress, wanted)
-        reads += 1
+        reads = 1
         if moments is not None:
             transform = _numbers(transform, moments)
-    if summary is not None:
-        checksums = summary.checksums
-        dataset = replace(dataset.without_cache(), mark=mark_of(dataset, checksums), expected=checksums)
+        if summary is not None:
+            mark = mark_of(dataset, summary.checksums)
+            dataset = replace(dataset.without_cache(), mark=mark, expected=summary.checksums)
     if known:
-        return _seen((source, dataset), transform)
+        return _see_with((source, dataset), transform)
     transform = replace(transform, points=dataset.n)
-    surveyed = (summary, reads) if summary is not None and not transform.features else None
     if transform.features:
-        unit = _seen((source, dataset), replace(transform, length=None, normalize=True))
+        unit = _see_with((source, dataset), replace(transform, length=None, normalize=True))
         summary, reads = _look(unit, memory, client, progress, None)[0], reads + 1
-        assert summary is not None, "a survey was asked for"
-        surveyed = (summary, reads)
     if not transform.normalize:
-        assert dataset.header is not None or summary is not None, "surveyed, if it is no dataset"
-        norm = summary.norm_max if summary is not None else dataset.header.norm_max if dataset.header is not None else 0.0
-        longest = hypot(norm, 1.0) if dataset.intercept else norm
-        transform = replace(transform, length=longest or 1.0)
-    source, dataset = _seen((source, dataset), transform)
-    dataset.surveyed = surveyed
+        about = dataset.header if summary is None else summary
+        assert about is not None, "surveyed, if it is no dataset"
+        transform = replace(transform, length=radius_of(dataset, about.norm_max) or 1.0)
+    source, dataset = _see_with((source, dataset), transform)
+    dataset.surveyed = None if summary is None else (summary, reads)
     return source, dataset
+
+
+def radius_of(dataset: Dataset, norm_max: float) -> float:
+    """Length of the longest point, with its intercept."""
+    return hypot(norm_max, 1.0) if dataset.intercept else norm_max
 
 
 def as_planned(dataset: Dataset, transform: Transform) -> Dataset:
@@ -93,7 +95,7 @@ def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
         raise UsageError(f"{dataset.where}: sparse points would fill up when they are centred; scale them without centring")
 
 
-def _seen(data: Data, transform: Transform) -> Data:
+def _see_with(data: Data, transform: Transform) -> Data:
     source, dataset = data
     return replace(source, spec=replace(source.spec, transform=transform)), transform_features(dataset, transform)
 

@@ -99,7 +99,7 @@ class ConeRows(ABC):
         """Upper bounds (c,) of the lengths of all entries together."""
 
     def norms(self, some: Rows) -> tuple[Floats, Floats]:
-        """Bounds (s,) from below and above of the norms of some of the cones, see ``dfeas.data.cone_norms``."""
+        """Bounds (s,) from below and above of the norms of some of the cones, see ``dfeas.data.cones``."""
         if self.kind == "s":
             return self.bound_singular(some, 0)
         below, above = self.bound_first(some)

@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cone_norms import norms_of
-from dfeas.data.cones import Group, elements, groups_of, unit
+from dfeas.data.cones import Group, elements, groups_of, norms_of, unit
 from dfeas.data.generate.points import FLOATS, Generated
 from dfeas.data.product import Placing, Product
 from dfeas.data.storage.layout import CODE

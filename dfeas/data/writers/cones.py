@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import accept_array, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.product import Placing, Product, whole
-from dfeas.data.program import EQUALITIES, Program, solutions, times
+from dfeas.data.product import EQUALITIES, Placing, Product, Program, solutions, times, whole
 from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of, index_size

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cone_norms import cone_norms
+from dfeas.data.cones import cone_norms
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.chunks import ChunkReader, StoredArray, open_folder, put_array, put_group, put_list
 from dfeas.data.storage.features import feature_name

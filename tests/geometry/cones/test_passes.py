@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.data.cone_norms import cone_norms
-from dfeas.data.cones import groups_of
+from dfeas.data.cones import cone_norms, groups_of
 from dfeas.data.product import Placing, Product
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.softmin import ConeWeights, SpectralAnswer, SpectralRecover, SpectralSoftmin

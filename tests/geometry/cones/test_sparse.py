@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.data import cone_norms as norms_module
-from dfeas.data.cone_norms import cone_norms
-from dfeas.data.cones import Group, elements
+from dfeas.data import cones as norms_module
+from dfeas.data.cones import Group, cone_norms, elements
 from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
 from dfeas.data.source import DataSpec, Source
