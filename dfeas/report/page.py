@@ -38,8 +38,6 @@ NAMED = 3
 APART = 4
 """Who stands out is so many times as far from the plane as any other point of the conflict. One wrong label among Gaussian
 points of 2 to 30 features was at 6 to 12 times, the first of a conflict of overlapping classes at 2 at most."""
-REACHED = "the gap that was asked for was reached"
-"""Why a soft margin stopped that has what it looked for: it has no verdict."""
 
 
 def report(
@@ -131,6 +129,8 @@ def render_page(**shown: Any) -> str:
         "points": format_points,
         "signed": format_signed,
         "size": format_bytes,
+        "stop": Stop.explain,
+        "proof": Proof.explain,
     }
     return environment.get_template("page.html").render(version=__version__, most=MOST_POINTS, **shown)
 
@@ -157,34 +157,25 @@ def format_signed(value: float) -> str:
 def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
     from dfeas.report.figures import draw_brackets, draw_ranks
 
-    values, infeasible = run.values, run.values["verdict"] == INFEASIBLE
+    values, certificate, ranks = run.values, run.certificate, None
     ordered = order_conflict(values["conflicts"])
-    scores = np.array([entry["score"] for entry in ordered or ()], np.float64)
     suspects, explained = explain_conflict(ordered) if ordered else ("", "")
     found = Verdict.explain(values["verdict"]).replace("above eps", f"above {values['eps']:g}")
     found = found.replace("no hyperplane", f"no hyperplane{_ask_about(values)}")
-    course, ranks = None, None
-    if run.records:
-        between = "No margin is above the bound." if infeasible else "The best margin lies between the two bounds."
-        brackets = draw_brackets({run.name: run.records}, [values["eps"]], upper_only=infeasible)
-        course = "Margin bracket", brackets, between
+    upper_only = values["verdict"] == INFEASIBLE
     if ordered:
+        scores = np.array([entry["score"] for entry in ordered], np.float64)
         ranks = draw_ranks(scores, "score", count_outliers(scores))
-    elif run.certificate is not None and run.certificate.kind == "gordan":
-        weights = run.certificate.weights
-        ranks = draw_ranks(np.sort(weights[weights > 0])[::-1], "weight")
+    elif certificate is not None and certificate.kind == "gordan":
+        ranks = draw_ranks(np.sort(certificate.weights[certificate.weights > 0])[::-1], "weight")
     return _describe_run(
         run,
         seen,
-        Result.from_json(values, evidence=run.certificate),
-        [record.memory_bytes for record in run.records],
+        Result.from_json(values, evidence=certificate),
         headline=f"{found}; {suspects}" if suspects else found,
-        said=[explained, f"Why it stopped: {Stop.explain(values['stopped'])}.", f"Proof: {Proof.explain(values['proof'])}."],
-        course=course,
-        idle="No pass is in the trace."
-        if values["passes"]
-        else "No pass was made: the verdict, or the end of the run, came before the first one.",
-        path=None,
+        explained=explained,
+        course=draw_brackets({run.name: run.records}, [values["eps"]], upper_only=upper_only) if run.records else None,
+        peak=max((record.memory_bytes for record in run.records), default=0),
         ordered=ordered,
         ranks=ranks,
     )
@@ -197,24 +188,21 @@ def _describe_soft_margin(run: Run, seen: Seen) -> SimpleNamespace:
     values, reached = run.values, run.values["stopped"] == Stop.VERDICT
     passes, notes = read_trace(run.folder / TRACE, _parse_soft_pass)
     try:
-        near = f"as near to the minimum as {values['target']:g}" if reached else "not as near to the minimum as asked"
+        target = values["target"]
+        near = f"as near to the minimum as {target:g}" if reached else "not as near to the minimum as asked"
         known, course, path = [each for each in passes if each["objective"] is not None], None, None
         if known:
-            gaps = [max(each["gap"], values["target"] / 100) for each in known]  # 0 has no place on this axis
+            gaps = [max(each["gap"], target / 100) for each in known]  # 0 has no place on this axis
             curve: Curve = ("widest gap", [each["passes"] for each in known], gaps, {})
-            drawn = draw_course([curve], {f"asked: {values['target']:g}": values["target"]}, "relative gap")
-            caption = f"The widest of the gaps of all fits; that of the chosen one is {values['gap']:.2g} in the end."
-            course = "Widest gap", drawn, caption
+            course = draw_course([curve], {f"asked: {target:g}": target}, "relative gap")
             path = draw_errors(values) if len({fit["C"] for fit in values["fits"]}) > 1 else None
         return _describe_run(
             replace(run, notes=notes),
             seen,
             SoftMarginResult.from_json(values, np.empty(0)),
-            [event["memory_bytes"] for event in passes if isinstance(event.get("memory_bytes"), int)],
             headline=f"Soft margin, C = {values['C']:g}: {near}",
-            said=[f"Why it stopped: {REACHED if reached else Stop.explain(values['stopped'])}."],
             course=course,
-            idle="No pass came as far as to know the objective.",
+            peak=max((event["memory_bytes"] for event in passes if isinstance(event.get("memory_bytes"), int)), default=0),
             path=path,
         )
     except DfeasError:
@@ -223,9 +211,7 @@ def _describe_soft_margin(run: Run, seen: Seen) -> SimpleNamespace:
         raise CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}") from None
 
 
-def _describe_run(
-    run: Run, seen: Seen, answer: Result | SoftMarginResult, memory_bytes: Sequence[int], **more: Any
-) -> SimpleNamespace:
+def _describe_run(run: Run, seen: Seen, answer: Result | SoftMarginResult, **more: Any) -> SimpleNamespace:
     """What the template needs of a run: all of its files, what its data says, and what was made of them."""
     from dfeas.report.figures import draw_margins
 
@@ -234,10 +220,9 @@ def _describe_run(
     margin = values["margin_lower"] if separates else 0.0
     classes = class_names(sides_from(values.get("sides"))) or ("-1", "+1")
     of_cones = seen.header is not None and seen.header.cones is not None
+    indirect = certificate is None or certificate.kernel or len(certificate.y) < values["m"] or place.get("point") or of_cones
     coefficients, bias = None, 0.0
-    if certificate is not None and not (
-        certificate.kernel or len(certificate.y) < values["m"] or place.get("point") or of_cones
-    ):
+    if certificate is not None and not indirect:
         deviation = None if seen.margins is None else seen.margins.deviation
         names = values.get("features") or ()
         coefficients, bias = list_coefficients(certificate, values["m"], names, classes, deviation)
@@ -253,7 +238,6 @@ def _describe_run(
         coefficients=coefficients,
         bias=bias,
         begun=next((note for note in run.notes if note["event"] == "projection"), {}),
-        peak=max(memory_bytes, default=0),
         commands={what: shlex.join(words) for what, words in list_commands(run).items()},
         missing=what_is_missing(run.folder / TRACE, values["passes"]),
         **more,
