@@ -11,7 +11,7 @@ import boto3
 from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from dfeas.data.storage import bucket
+from dfeas.data.storage import object_store
 
 NAMES = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_EC2_METADATA_DISABLED")
 SECRET = "not-to-be-shown"
@@ -77,7 +77,7 @@ def serving() -> Iterator[tuple[Door, dict[str, str]]]:
     values = dict(zip(NAMES, (f"http://127.0.0.1:{server.server_port}", "key", SECRET, "us-east-1", "true"), strict=True))
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
-    bucket._store.cache_clear()
+    object_store.store_of.cache_clear()
     boto3.client("s3").create_bucket(Bucket="bucket")
     try:
         yield door, values
@@ -87,7 +87,7 @@ def serving() -> Iterator[tuple[Door, dict[str, str]]]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-        bucket._store.cache_clear()
+        object_store.store_of.cache_clear()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -29,9 +29,9 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage import bucket, object_lock, object_readers
-from dfeas.data.storage.object_path import ObjectPath
+from dfeas.data.storage import object_lock, object_readers, object_store
 from dfeas.data.storage.object_readers import KeptBlocks
+from dfeas.data.storage.object_store import ObjectPath
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.sparse_readers import pieces
@@ -55,8 +55,8 @@ def server() -> Iterator[tuple[Door, dict[str, str]]]:
 
 @pytest.fixture
 def door(server: tuple[Door, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
-    monkeypatch.setattr(bucket, "RETRIES", 2)
-    bucket._store.cache_clear()
+    monkeypatch.setattr(object_store, "RETRIES", 2)
+    object_store.store_of.cache_clear()
     server[0].reset()
     yield server[0]
     server[0].reset()
@@ -301,7 +301,7 @@ def test_a_shard_is_uploaded_in_parts_and_is_no_object_before(door: Door, tmp_pa
         writer = DatasetWriter(path, 25_000, 100, np.dtype(np.float32), 1000, shard=25)
         for index in range(24):
             writer.write(index, X[index * 1000 : (index + 1) * 1000], label[:1000].astype(np.int8))
-        assert not [each for each in ObjectPath.of(f"{URL}/parts/data/X").listed() if "/c." in each["path"]]
+        assert not [each for each in ObjectPath.of(f"{URL}/parts/data/X").objects() if "/c." in each["path"]]
         writer.write(24, X[24_000:], label[:1000].astype(np.int8))
         header = writer.finish(("-1", "1"))
     assert door.count("PUT", "/parts/data/X/c.") == 2  # 10 MB in parts of 8 MiB
@@ -310,7 +310,7 @@ def test_a_shard_is_uploaded_in_parts_and_is_no_object_before(door: Door, tmp_pa
     X[24_500, 3] = np.nan
     with pytest.raises(BadInputError, match="not finite"):
         ingest(X, f"{URL}/parts/cut", labels=label, block_rows=1000, shard="1GB")
-    assert not list(ObjectPath.of(f"{URL}/parts/cut").listed())
+    assert not list(ObjectPath.of(f"{URL}/parts/cut").objects())
 
 
 def test_users_shards_are_looked_through_when_they_are_opened(door: Door) -> None:
@@ -389,7 +389,7 @@ def write_sources(folder: Path) -> dict[str, dict[str, Any]]:
 def test_every_format_is_ingested_from_and_to_an_object_store(
     door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket, "PART_BYTES", 9_000)
+    monkeypatch.setattr(object_store, "PART_BYTES", 9_000)
     sources = write_sources(tmp_path)
     for path in tmp_path.rglob("*"):
         if path.is_file():
@@ -404,7 +404,7 @@ def test_every_format_is_ingested_from_and_to_an_object_store(
 
 @pytest.mark.parametrize("part", [64, 1000])
 def test_a_file_reads_as_any_other(door: Door, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket, "PART_BYTES", part)
+    monkeypatch.setattr(object_store, "PART_BYTES", part)
     rng = np.random.default_rng(part)
     content = rng.bytes(700)
     ObjectPath.of(f"{URL}/file").write_bytes(content)
@@ -429,7 +429,7 @@ def test_a_file_reads_as_any_other(door: Door, part: int, monkeypatch: pytest.Mo
 
 
 def test_an_object_that_changes_while_it_is_ingested_is_noticed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket, "PART_BYTES", 100)
+    monkeypatch.setattr(object_store, "PART_BYTES", 100)
     path = ObjectPath.of(f"{URL}/moving")
     path.write_bytes(bytes(2000))
     with path.open() as buffered:
@@ -465,7 +465,7 @@ def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, mo
     monkeypatch.setattr(object_lock, "DEAD_SECONDS", 0.0)
     header = generate(instance, where)
     assert open_source(Source(DataSpec(where))).header == header
-    assert not any(found["path"].endswith(("of-the-dead", "dfeas.lock")) for found in ObjectPath.of(where).listed())
+    assert not any(found["path"].endswith(("of-the-dead", "dfeas.lock")) for found in ObjectPath.of(where).objects())
     with pytest.raises(UsageError, match="exists already"):
         generate(instance, where)
     with pytest.raises(UsageError, match="exists already"):
@@ -514,7 +514,7 @@ def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path, monke
     (tmp_path / "a.svm").write_text("".join(f"{b} 1:{x[0]:.9g} 5:{x[4]:.9g}\n" for x, b in zip(X, label, strict=True)))
     codes = ingest(tmp_path / "a.svm", f"{data}-codes", sparse=False, block_rows=100)
     assert codes == ingest(tmp_path / "a.svm", tmp_path / "codes", sparse=False, block_rows=100)
-    assert not any("/code/" in each["path"] for each in ObjectPath.of(f"{data}-codes").listed())
+    assert not any("/code/" in each["path"] for each in ObjectPath.of(f"{data}-codes").objects())
     np.save(tmp_path / "mask.npy", np.arange(900) % 7 != 2)
     more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "intercept": True}
     here = dfeas.one_vs_rest([tmp_path / "a", tmp_path / "b"], **more)
@@ -612,7 +612,7 @@ def test_no_credentials_are_said_and_public_data_needs_none(
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    bucket._store.cache_clear()
+    object_store.store_of.cache_clear()
     code, _, err = command(capsys, monkeypatch, "info", data)
     assert (code, err.count("\n")) == (2, 1)
     assert "s3://bucket: no AWS credentials were found; set them up as for the AWS command line" in err
@@ -620,7 +620,7 @@ def test_no_credentials_are_said_and_public_data_needs_none(
     assert command(capsys, monkeypatch, "info", data)[0] == 0  # the chain has profiles, too
     (tmp_path / "credentials").unlink()
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
-    bucket._store.cache_clear()
+    object_store.store_of.cache_clear()
     door.reset()
     code, _, err = command(capsys, monkeypatch, "info", data)
     assert door.requests
@@ -655,4 +655,4 @@ def test_other_providers_are_asked_in_the_same_way(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
     for url in ("gs://bucket/a/b", "az://box/a/b"):
         assert str(ObjectPath.of(url)) == url
-        assert isinstance(ObjectPath.of(url).bucket.store, obstore.store.GCSStore | obstore.store.AzureStore)
+        assert isinstance(ObjectPath.of(url).store, obstore.store.GCSStore | obstore.store.AzureStore)

@@ -16,9 +16,8 @@ from typing import Any
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from dfeas.data.storage.bucket import translate_errors
 from dfeas.data.storage.files import LOCK
-from dfeas.data.storage.object_path import ObjectPath
+from dfeas.data.storage.object_store import ObjectPath, translate_errors
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 BEAT_SECONDS = 20.0
@@ -35,7 +34,7 @@ def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
     Raises UsageError when there is something already, or another process writes there.
     """
     try:
-        lock = _Lock.taken(path, marker)
+        lock = _Lock.take(path, marker)
     except BadInputError as error:
         raise UsageError(str(error)) from None
     stopped = Event()
@@ -63,24 +62,24 @@ class _Lock:
         self._path, self._tag, self.held = path, tag, True
 
     @classmethod
-    def taken(cls, path: ObjectPath, marker: str) -> _Lock:
+    def take(cls, path: ObjectPath, marker: str) -> _Lock:
         there = path / LOCK
         taken = UsageError(f"{path}: exists already; choose another output or remove it")
         with translate_errors(path):
             try:
-                version = obstore.put(there.bucket.store, there.key, _who(), mode="create")
+                version = obstore.put(there.store, there.key, _who(), mode="create")
             except AlreadyExistsError:
                 if (path / marker).is_file():
                     raise taken from None
-                return cls._taken_over(path)
-        others = {ObjectPath(path.bucket, each["path"]) for each in path.listed()} - {there}
+                return cls._take_over(path)
+        others = {ObjectPath(path.bucket, each["path"]) for each in path.objects()} - {there}
         if others or path.is_file():
             there.unlink()
             raise taken
         return cls(path, version)
 
     @classmethod
-    def _taken_over(cls, path: ObjectPath) -> _Lock:
+    def _take_over(cls, path: ObjectPath) -> _Lock:
         """The lock of a writer that is dead, and its output removed."""
         there = path / LOCK
         busy = UsageError(
@@ -88,15 +87,15 @@ class _Lock:
         )
         try:
             with translate_errors(path):
-                held = obstore.head(there.bucket.store, there.key)
+                held = obstore.head(there.store, there.key)
                 probe = path / f"{LOCK}.{os.getpid()}"
                 probe.write_bytes(b"")  # the time as the store sees it
-                age = obstore.head(probe.bucket.store, probe.key)["last_modified"] - held["last_modified"]
+                age = obstore.head(probe.store, probe.key)["last_modified"] - held["last_modified"]
                 probe.unlink()
                 if age.total_seconds() < DEAD_SECONDS:
                     raise busy
                 try:
-                    version = obstore.put(there.bucket.store, there.key, _who(), mode=_version(held))
+                    version = obstore.put(there.store, there.key, _who(), mode=_version(held))
                 except PreconditionError:
                     raise busy from None
         except FileNotFoundError:  # its writer has just ended
@@ -112,7 +111,7 @@ class _Lock:
     def _renew(self) -> None:
         there = self._path / LOCK
         try:
-            self._tag = obstore.put(there.bucket.store, there.key, _who(), mode=_version(self._tag))
+            self._tag = obstore.put(there.store, there.key, _who(), mode=_version(self._tag))
         except (PreconditionError, FileNotFoundError):
             self.held = False
         except BaseError:
@@ -139,7 +138,7 @@ def _version(meta: Any) -> Any:
 def _clear(path: ObjectPath, but: ObjectPath | None = None) -> None:
     """Remove all objects below a folder, the lock last."""
     lock = path / LOCK
-    for each in list(path.listed()):
+    for each in list(path.objects()):
         if each["path"] != lock.key:
             ObjectPath(path.bucket, each["path"]).unlink(missing_ok=True)
     if but is None:

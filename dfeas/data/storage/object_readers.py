@@ -20,8 +20,7 @@ import numpy as np
 import obstore
 from numpy.typing import NDArray
 
-from dfeas.data.storage.bucket import pool, translate_errors
-from dfeas.data.storage.object_path import ObjectPath
+from dfeas.data.storage.object_store import ObjectPath, pool, translate_errors
 from dfeas.data.storage.readers import AnyArray, Buffers, Got, Looks, Reader, SliceReader, Take
 from dfeas.errors import CorruptDataError, UsageError
 
@@ -62,7 +61,7 @@ class Tags:
     def _list(self) -> None:
         began = monotonic()
         skipped = len(self.folder.key) + 1
-        pairs = [(_number(each["path"][skipped:]), tag_of(each)) for each in self.folder.listed()]
+        pairs = [(_number(each["path"][skipped:]), tag_of(each)) for each in self.folder.objects()]
         both = np.array(pairs, np.uint64).reshape(-1, 2)
         order = np.argsort(both[:, 0])
         self._listed = both[order, 0], both[order, 1]
@@ -189,23 +188,6 @@ def _trailer(content: NDArray[np.uint8]) -> bytes:
     return int(crc32c.crc32c(content)).to_bytes(_TRAILER, "little")
 
 
-def _get(tags: Tags, name: str, what: str, options: GetOptions | None = None) -> tuple[NDArray[np.uint8], int, int]:
-    """Bytes of an object in a folder, or of a range of it; how many it has, and its tag.
-
-    Raises CorruptDataError when the object, which messages call ``what``, is missing.
-    """
-    where = f"{tags.folder}/{name}"
-    try:
-        with translate_errors(where):
-            answer = obstore.get(tags.folder.bucket.store, f"{tags.folder.key}/{name}", options=options)
-            content = np.frombuffer(memoryview(answer.bytes()), np.uint8)
-    except FileNotFoundError:
-        raise CorruptDataError(f"{where}: {what} is missing; restore or ingest again") from None
-    tag = tag_of(answer.meta)
-    tags.correct(name, tag)
-    return content, answer.meta["size"], tag
-
-
 @dataclass(frozen=True)
 class Objects:
     """Those below a key, as ``Files`` has files: a request for each range, which a disk here may keep."""
@@ -224,15 +206,24 @@ class Objects:
         return self.tags(name)
 
     def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
-        where, tag, kept = f"{self.where(name)} {first} {size}", self.tags(name), self.kept if keep else None
-        held = None if kept is None else kept.read(where, tag, take)
+        where, tag, kept = self.where(name), self.tags(name), self.kept if keep else None
+        part = f"{where} {first} {size}"
+        held = None if kept is None else kept.read(part, tag, take)
         if held is not None:
             return Got(held, None, tag)
         options: GetOptions = {"range": (first, first + size) if first >= 0 else {"suffix": size}}
-        content, whole, tag = _get(self.tags, name, what, options)
+        folder = self.tags.folder
+        try:
+            with translate_errors(where):
+                answer = obstore.get(folder.store, f"{folder.key}/{name}", options=options)
+                content = np.frombuffer(memoryview(answer.bytes()), np.uint8)
+        except FileNotFoundError:
+            raise CorruptDataError(f"{where}: {what} is missing; restore or ingest again") from None
+        tag = tag_of(answer.meta)
+        self.tags.correct(name, tag)
         if kept is not None:
-            kept.write(where, tag, content)
-        return Got(content, whole, tag)
+            kept.write(part, tag, content)
+        return Got(content, answer.meta["size"], tag)
 
     def advise(self, name: str, first: int, size: int) -> None:
         """Nothing to do: see Ahead."""

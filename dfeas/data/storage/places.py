@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dfeas.errors import BadInputError, UsageError, format_bytes, install
 
 if TYPE_CHECKING:
-    from dfeas.data.storage.object_path import ObjectPath
+    from dfeas.data.storage.object_store import ObjectPath
 
 ROW_BYTES = 64 << 20
 """Of a dense point as it is stored. A block holds one at least; it is read, cast, surveyed and written, by several threads."""
@@ -108,7 +108,7 @@ def place(where: str | Path | ObjectPath) -> Place:
             raise UsageError(f"{type(where).__name__}: expected a path")
         return where if not isinstance(where, str) else Path(where)
     try:
-        from dfeas.data.storage.object_path import ObjectPath
+        from dfeas.data.storage.object_store import ObjectPath
     except ImportError:
         text = f"object stores are read by obstore and boto3, which are not installed: {install('object-stores')}"
         raise UsageError(text) from None
@@ -150,21 +150,21 @@ def _real(where: str | Path) -> str:
     return f"{where}/" if is_url(where) else os.path.normcase(os.path.join(os.path.realpath(where), ""))
 
 
-def zarr_store(where: Place, read_only: bool) -> Any:
+def zarr_store(where: Place, read_only: bool = True) -> Any:
     """A folder as zarr sees it."""
     import zarr
 
     if isinstance(where, Path):
         # absolute: zarr takes the store's path out of keys wherever it stands in them, and `data` stands in X/data
         return zarr.storage.LocalStore(where.absolute(), read_only=read_only)
-    return zarr.storage.ObjectStore(where.bucket.below(where.key), read_only=read_only)
+    return zarr.storage.ObjectStore(where.below, read_only=read_only)
 
 
 def translate_errors_at(where: Place | None) -> AbstractContextManager[None]:
     """What an object store raises becomes one of our errors."""
     if where is None or isinstance(where, Path):
         return nullcontext()
-    from dfeas.data.storage.bucket import translate_errors
+    from dfeas.data.storage.object_store import translate_errors
 
     return translate_errors(where)
 
@@ -177,7 +177,7 @@ def seekable(where: Place) -> Any:
 def names_in(folder: Place) -> Iterator[str]:
     """Names, from a folder on, of all files in it, or of all objects below a key."""
     if not isinstance(folder, Path):
-        yield from (each["path"][len(folder.key) + 1 :] for each in folder.listed())
+        yield from (each["path"][len(folder.key) + 1 :] for each in folder.objects())
         return
     for root, _, names in os.walk(folder):
         within = root[len(str(folder)) + 1 :]

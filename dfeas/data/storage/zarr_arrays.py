@@ -57,7 +57,7 @@ def open_array(path: Place, name: str) -> Any:
     import zarr
 
     try:
-        array = zarr.open_array(zarr_store(path, read_only=True), mode="r")
+        array = zarr.open_array(zarr_store(path), mode="r")
         require_all_chunks(array, path)
         call = "dfeas.solve(X, {})" if name == LABELS else "dfeas.solve({}, ...)"
         require_unpacked(array, str(path), f"zarr.open_array({str(path)!r})[:]", decoded_by_xarray(array, path), call)
@@ -176,7 +176,7 @@ def _require_whole_shards(array: Any, where: Place | str, folder: Place | None) 
         read_index(files, array.metadata.encode_chunk_key(place), form, wanted.reshape(-1), "the shard")
 
     if files.distant:
-        from dfeas.data.storage.bucket import pool
+        from dfeas.data.storage.object_store import pool
 
         for _ in pool().map(look, _grid(array)):
             pass

@@ -25,7 +25,7 @@ from dfeas.data.storage.readers import PAGE_BYTES, in_pages
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
-    from dfeas.data.storage.object_path import ObjectPath
+    from dfeas.data.storage.object_store import ObjectPath
 
 SHARD_BYTES = 10**9
 """Of a shard, where nothing else is asked for."""

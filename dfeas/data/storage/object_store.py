@@ -1,4 +1,4 @@
-"""A bucket of an object store: credentials from the standard chain of its provider, errors in our words, objects as files.
+"""Object stores: credentials from the standard chain of the provider, errors in our words, objects as files and paths.
 
 obstore is the object_store crate of Apache Arrow: requests run outside the interpreter's lock and are repeated with growing
 pauses. The chain of AWS is boto3's (environment, profiles, single sign-on, roles of containers and machines); those of Google
@@ -14,9 +14,11 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
+from io import BufferedReader
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import boto3
@@ -29,7 +31,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 if TYPE_CHECKING:
-    from obstore import GetOptions
+    from obstore import GetOptions, ObjectMeta, WritableFile
     from obstore.store import ClientConfig, RetryConfig
 
 SCHEMES = ("s3", "gs", "az")
@@ -45,37 +47,9 @@ _URL = re.compile(r"([a-z0-9]+)://([A-Za-z0-9][A-Za-z0-9._-]*)(?:/(.*))?")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
-@dataclass(frozen=True)
-class Bucket:
-    """A bucket; ``store`` is what obstore calls it."""
-
-    url: str  # s3://name
-    store: Any = field(compare=False, repr=False)
-
-    def below(self, key: str) -> Any:
-        """A store of the objects below a key."""
-        return _store(self.url, key)
-
-
-def parse(url: str) -> tuple[Bucket, str]:
-    """Bucket and key of a URL. Raises UsageError for other URLs; what may be a secret in one is not repeated."""
-    match = _URL.fullmatch(url)
-    scheme = url.partition("://")[0]
-    if match is None or "?" in url or match[1] not in SCHEMES:
-        shown = f"a URL that begins with {scheme}://" if scheme.isalnum() else "this URL"
-        raise UsageError(f"{shown}: expected s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/KEY, without credentials in it")
-    where = f"{match[1]}://{match[2]}"
-    parts = [part for part in (match[3] or "").split("/") if part]
-    if {".", ".."} & set(parts) or not all(part.isprintable() for part in parts):
-        raise UsageError(f"{where}: a key without . and .. as parts and without control characters is expected")
-    key = "/".join(parts)
-    if not key:
-        raise UsageError(f"{where}: a key is missing, give {where}/KEY")
-    return Bucket(where, _store(where)), key
-
-
 @lru_cache(maxsize=256)
-def _store(where: str, prefix: str | None = None) -> Any:
+def store_of(where: str, prefix: str | None = None) -> Any:
+    """What obstore calls a bucket, or what is below a key in it. Raises UsageError without credentials."""
     scheme, _, name = where.partition("://")
     client: ClientConfig = {"timeout": timedelta(seconds=REQUEST_SECONDS), "connect_timeout": timedelta(seconds=5)}
     retry: RetryConfig = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
@@ -239,3 +213,140 @@ class ObjectFile(io.RawIOBase):
         """Forget what was asked for."""
         self._drop()
         super().close()
+
+
+BUFFER = 1 << 20
+"""Bytes that small reads of a file are served from."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What is known of an object without reading it."""
+
+    st_size: int  # bytes
+    tag: str  # changes with the contents
+
+
+@dataclass(frozen=True)
+class ObjectPath:
+    """An object, or a folder: a key before which other keys begin."""
+
+    bucket: str  # s3://name
+    key: str
+
+    @classmethod
+    def of(cls, url: str) -> ObjectPath:
+        """From a URL. Raises UsageError for other URLs; what may be a secret in one is not repeated."""
+        match = _URL.fullmatch(url)
+        scheme = url.partition("://")[0]
+        if match is None or "?" in url or match[1] not in SCHEMES:
+            shown = f"a URL that begins with {scheme}://" if scheme.isalnum() else "this URL"
+            text = f"{shown}: expected s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/KEY, without credentials in it"
+            raise UsageError(text)
+        where = f"{match[1]}://{match[2]}"
+        parts = [part for part in (match[3] or "").split("/") if part]
+        if {".", ".."} & set(parts) or not all(part.isprintable() for part in parts):
+            raise UsageError(f"{where}: a key without . and .. as parts and without control characters is expected")
+        if not parts:
+            raise UsageError(f"{where}: a key is missing, give {where}/KEY")
+        store_of(where)  # which says whether its credentials are there
+        return cls(where, "/".join(parts))
+
+    @property
+    def store(self) -> Any:
+        """The bucket, as obstore has it."""
+        return store_of(self.bucket)
+
+    @property
+    def below(self) -> Any:
+        """A store of the objects below it."""
+        return store_of(self.bucket, self.key)
+
+    def __str__(self) -> str:
+        return f"{self.bucket}/{self.key}"
+
+    def __truediv__(self, name: str) -> ObjectPath:
+        return ObjectPath(self.bucket, f"{self.key}/{name}")
+
+    def __lt__(self, other: ObjectPath) -> bool:
+        return str(self) < str(other)
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.key).name
+
+    @property
+    def suffix(self) -> str:
+        """The last part from its last dot on."""
+        return PurePosixPath(self.key).suffix
+
+    def with_suffix(self, suffix: str) -> ObjectPath:
+        return ObjectPath(self.bucket, str(PurePosixPath(self.key).with_suffix(suffix)))
+
+    def absolute(self) -> ObjectPath:
+        return self
+
+    def stat(self) -> Stat:
+        """Raises FileNotFoundError when there is no such object."""
+        with translate_errors(self):
+            meta = obstore.head(self.store, self.key)
+        return Stat(meta["size"], meta["e_tag"] or "")
+
+    def is_file(self) -> bool:
+        """Whether there is such an object."""
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_dir(self) -> bool:
+        """Whether there are objects below it."""
+        return next(self.objects(1), None) is not None
+
+    def exists(self) -> bool:
+        return self.is_file() or self.is_dir()
+
+    def open(self, mode: str = "rb") -> BufferedReader:
+        assert mode == "rb", "objects are written whole"
+        stat = self.stat()
+        return BufferedReader(ObjectFile(self.store, self.key, str(self), stat.st_size, stat.tag), BUFFER)
+
+    def read_bytes(self) -> bytes:
+        """Its contents. Raises FileNotFoundError when there is no such object."""
+        with translate_errors(self):
+            return bytes(obstore.get(self.store, self.key).bytes())
+
+    def read_text(self, errors: str = "strict") -> str:
+        return self.read_bytes().decode(errors=errors)
+
+    def write_bytes(self, content: bytes) -> None:
+        try:
+            with translate_errors(self):
+                obstore.put(self.store, self.key, content)
+        except FileNotFoundError as error:
+            raise CorruptDataError(f"{self}: cannot be written: {str(error)[:200]}") from None
+
+    def writer(self, part_bytes: int, parts: int) -> WritableFile:
+        """Takes its contents one after the other; there is no object before ``close``. Up to ``parts`` are under way."""
+        return obstore.open_writer(self.store, self.key, buffer_size=part_bytes, max_concurrency=parts)
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        try:
+            with translate_errors(self):
+                obstore.delete(self.store, self.key)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def objects(self, chunk: int = 1000) -> Iterator[ObjectMeta]:
+        """What obstore says of all objects below it: ``path``, a key of the bucket, ``size``, ``e_tag``."""
+        with translate_errors(self):
+            for some in obstore.list(self.store, self.key, chunk_size=chunk):
+                yield from some
+
+    def rglob(self, pattern: str) -> Iterator[ObjectPath]:
+        """Objects below it whose names match."""
+        for each in self.objects():
+            if PurePosixPath(each["path"]).match(pattern):
+                yield ObjectPath(self.bucket, each["path"])
