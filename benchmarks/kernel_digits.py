@@ -29,7 +29,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.tile_cache import TileCache
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of, usual_gamma
 from dfeas.geometry.kernel.space import InKernel
 from dfeas.methods.mirror_prox import MirrorProx
 from dfeas.methods.perceptron import KernelPerceptron
@@ -122,7 +122,7 @@ def states(method: Any, engine: LocalEngine) -> Iterator[list[Any]]:
         yield current
 
 
-def wrong(kernel: Kernel, found: Images, classes: np.ndarray, y: np.ndarray) -> float:
+def wrong(kernel: NormalisedKernel, found: Images, classes: np.ndarray, y: np.ndarray) -> float:
     """Share of the test images that get another class than theirs from expansions y (n, c)."""
     right = kernel.prepare(found.train, False)[1]
     count = 0
@@ -133,7 +133,7 @@ def wrong(kernel: Kernel, found: Images, classes: np.ndarray, y: np.ndarray) -> 
     return count / len(found.test)
 
 
-def working_set(kernel: Kernel, found: Images, classes: np.ndarray, signs: np.ndarray) -> str:
+def working_set(kernel: NormalisedKernel, found: Images, classes: np.ndarray, signs: np.ndarray) -> str:
     """What it does, in words."""
     began, y = perf_counter(), np.zeros((len(found.train), len(classes)))
     all_classes = dfeas.one_vs_rest(found.train, found.train_class, kernel=dfeas.Kernel(kernel.name, gamma=kernel.gamma))

@@ -23,7 +23,7 @@ from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowRea
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
 from dfeas.data.storage.vectors import Picks
 from dfeas.errors import CorruptDataError
-from dfeas.linalg.points import Points, is_dense, nbytes, norms, placed_in
+from dfeas.linalg.points import Points, copy_into, is_dense, nbytes, norms
 from dfeas.passes.block import Block, Sides, against
 from dfeas.passes.survey import Summary, checksums, digest
 
@@ -282,7 +282,7 @@ class Dataset:
             return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at, or listed
         block = Block(start, points, sides, self.in_memory, self.chunk_rows)
         if memory is not None and cache is not None:
-            block = replace(block, points=placed_in(memory, points), resident=True)
+            block = replace(block, points=copy_into(memory, points), resident=True)
             cache.keep(index, block)
             self.kept.release(index)
         return block

@@ -24,7 +24,6 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerErro
 from distributed.security import Security
 
 from dfeas.data.storage.files import atomic_write
-from dfeas.engine.protocol import scheduler_address
 from dfeas.engine.signals import SIGNALS
 from dfeas.errors import ClusterLostError, UsageError
 
@@ -48,15 +47,15 @@ def read_configuration() -> str:
 
 def load_configuration() -> dict[str, Any]:
     """What we ship, by the dotted names of Dask."""
-    return dict(_flatten("", yaml.safe_load(read_configuration())))
+    return dict(_join_names("", yaml.safe_load(read_configuration())))
 
 
-def _flatten(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
+def _join_names(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(values, dict):
         yield prefix, values
         return
     for name, value in values.items():
-        yield from _flatten(f"{prefix}.{name}" if prefix else name, value)
+        yield from _join_names(f"{prefix}.{name}" if prefix else name, value)
 
 
 def configuration_file() -> Path:
@@ -159,10 +158,10 @@ def mend(client: Client, workers: int) -> None:
 
 
 @contextmanager
-def client_of(given: Any) -> Iterator[Client]:
-    """The client of what is no None: see ``dfeas.engine.protocol.open_client``."""
+def client_of(given: Any, address: str | None) -> Iterator[Client]:
+    """The client of what is no None: see ``dfeas.engine.protocol.open_client``; ``address`` is that of Dask's configuration."""
     if given is True:
-        given = _current() or scheduler_address()
+        given = _current() or address
         if given is None:
             raise UsageError("client=True is the current Dask client, and there is none: make one first, or give an address")
     if getattr(given, "asynchronous", False):

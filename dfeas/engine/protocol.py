@@ -76,5 +76,5 @@ def open_client(given: Any) -> Iterator[Client | None]:
         return
     from dfeas.engine.clusters import client_of
 
-    with client_of(given) as client:
+    with client_of(given, scheduler_address()) as client:
         yield client

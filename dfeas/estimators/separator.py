@@ -12,12 +12,12 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_its_cluster, rows_of, value_errors
-from dfeas.geometry.kernel.kernel import Kernel, KernelDirections
+from dfeas.geometry.kernel.kernel import KernelDirections, NormalisedKernel
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats, stack_points, take_rows
 from dfeas.methods.soft_margin.band import SignedRows
 from dfeas.methods.soft_margin.squared_hinge import newton
-from dfeas.problem import Kernel as KernelOptions
+from dfeas.problem import Kernel
 from dfeas.run.results import Result
 from dfeas.run.signs import give_true_signs, near_zero, plane_of
 from dfeas.run.termination import Verdict
@@ -199,10 +199,10 @@ class KernelSeparator(Classifier):
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
         with value_errors():
-            kernel = KernelOptions(self.kernel, self.gamma, self.degree, self.coef0)
+            kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
         self._decided(list(self._solved(points, index, kernel=kernel).values()))
         function = self.kernel if callable(self.kernel) else None
-        self._kernel = Kernel.from_text(json.dumps(self.results_[0].kernel), function)
+        self._kernel = NormalisedKernel.from_text(json.dumps(self.results_[0].kernel), function)
         self.support_, self.dual_coef_, self.support_vectors_ = [], [], []
         for result, labels in zip(self.results_, self._problems(index), strict=True):
             support, weights = result.support, result.weights

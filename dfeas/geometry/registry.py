@@ -7,16 +7,16 @@ from pathlib import Path
 from dfeas.data.dataset import Dataset
 from dfeas.errors import UsageError, none_of
 from dfeas.geometry.cones.space import CONE_METHODS, ConeSpace
-from dfeas.geometry.kernel.kernel import Function, Kernel, kernel_of
+from dfeas.geometry.kernel.kernel import Function, NormalisedKernel, kernel_of
 from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.geometry.points import PointSpace
 from dfeas.geometry.protocol import Geometry
 from dfeas.methods.registry import METHODS
-from dfeas.problem import Kernel as KernelOptions
+from dfeas.problem import Kernel
 from dfeas.settings import setting
 
 
-def geometry_of(dataset: Dataset, kernel: KernelOptions | None = None) -> Geometry:
+def geometry_of(dataset: Dataset, kernel: Kernel | None = None) -> Geometry:
     """That of opened data, with the options of a kernel if one is asked for. Raises UsageError for a kernel on cones."""
     if dataset.cones is not None:
         cones = ConeSpace()
@@ -27,10 +27,10 @@ def geometry_of(dataset: Dataset, kernel: KernelOptions | None = None) -> Geomet
 
 def geometry_again(dataset: Dataset, text: str, function: Function | None = None) -> Geometry:
     """That of a run, from its ``text``. Raises BadInputError for a text that is no kernel, or needs a function not given."""
-    return KernelSpace(Kernel.from_text(text, function)) if text else geometry_of(dataset)
+    return KernelSpace(NormalisedKernel.from_text(text, function)) if text else geometry_of(dataset)
 
 
-def known_method(method: str, kernel: KernelOptions | None, more: tuple[str, ...] = ()) -> str:
+def known_method(method: str, kernel: Kernel | None, more: tuple[str, ...] = ()) -> str:
     """The name of a method, or one ``more``, before the data is opened. Raises UsageError when no data has such a method."""
     if kernel is not None:
         return KernelSpace.of(kernel).check_method(method, more)
@@ -40,7 +40,7 @@ def known_method(method: str, kernel: KernelOptions | None, more: tuple[str, ...
     return method
 
 
-def kernel_options(options: KernelOptions | None, scratch: str | Path | None = None) -> KernelOptions | None:
+def kernel_options(options: Kernel | None, scratch: str | Path | None = None) -> Kernel | None:
     """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
     if options is None:
         if scratch is not None and str(scratch) != setting("scratch", None):  # that is for runs with a kernel

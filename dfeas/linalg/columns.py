@@ -352,7 +352,7 @@ class FewColumns(ColumnMatrix):
         return part.T @ part, part.sum(axis=0)
 
 
-def multiplied_out(matrix: ColumnMatrix) -> ColumnMatrix:
+def multiply_out(matrix: ColumnMatrix) -> ColumnMatrix:
     """The same columns, multiplied out where they are few."""
     few = matrix.shape[0] * matrix.shape[1] < WORTH
     return FewColumns.of(matrix) if few and not isinstance(matrix, FewColumns) else matrix

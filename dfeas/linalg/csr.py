@@ -148,7 +148,7 @@ def with_columns(points: csr_array, columns: NDArray[Any]) -> csr_array:
     return csr(data, indices, points.indptr + k * np.arange(b + 1, dtype=points.indptr.dtype), m + k)
 
 
-def scaled_rows(points: csr_array, factors: Floats) -> csr_array:
+def scale_rows(points: csr_array, factors: Floats) -> csr_array:
     """Each row times its factor (b,)."""
     return with_data(points, points.data * np.repeat(factors, np.diff(points.indptr)))
 
@@ -173,7 +173,7 @@ def stack_rows(parts: list[csr_array]) -> csr_array:
     return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
 
 
-def placed_in(memory: NDArray[np.uint8], points: csr_array) -> csr_array:
+def copy_into(memory: NDArray[np.uint8], points: csr_array) -> csr_array:
     """A copy in memory of ``nbytes`` bytes."""
     placed: dict[str, NDArray[Any]] = {}
     first = 0

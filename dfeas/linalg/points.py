@@ -244,7 +244,7 @@ def moments(points: Tile, weights: Floats) -> Floats:
     """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
     if isinstance(points, np.ndarray):
         return np.asarray(points.T @ (points * weights[:, None]))
-    return np.asarray((csr.transpose(points) @ csr.scaled_rows(points, weights)).toarray())
+    return np.asarray((csr.transpose(points) @ csr.scale_rows(points, weights)).toarray())
 
 
 def products(points: Tile) -> Floats:
@@ -277,7 +277,7 @@ def stack_points(parts: Sequence[Points]) -> Points:
     return csr.stack_rows([part for part in parts if not is_dense(part)])
 
 
-def taken_together(parts: list[Points]) -> Points:
+def take_together(parts: list[Points]) -> Points:
     """The same, which empties the list: dense parts go when they are copied, so that memory holds all of them once."""
     first = parts[0]
     if not is_dense(first):
@@ -321,10 +321,10 @@ def parts(points: Points) -> tuple[NDArray[Any], ...]:
     return (points,) if is_dense(points) else (points.indptr.astype(np.int64, copy=False), points.indices, points.data)
 
 
-def placed_in(memory: NDArray[np.uint8], points: Points) -> Points:
+def copy_into(memory: NDArray[np.uint8], points: Points) -> Points:
     """The same points in memory of ``nbytes(points)`` bytes; they may lie there already."""
     if not is_dense(points):
-        return csr.placed_in(memory, points)
+        return csr.copy_into(memory, points)
     kept = memory.view(points.dtype).reshape(points.shape)
     if not np.may_share_memory(kept, points):
         kept[:] = points
@@ -333,7 +333,7 @@ def placed_in(memory: NDArray[np.uint8], points: Points) -> Points:
 
 def times_rows(points: Points, factors: Floats) -> Tile:
     """Each point times its factor (b,), in float64."""
-    return points * factors[:, None] if is_dense(points) else csr.scaled_rows(points, factors)
+    return points * factors[:, None] if is_dense(points) else csr.scale_rows(points, factors)
 
 
 def largest(points: Tile) -> Floats:

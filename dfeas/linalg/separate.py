@@ -18,7 +18,7 @@ import scipy  # loads its parts when they are used
 
 from dfeas.linalg.basic import among_heavy, basic, conflict, independent, solve_gram
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix, multiplied_out
+from dfeas.linalg.columns import ColumnMatrix, multiply_out
 from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
 
@@ -110,7 +110,7 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
 
 
 def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None, eps: float) -> Solution:
-    matrix = multiplied_out(matrix)
+    matrix = multiply_out(matrix)
     evened = [matrix] if tolerance is not None else matrix.equilibrate()
     w = np.zeros(matrix.shape[1]) if start is None else start.w
     C = FIRST_C
@@ -143,7 +143,7 @@ class Round:
             self.newton = Newton(matrix, v)
             return
         self.rows = np.sort(_lowest(matrix.scores(v), first)) if v.any() else np.arange(first) * c // first
-        self.newton = Newton(multiplied_out(matrix.some(self.rows)), v)
+        self.newton = Newton(multiply_out(matrix.some(self.rows)), v)
 
     @property
     def whole(self) -> bool:
@@ -168,9 +168,7 @@ class Round:
         some = 4 * len(self.rows) <= c
         chosen[place[_lowest(score[place], len(self.rows))] if some else place] = True
         rows, before = np.flatnonzero(chosen), self.rows
-        self.newton.extend(
-            lambda: multiplied_out(self.matrix.some(rows)) if some else self.matrix, np.searchsorted(rows, before)
-        )
+        self.newton.extend(lambda: multiply_out(self.matrix.some(rows)) if some else self.matrix, np.searchsorted(rows, before))
         self.rows = rows
 
 

@@ -30,10 +30,9 @@ from dfeas.linalg.points import (
     is_dense,
     largest,
     nbytes,
-    norms,
     product,
     streams,
-    taken_together,
+    take_together,
     terms,
     tile,
     times,
@@ -281,9 +280,6 @@ class Block:
         return np.asarray(np.append(total, factors.sum()) if self.intercept else total, np.float64)
 
 
-__all__ = ["TILE_BYTES", "Array", "Block", "Floats", "Indices", "Points", "Sides", "in_precision", "norms", "working_type"]
-
-
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Some columns a_j = scale_j times the stored point. Nothing is rounded: factors are float64."""
@@ -320,7 +316,7 @@ class Columns:
         index, scale = np.concatenate([part.index for part in some]), np.concatenate([part.scale for part in some])
         points = [part.points for part in some]
         some.clear()
-        return cls(index, taken_together(points), scale)
+        return cls(index, take_together(points), scale)
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> Columns:
         return Columns(self.index[rows], self.points[rows], self.scale[rows])

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dfeas.verify.arithmetic import UP, UP_SUMS, Floats, floor_of, gamma
 from dfeas.verify.blocks import BlockTally
-from dfeas.verify.cone_rows import ConeRows, DenseConeRows, least_proved
+from dfeas.verify.cone_rows import ConeRows, DenseConeRows, bound_least
 from dfeas.verify.dyadic import Dyadic, Integers, common
 from dfeas.verify.integers import independent, solve
 
@@ -214,7 +214,7 @@ def look_inside(cones: ConeRows, x: Floats, level: float) -> InteriorTally:
     """What some cones show that have x (c, d); those with a least eigenvalue above a level are changed."""
     norm = cones.norms(np.arange(len(x)))[1]
     weights = x / np.where(norm > 0, norm, 1.0)[:, None]  # these are what is summed up
-    least = least_proved(cones.kind, cones.size, weights, np.zeros_like(weights))
+    least = bound_least(cones.kind, cones.size, weights, np.zeros_like(weights))
     power = np.frexp(np.where(norm > 0, norm, 1.0))[1]
     room = np.ldexp(least, power)
     deep = room >= level

@@ -51,7 +51,7 @@ def unit(kind: str, size: int, d: int) -> Floats:
     return e
 
 
-def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
+def bound_least(kind: str, size: int, s: Floats, off: Floats) -> Floats:
     """Lower bounds (c,) of the least eigenvalues of elements (c, d) that are off by at most ``off`` (c, d) in each entry."""
     if kind == "l":
         least = s[:, 0] - off[:, 0] * UP

@@ -22,7 +22,7 @@ from dfeas.verify.arithmetic import NORMS, UP, Floats, U, gamma, longest
 from dfeas.verify.balance import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
 from dfeas.verify.blocks import WRONG, Block, BlockTally, Data, Tallies, look_at, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
-from dfeas.verify.cone_rows import ConeRows, DenseConeRows, SparseConeRows, least_proved, unit
+from dfeas.verify.cone_rows import ConeRows, DenseConeRows, SparseConeRows, bound_least, unit
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
 """Kind, size and first rows of cones."""
@@ -195,7 +195,7 @@ def _pieces(block: Block, cones: Groups) -> Iterator[ConeRows]:
 def _look_at_eigenvalues(tally: ConeTally, cones: ConeRows, y: Floats, known: float) -> None:
     """Add what some cones show of a separator; ``known`` is a margin that is proved of other cones."""
     kind, row = cones.kind, cones.row
-    least = least_proved(kind, cones.size, *cones.scores(y))
+    least = bound_least(kind, cones.size, *cones.scores(y))
     proved = least > 0
     if not proved.all():
         tally.wrong = (tally.wrong + row[~proved].tolist())[:WRONG]
@@ -245,7 +245,7 @@ def _add_weighted(tally: ConeTally, cones: ConeRows, x: Floats) -> None:
     kind, size, row = cones.kind, cones.size, cones.row
     total, spread = tally.sums()
     d, e = x.shape[1], unit(kind, size, x.shape[1])
-    floor = least_proved(kind, size, x, np.zeros_like(x))
+    floor = bound_least(kind, size, x, np.zeros_like(x))
     shift = np.maximum(0.0, -floor)
     tally.inside = max(tally.inside, float(floor.max()))
     trace = x @ e

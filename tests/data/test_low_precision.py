@@ -13,7 +13,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.kernel import Kernel, as_floating, scores
+from dfeas.geometry.kernel.kernel import NormalisedKernel, as_floating, scores
 
 LOW = ("int8", "uint8", "int16", "uint16", "float16")
 
@@ -62,7 +62,7 @@ def test_no_product_wraps_around_or_overflows(dtype: str, extreme: int) -> None:
 
 def test_a_kernel_of_python_sees_floats() -> None:
     block = next(open_source(Source(DataSpec(np.full((3, 2), 200, np.uint8), [0, 1, 1]))).read_blocks(range(1), Cost()))
-    kernel = Kernel("callable", function=lambda left, right: left @ right.T)
+    kernel = NormalisedKernel("callable", function=lambda left, right: left @ right.T)
     assert scores(kernel, np.ones((1, 2)), np.ones(1), as_floating(block.points), False) == pytest.approx(1.0)
 
 

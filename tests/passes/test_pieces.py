@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
-from dfeas.linalg.points import taken_together
+from dfeas.linalg.points import take_together
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import FEW_BYTES, Sample, Select, sample
@@ -66,10 +66,10 @@ def test_nobody_else_holds_columns_when_they_are_put_together(
 
     def counted(parts: list[Any]) -> Any:
         holders.append([sys.getrefcount(parts[place]) for place in range(len(parts))])
-        return taken_together(parts)
+        return take_together(parts)
 
     alone = sys.getrefcount([np.ones(1)][0]) + 1  # and the list
-    monkeypatch.setattr("dfeas.passes.block.taken_together", counted)
+    monkeypatch.setattr("dfeas.passes.block.take_together", counted)
     for threads in (1, 2):
         engine = LocalEngine(points, threads)
         drawn = engine.run(sample(1000, 12_000, 12_000, points.blocks, 1, 0))

@@ -12,7 +12,7 @@ import numpy as np
 import dfeas
 from dfeas.data.dataset import Dataset
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check
 from tests.conformance.checkers import CheckerTests
@@ -98,7 +98,7 @@ class CertificateTests(CheckerTests):
 class TestPoints(CertificateTests):
     """Five points each, whose widest margin is known in 100 digits."""
 
-    kernel: Kernel | None = None
+    kernel: NormalisedKernel | None = None
     names = ("a separator", "a conflict", "a bound")
 
     def points(self, name: str) -> tuple[np.ndarray, np.ndarray]:

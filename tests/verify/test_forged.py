@@ -10,7 +10,7 @@ import pytest
 
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check
 from tests.decimals import widest_margin
@@ -66,7 +66,7 @@ def _other_kernel(one: Certificate, rng: np.random.Generator) -> Certificate:
 def _other_parameter(one: Certificate, rng: np.random.Generator) -> Certificate:
     if not one.kernel:
         return one
-    kernel = Kernel.from_text(one.kernel)
+    kernel = NormalisedKernel.from_text(one.kernel)
     return replace(one, kernel=replace(kernel, gamma=kernel.gamma * 10.0 ** rng.integers(-300, 20), coef0=0.0).to_text())
 
 
@@ -98,7 +98,7 @@ FORGED: dict[str, Forge] = {
     "another parameter": _other_parameter,
 }
 
-KERNELS: list[Kernel | None] = [
+KERNELS: list[NormalisedKernel | None] = [
     None,
     kernel_of("linear")[0],
     kernel_of("cosine")[0],
@@ -141,7 +141,7 @@ def is_true(found: Check, margin: Decimal) -> bool:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_no_forged_certificate_proves_what_is_false(kernel: Kernel | None) -> None:
+def test_no_forged_certificate_proves_what_is_false(kernel: NormalisedKernel | None) -> None:
     text, rng = kernel.to_text() if kernel else "", np.random.default_rng(1)
     accepted = dict.fromkeys(FORGED, 0)
     for X, labels in instances():
@@ -159,7 +159,7 @@ def test_no_forged_certificate_proves_what_is_false(kernel: Kernel | None) -> No
                 if found is None:
                     continue
                 if forged.kernel not in margins:
-                    other = Kernel.from_text(forged.kernel) if forged.kernel else None
+                    other = NormalisedKernel.from_text(forged.kernel) if forged.kernel else None
                     margins[forged.kernel] = widest_margin(other, X, labels)[0]
                 assert is_true(found, margins[forged.kernel]), (name, found, margins[forged.kernel], X)
                 accepted[name] += 1

@@ -119,7 +119,7 @@ class SparsePart(ConePart):
 
     def curvature(self, scaling: NesterovTodd) -> Floats:
         if isinstance(scaling, Linear):
-            half = csr.scaled_rows(self.D, np.sqrt(scaling.diagonal))
+            half = csr.scale_rows(self.D, np.sqrt(scaling.diagonal))
             return np.asarray((half.T @ half).toarray())
         if isinstance(scaling, Semidefinite) and self._pairs is not None:
             return self._pairs.gram(scaling.squares, self.D.shape[1])
@@ -159,7 +159,7 @@ class SparsePart(ConePart):
         for i, (diagonal, own) in enumerate(zip(scaling.diagonal, scaling.direction, strict=True)):
             rows = csr.rows_of(self.D, slice(i * d, (i + 1) * d))
             direction = np.asarray(rows.T @ own)
-            total += (rows.T @ csr.scaled_rows(rows, diagonal)).toarray() + np.outer(direction, direction)
+            total += (rows.T @ csr.scale_rows(rows, diagonal)).toarray() + np.outer(direction, direction)
         return total
 
 

@@ -152,7 +152,8 @@ class SelectCones:
         if len(cones.index) <= self.cap:
             return Selected(violated, value, cones)
         size = np.bincount(cones.cones())
-        order = np.lexsort((np.flatnonzero(cones.label > 0), value)) if self.y.any() else np.argsort(_spread_values(len(value)))
+        evenly = (np.arange(len(value)) * 0.6180339887498949) % 1.0  # numbers that spread over 0 .. 1, the same each time
+        order = np.lexsort((np.flatnonzero(cones.label > 0), value)) if self.y.any() else np.argsort(evenly)
         kept = np.zeros(len(value), bool)
         kept[order[_within(size[order], self.cap)]] = True
         return Selected(violated, value[kept], cones.take(kept))
@@ -179,11 +180,6 @@ def _spread(start: Indices, size: Indices, quota: int) -> Indices:
     place = np.argsort(start)
     step = max(1, int(-(-size.sum() // quota)))
     return np.concatenate([place[first::step] for first in range(step)])
-
-
-def _spread_values(count: int) -> Floats:
-    """Numbers that spread over 0 .. 1, the same each time."""
-    return np.asarray((np.arange(count) * 0.6180339887498949) % 1.0)
 
 
 SAMPLE_BLOCKS = 8

@@ -22,7 +22,7 @@ import numpy as np
 
 from dfeas.engine.tile_cache import Spill, TileCache
 from dfeas.geometry.kernel.distances import Array, Floats, Prepared, squares
-from dfeas.geometry.kernel.kernel import Kernel, as_floating
+from dfeas.geometry.kernel.kernel import NormalisedKernel, as_floating
 from dfeas.linalg.blas import cut_evenly
 from dfeas.linalg.points import Indices, Points, row_slice, with_ones
 from dfeas.passes.block import Block, against
@@ -38,7 +38,7 @@ SINGLE_SQUARE = 8.0
 class TileRun:
     """A run of points, prepared for tiles in the precisions that were asked for."""
 
-    kernel: Kernel
+    kernel: NormalisedKernel
     start: int
     points: Points  # (b, m), or (b, m + 1) with the intercept
     label: Floats  # (b,) -1 or +1, or codes of classes
@@ -46,7 +46,7 @@ class TileRun:
     partner: TileRun | None = None  # the run on the left of tiles, if it is another one
 
     @classmethod
-    def of(cls, kernel: Kernel, block: Block, tile_rows: int = TILE_ROWS) -> TileRun:
+    def of(cls, kernel: NormalisedKernel, block: Block, tile_rows: int = TILE_ROWS) -> TileRun:
         """Views of a block, but for the intercept."""
         points = as_floating(block.points)
         if block.intercept:
@@ -212,7 +212,7 @@ class Coefficients:
 class GramProduct(OnPairs):
     """G V (n, k) float64; with unsigned, of K~_ij = G_ij l_i l_j, so that problems with other labels can share the tiles."""
 
-    kernel: Kernel
+    kernel: NormalisedKernel
     V: Floats  # (n, k)
     signed: bool | tuple[bool, ...] = True  # of all columns, or of each
     widths: tuple[int, ...] = ()  # columns of each question, where it answers several
@@ -220,7 +220,7 @@ class GramProduct(OnPairs):
     tile_rows: int = TILE_ROWS  # of each tile, at most
 
     @property
-    def batch_key(self) -> tuple[Kernel, int]:
+    def batch_key(self) -> tuple[NormalisedKernel, int]:
         """Products of one kernel share its tiles."""
         return self.kernel, self.tile_rows
 

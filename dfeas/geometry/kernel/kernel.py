@@ -54,7 +54,7 @@ TILE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Kernel:
+class NormalisedKernel:
     """A kernel and its parameters; 0 where a kernel has none."""
 
     name: str
@@ -162,7 +162,7 @@ class Kernel:
         return json.dumps({name: getattr(self, name) for name in ("name", "gamma", "degree", "coef0")})
 
     @classmethod
-    def from_text(cls, text: str, function: Function | None = None) -> Kernel:
+    def from_text(cls, text: str, function: Function | None = None) -> NormalisedKernel:
         """From ``to_text``. Raises BadInputError when it is none, or when it needs a function that is not given."""
         try:
             values = json.loads(text)
@@ -183,7 +183,7 @@ class Kernel:
 
 def _over(points: Points, sizes: Floats) -> Points:
     """Each point (b, m) in float64 over a size (b,)."""
-    return np.asarray(points / sizes[:, None]) if is_dense(points) else csr.scaled_rows(points, 1 / sizes)
+    return np.asarray(points / sizes[:, None]) if is_dense(points) else csr.scale_rows(points, 1 / sizes)
 
 
 def _power(tile: Array, degree: int) -> Array:
@@ -195,7 +195,7 @@ def _power(tile: Array, degree: int) -> Array:
     return np.asarray(np.power(tile, degree, out=tile))
 
 
-def _check(kernel: Kernel) -> None:
+def _check(kernel: NormalisedKernel) -> None:
     """Raises UsageError for a kernel that is none, or is not positive definite."""
     if kernel.name not in KERNELS:
         raise UsageError(f"unknown kernel {none_of(kernel.name, KERNELS)}, or a function of two blocks of points")
@@ -211,7 +211,7 @@ def _check(kernel: Kernel) -> None:
 
 def kernel_of(
     name: str | Function, gamma: float | None = None, degree: int | None = None, coef0: float | None = None
-) -> tuple[Kernel, bool]:
+) -> tuple[NormalisedKernel, bool]:
     """The kernel of some options, and whether gamma is still to be found from the data (it is 1 until then).
 
     A polynomial has a degree of 3 and a coef0 of 1, if none are given. Raises UsageError for options that make no sense.
@@ -219,7 +219,7 @@ def kernel_of(
     if callable(name):
         if any(value is not None for value in (gamma, degree, coef0)):
             raise UsageError("a kernel function has its own parameters: leave out gamma, degree and coef0")
-        return Kernel("callable", function=name), False
+        return NormalisedKernel("callable", function=name), False
     given = {"gamma": gamma, "degree": degree, "coef0": coef0}
     takes = {"polynomial": ("gamma", "degree", "coef0"), "linear": (), "cosine": ()}.get(name, ("gamma",))
     for option, value in given.items():
@@ -233,7 +233,7 @@ def kernel_of(
     if degree is not None and degree != int(degree):
         raise UsageError(f"degree {degree:g}: expected a whole number")
     polynomial = name == "polynomial"
-    kernel = Kernel(
+    kernel = NormalisedKernel(
         name,
         (1.0 if gamma is None else float(gamma)) if "gamma" in takes else 0.0,
         (3 if degree is None else int(degree)) if polynomial else 0,
@@ -248,7 +248,7 @@ def as_floating(points: Points) -> Points:
     return in_type(points, working_type(points.dtype).type)
 
 
-def usual_gamma(kernel: Kernel, sample: Points) -> float:
+def usual_gamma(kernel: NormalisedKernel, sample: Points) -> float:
     """Gamma for a sample (s, m) of the points: one over the median of what it multiplies, 1 / m for a polynomial's x'z of
     features of variance one.
     """
@@ -298,7 +298,7 @@ def _keys(points: Points) -> Iterator[bytes]:
     return (tidy.indices[a:b].astype(np.int64).tobytes() + tidy.data[a:b].tobytes() for a, b in edges)
 
 
-def scores(kernel: Kernel, points: Points, amounts: Floats, others: Points, single: bool) -> Floats:
+def scores(kernel: NormalisedKernel, points: Points, amounts: Floats, others: Points, single: bool) -> Floats:
     """Scores (r,) or (r, k) of other points (r, m) under the sums of the unit vectors of points (s, m) times amounts (s,) or
     (s, k).
     """
@@ -319,12 +319,12 @@ class KernelDirections:
 
     mend: ClassVar[None] = None
 
-    kernel: Kernel
+    kernel: NormalisedKernel
     points: Points  # (s, m) of all of them
     amounts: Floats  # (s, k) of unit vectors without signs
 
     @classmethod
-    def of(cls, kernel: Kernel, trained: Trained) -> KernelDirections:
+    def of(cls, kernel: NormalisedKernel, trained: Trained) -> KernelDirections:
         """Those of a run, whose data is needed: each is about a class, or about labels as the data is seen."""
         data, sums = trained.data, [y for y in trained.directions if isinstance(y, Expansion)]
         assert data is not None, "a kernel needs its points"

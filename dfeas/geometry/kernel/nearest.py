@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError
 from dfeas.geometry.kernel.distances import Floats
 from dfeas.geometry.kernel.gram import cuts
-from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.kernel.kernel import NormalisedKernel
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Points, parts, row_slice
 from dfeas.linalg.separate import SEPARATED, solve
@@ -253,7 +253,7 @@ SYMMETRIC = 1e-6
 class Matrix:
     """The Gram matrix of the points that were asked for last, without signs: classes begin with the same points."""
 
-    kernel: Kernel
+    kernel: NormalisedKernel
     _points: Points | None = None
     _values: Floats | None = None
 
@@ -272,7 +272,7 @@ def _equal(points: Points, others: Points) -> bool:
     return alike and all(map(np.array_equal, parts(points), parts(others)))
 
 
-def gram(kernel: Kernel, points: Points) -> Floats:
+def gram(kernel: NormalisedKernel, points: Points) -> Floats:
     """K (s, s) of points (s, m), normalised. Raises BadInputError when a function is not symmetric or not positive definite."""
     count = points.shape[0]
     values = np.empty((count, count))

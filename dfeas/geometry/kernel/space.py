@@ -22,7 +22,7 @@ from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.distances import Array
 from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, TileRun
-from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, KernelDirections, as_floating, kernel_of, usual_gamma
+from dfeas.geometry.kernel.kernel import TILE_BYTES, KernelDirections, NormalisedKernel, as_floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
 from dfeas.geometry.points import rule_of
@@ -34,7 +34,7 @@ from dfeas.methods.registry import ALL
 from dfeas.methods.vector import FLOORS, Combination, CombinationSoftmin
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
-from dfeas.problem import Kernel as KernelOptions
+from dfeas.problem import Kernel
 
 SAMPLE = 1000
 """Points from which gamma is found."""
@@ -65,7 +65,7 @@ class KernelFacts(Facts):
     nonnegative: bool = False  # K is never negative
 
     @classmethod
-    def of(cls, facts: Facts, kernel: Kernel) -> KernelFacts:
+    def of(cls, facts: Facts, kernel: NormalisedKernel) -> KernelFacts:
         known = {name: getattr(facts, name) for name in Facts.__dataclass_fields__}
         return cls(**known, nonnegative=kernel.of_distance)
 
@@ -87,7 +87,7 @@ class InKernel(Wrapping):
     """A method that asks about combinations, with a kernel."""
 
     method: AnyMethod
-    kernel: Kernel
+    kernel: NormalisedKernel
 
     @classmethod
     def of(cls, method: AnyMethod, matrix: Matrix, cap: int) -> InKernel:
@@ -134,11 +134,11 @@ class KernelSpace(Geometry):
     place: ClassVar[str] = "with a kernel"
     expands: ClassVar[bool] = True
 
-    kernel: Kernel
+    kernel: NormalisedKernel
     free: bool = False
 
     @classmethod
-    def of(cls, options: KernelOptions) -> KernelSpace:
+    def of(cls, options: Kernel) -> KernelSpace:
         """Raises UsageError for options that make no sense."""
         return cls(*kernel_of(options.kernel, options.gamma, options.degree, options.coef0))
 
@@ -217,7 +217,7 @@ class KernelSpace(Geometry):
         return KERNEL_METHODS[name](Matrix(self.kernel), 0)
 
 
-def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
+def all_tile_bytes(dataset: Dataset, kernel: NormalisedKernel) -> int:
     """Of the upper half of the Gram matrix, if products in float32 are safe wherever they may be."""
     single = working_type(dataset.dtype) == np.float32 and kernel.of_products and kernel.name != "exponential"
     return (4 if single else 8) * dataset.n * (dataset.n + TILE_ROWS) // 2
@@ -252,7 +252,7 @@ def solver_seconds(facts: Facts) -> float:
     return SOLVES * least_seconds(lambda: trial @ trial) / 6 * (expansion(facts) / TILE_ROWS) ** 3
 
 
-def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
+def value_seconds(dataset: Dataset, kernel: NormalisedKernel) -> tuple[float, float]:
     """Seconds of a thread for one value of the kernel and its products with one column, from the first points; and for the
     products alone.
     """

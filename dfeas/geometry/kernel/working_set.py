@@ -26,7 +26,7 @@ from math import isqrt
 import numpy as np
 
 from dfeas.geometry.kernel.distances import Floats, squares
-from dfeas.geometry.kernel.kernel import Kernel, as_floating, opposite, scores
+from dfeas.geometry.kernel.kernel import NormalisedKernel, as_floating, opposite, scores
 from dfeas.geometry.kernel.nearest import Matrix, by_rows, length_of, nearest
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Indices, Points, longest, stack_points, working_type
@@ -59,7 +59,7 @@ MOST_SLACK = 0.1
 class KernelSelect(Batchable):
     """Points with a_j'y <= threshold, y = sum_i amount_i a_i: of each block the ``quota`` lowest, of all the ``cap`` lowest."""
 
-    kernel: Kernel
+    kernel: NormalisedKernel
     index: Indices  # (s,) of the points of the expansion, ascending
     points: Points  # (s, m) as stored
     amount: Floats  # (s,) times the labels: of unit vectors without signs
@@ -183,7 +183,7 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
     traits: Traits = Traits("working-set", kernel=1.0, columns=True)
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> NormalisedKernel:
         return self.matrix.kernel
 
     def init(self, facts: Facts) -> KernelWorkingSetState:

@@ -8,10 +8,10 @@ import pytest
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.kernel.kernel import NormalisedKernel
 
 
-def plain(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+def plain(kernel: NormalisedKernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """K(x, z) (n, k), not normalised."""
     d = X[:, None, :] - Z[None, :, :]
     if kernel.name == "rbf":
@@ -25,7 +25,7 @@ def plain(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return np.asarray(X @ Z.T)  # linear, and cosine once it is normalised
 
 
-def dense(kernel: Kernel, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def dense(kernel: NormalisedKernel, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """G (n, n) of points without a zero point."""
     K = plain(kernel, X, X)
     scale = labels / np.sqrt(np.diagonal(K))

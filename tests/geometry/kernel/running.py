@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.geometry.kernel.gram import GramProduct
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.protocol import Facts
 from tests.geometry.kernel.dense import dense
@@ -38,7 +38,7 @@ class Dense:
 class Problem:
     """Points in float64, and what is true of them."""
 
-    kernel: Kernel
+    kernel: NormalisedKernel
     X: np.ndarray
     labels: np.ndarray
     G: np.ndarray
@@ -52,7 +52,7 @@ class Problem:
         return Dense(self.G, self.labels)
 
 
-def _problem(kernel: Kernel, X: np.ndarray, labels: np.ndarray, separable: bool) -> Problem:
+def _problem(kernel: NormalisedKernel, X: np.ndarray, labels: np.ndarray, separable: bool) -> Problem:
     G = dense(kernel, X, labels)
     values, vectors = np.linalg.eigh(G)
     root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T  # root'root = G

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy
 
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of
 from dfeas.verify.kernel_bounds import bound_quickly, bound_values
 from tests.decimals import kernel_value
 
@@ -26,7 +26,7 @@ from tests.decimals import kernel_value
     ],
     ids=str,
 )
-def test_values_are_within_their_bounds_and_the_bounds_are_small(kernel: Kernel, scale: float) -> None:
+def test_values_are_within_their_bounds_and_the_bounds_are_small(kernel: NormalisedKernel, scale: float) -> None:
     rng = np.random.default_rng(0)
     points = scale * rng.standard_normal((8, 5))
     points[3] = points[4] * (1 + 2.0**-50)
@@ -76,7 +76,7 @@ def test_no_parameter_or_length_is_lost(degree: int, sparse: bool) -> None:
     """Of the whole range of float64: a quotient of gamma and coef0, or a square, need not be a number of it."""
     points = np.array([[0.0, 0.0], [1.0, 0.0], [1e-300, 3e-300], [-2.0, 1e100], [0.0, -5e-324]])
     for gamma, coef0 in product(SIZES, [0.0, *SIZES]):
-        kernel = Kernel("polynomial", gamma, degree, coef0)
+        kernel = NormalisedKernel("polynomial", gamma, degree, coef0)
         some = scipy.sparse.csr_array(points) if sparse else points
         value, error = bound_values(kernel, some, some)
         assert error.max() < 1e-9
@@ -88,5 +88,7 @@ def test_no_parameter_or_length_is_lost(degree: int, sparse: bool) -> None:
 def test_a_function_of_tiny_values_is_normalised() -> None:
     points = np.array([[1.0, 0.0], [1.0, 1.0]])
     for scale in (1e-320, 1e-200, 1e150):
-        value = bound_values(Kernel("callable", function=lambda a, b, scale=scale: scale * (a @ b.T)), points, points)[0]
+        value = bound_values(
+            NormalisedKernel("callable", function=lambda a, b, scale=scale: scale * (a @ b.T)), points, points
+        )[0]
         assert value[0, 1] == pytest.approx(0.5**0.5, rel=1e-3)

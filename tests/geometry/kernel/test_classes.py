@@ -15,7 +15,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, UsageError
 from dfeas.geometry.kernel.gram import GramProduct
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of
 from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.geometry.kernel.working_set import KernelSelect
 from dfeas.geometry.prediction import Prediction
@@ -48,13 +48,13 @@ def test_products_of_classes_share_their_tiles(monkeypatch: pytest.MonkeyPatch) 
     engine, rng = LocalEngine(coded(X, labels, 50), 1), np.random.default_rng(1)
     asked = [GramProduct(kernel, rng.standard_normal((120, 2)), signed=code < 2).of_class(code) for code in range(3)]
     counted: list[int] = []
-    tile = Kernel.tile
+    tile = NormalisedKernel.tile
 
-    def counting(self: Kernel, left: Any, right: Any) -> Any:
+    def counting(self: NormalisedKernel, left: Any, right: Any) -> Any:
         counted.append(left.points.shape[0] * right.points.shape[0])
         return tile(self, left, right)
 
-    monkeypatch.setattr(Kernel, "tile", counting)
+    monkeypatch.setattr(NormalisedKernel, "tile", counting)
     engine.run(asked[0])
     alone, counted[:] = sum(counted), []
     answers = engine.run(asked[0].batch(asked))

@@ -13,7 +13,7 @@ import dfeas
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, UsageError
 from dfeas.geometry.kernel.gram import GramProduct
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of
 from dfeas.geometry.kernel.nearest import gram
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.kernel_bounds import bound_quickly, bound_values
@@ -46,7 +46,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kernel", "offset"), CASES, ids=str)
-def test_values_are_right_and_bounds_hold(kernel: Kernel, offset: float) -> None:
+def test_values_are_right_and_bounds_hold(kernel: NormalisedKernel, offset: float) -> None:
     X = points(offset)
     exact = np.array([[kernel_value(kernel, x, z) for z in X] for x in X])
 

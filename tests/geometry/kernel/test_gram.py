@@ -22,7 +22,7 @@ from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.geometry.kernel.distances import Prepared
 from dfeas.geometry.kernel.gram import GramProduct
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of
 from tests.bits import digest
 from tests.geometry.kernel.dense import dense, in_blocks
 
@@ -116,14 +116,14 @@ def test_tiles_are_computed_once_and_only_where_they_count(monkeypatch: pytest.M
     kernel = kernel_of("rbf", 0.2)[0]
     engine = LocalEngine(in_blocks(X, labels, 40), 1)
     entries = []
-    tile = Kernel.tile
+    tile = NormalisedKernel.tile
 
-    def counted(self: Kernel, left: Any, right: Any) -> Any:
+    def counted(self: NormalisedKernel, left: Any, right: Any) -> Any:
         found = tile(self, left, right)
         entries.append(found.size)
         return found
 
-    monkeypatch.setattr(Kernel, "tile", counted)
+    monkeypatch.setattr(NormalisedKernel, "tile", counted)
 
     def computed(V: np.ndarray) -> int:
         entries.clear()
@@ -234,13 +234,13 @@ def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(
     few = Small(kernel, np.eye(200, 2))
     expected = [digest(LocalEngine(in_blocks(X, labels, 30), 2).run(question)) for question in (*full, few)]
     computed: list[int] = []
-    tile = Kernel.tile
+    tile = NormalisedKernel.tile
 
-    def counted(self: Kernel, left: Prepared, right: Prepared) -> Any:
+    def counted(self: NormalisedKernel, left: Prepared, right: Prepared) -> Any:
         computed.append(left.points.shape[0] * right.points.shape[0])
         return tile(self, left, right)
 
-    monkeypatch.setattr(Kernel, "tile", counted)
+    monkeypatch.setattr(NormalisedKernel, "tile", counted)
     size = 4 if dtype == "float32" else 8
     whole = size * 200 * (200 + 16) // 2
     for budget, scratch in ((0, None), (10, None), (20_000, None), (whole, None), (20_000, tmp_path)):

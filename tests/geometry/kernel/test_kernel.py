@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dfeas.errors import BadInputError, UsageError
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
+from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of, usual_gamma
 
 DEFINED: dict[str, tuple[dict[str, float], Callable[[np.ndarray, np.ndarray], float]]] = {
     "rbf": ({"gamma": 0.3}, lambda x, z: np.exp(-0.3 * ((x - z) ** 2).sum())),
@@ -98,10 +98,10 @@ def test_the_usual_gamma_is_one_over_the_median() -> None:
 
 def test_text_and_back() -> None:
     kernel, _ = kernel_of("polynomial", 0.1, 2, 3.0)
-    assert Kernel.from_text(kernel.to_text()) == kernel
+    assert NormalisedKernel.from_text(kernel.to_text()) == kernel
     assert str(kernel) == "polynomial(gamma=0.1, degree=2, coef0=3)"
     for text in ("", "{}", "[]", '{"name": "rbf", "gamma": "x", "degree": 0, "coef0": 0}'):
         with pytest.raises(BadInputError, match="cannot be read"):
-            Kernel.from_text(text)
+            NormalisedKernel.from_text(text)
     with pytest.raises(BadInputError, match="kernel=function"):
-        Kernel.from_text(kernel_of(lambda a, b: a @ b.T)[0].to_text())
+        NormalisedKernel.from_text(kernel_of(lambda a, b: a @ b.T)[0].to_text())
