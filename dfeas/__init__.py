@@ -48,7 +48,6 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.problem import Kernel as Kernel
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
-    from dfeas.run.cost import Plan as Plan
     from dfeas.run.cost import plan as plan
     from dfeas.run.prediction import predict as predict
     from dfeas.run.results import Result as Result

@@ -22,13 +22,14 @@ from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.search import MOST_BESIDE, Face, certificate_of, decide_levels, decide_table, require_proved
+from dfeas.run.execute import open_sinks, report_start
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
-from dfeas.run.sinks import report_start, run_options, run_sinks
 from dfeas.run.spec import Request, RunSpec, require_labels
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
+from dfeas.run.trace import RunOptions
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import OVERLAP, rows
@@ -116,8 +117,8 @@ def _write_result(
 ) -> Result:
     dataset, (name, why) = session.dataset, method
     job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
-    how = run_options(0.0, Output(progress=output.progress))
-    report_start(run_sinks(stack, session, job, folder, how, None), dataset, name, why, None)
+    how = RunOptions.of(0.0, Output(progress=output.progress))
+    report_start(open_sinks(stack, session, job, {name: folder}, how, None)[0], dataset, job, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     certificate = certificate_of(session.checking.dataset, face, empty)
     checked = session.checking([certificate])

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from dfeas.data.dataset import Dataset
 from dfeas.engine.memory import require_addresses
 from dfeas.errors import ClusterLostError, CorruptDataError
+from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import one_thread
 from dfeas.run.budget import PROCESS_BYTES, Projection
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.driver import Course, run
-from dfeas.run.progress import Scoreboard
+from dfeas.run.progress import Scoreboard, Terminal, Watched
+from dfeas.run.result_files import TRACE
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, survey
-from dfeas.run.sinks import lane_sinks, report_cost, report_start, run_sinks, terminal
 from dfeas.run.soft_margin.fit import SoftMarginTarget
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.spec import RunSpec
 from dfeas.run.task import Task
-from dfeas.run.termination import RESUMABLE
-from dfeas.run.trace import RunOptions, Sink, circumstances
+from dfeas.run.termination import RESUMABLE, Goal, passes_to_gap, remaining_passes
+from dfeas.run.trace import Log, RunOptions, Sink, TraceFile, circumstances
 from dfeas.run.verdict import OneVsRest, Race, VerdictTarget, folder_of
 
 Answer: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
@@ -73,8 +76,7 @@ class _Execution:
         """All of it; files and sinks are closed."""
         job, target = self.job, self.target
         with one_thread(), ExitStack() as stack:  # the sums of methods, too, depend on how many there are
-            board = Scoreboard(sys.stderr, "class" if job.classes else "method") if self._shows_table else None
-            sinks = self._sinks(stack, board)
+            sinks, board = open_sinks(stack, self.session, job, self.folders, self.how, self.earlier)
             saving = open_checkpointer(self.session, job, sinks, self.folder, self.how.checkpoint_every, self.earlier)
             checkpointer = stack.enter_context(saving)
             self._report_start(sinks, board)
@@ -108,50 +110,24 @@ class _Execution:
     def target(self) -> Target:
         return VerdictTarget(self.session, self.job) if self.job.soft is None else SoftMarginTarget(self.session, self.job)
 
-    @property
-    def several(self) -> bool:
-        """Whether each task has a name, and a folder, of its own."""
-        return self.job.race or bool(self.job.classes)
-
     @cached_property
     def folders(self) -> dict[str, Path | None]:
         """Of each task: that of the run where it is one, or one below it."""
         job, folder = self.job, self.folder
-        if folder is None or not self.several:
+        if folder is None or not job.several:
             return dict.fromkeys(job.names, folder)
         return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.names)}
 
-    @property
-    def _shows_table(self) -> bool:
-        """Whether progress is a table: of several tasks with margins."""
-        return self.how.progress and sys.stderr is not None and self.several and self.job.soft is None
-
-    def _sinks(self, stack: ExitStack, board: Scoreboard | None) -> dict[str, list[Sink]]:
-        how, job = self.how, self.job
-        if not self.several:
-            (name,) = job.names
-            return {name: run_sinks(stack, self.session, job, self.folders[name], how, self.earlier)}
-        line = terminal(how.progress, job) if board is None else None
-        if line is not None:
-            stack.callback(line.close)
-        shared = (*([line] if line is not None else []), *how.more)
-        return lane_sinks(stack, self.session, self.folders, board, self.earlier, shared)
-
-    def _report_start(self, sinks: dict[str, list[Sink]], board: Scoreboard | None) -> None:
-        job, dataset, whys = self.job, self.session.dataset, dict(zip(self.job.methods, self.job.whys, strict=True))
-        for name, own in sinks.items():
-            if job.classes:
-                ((method, why),) = whys.items()
-                report_start(own, dataset, method, f"{name} against the rest: {why}", self.earlier, name)
-            else:
-                report_start(own, dataset, name, whys[name], self.earlier)
-        expected = self.target.project_cost()
+    def _report_start(self, sinks: Mapping[str, Sequence[Sink]], board: Scoreboard | None) -> None:
+        job, dataset, expected = self.job, self.session.dataset, self.target.project_cost()
+        report_start(sinks, dataset, job, self.earlier)
         require_addresses(expected.memory_bytes - PROCESS_BYTES)
         if board is not None:
             classes = f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n" if job.classes else ""
             board.say(f"{classes}{expected}")
-        for own in sinks.values():
-            report_cost(own, expected, **circumstances(self.session.workers))
+        around = circumstances(self.session.workers)
+        for sink in chain.from_iterable(sinks.values()):
+            sink.note("projection", str(expected), **expected.to_json(), **around)
 
     def _survey(self, checkpointer: Checkpointer) -> Surveyed:
         dataset, earlier = self.session.dataset, self.earlier
@@ -186,7 +162,7 @@ class _Execution:
         return dict(zip(self.job.names, outcomes, strict=True)), reads
 
     def _together(self, results: dict[str, Any], reads: float) -> Answer:
-        if not self.several:
+        if not self.job.several:
             (result,) = results.values()
             answer: Answer = result
             return answer
@@ -200,3 +176,55 @@ class _Execution:
         if self.folder is not None:
             several.save(self.folder)
         return several
+
+
+def open_sinks(
+    stack: ExitStack,
+    session: Session,
+    job: RunSpec,
+    folders: Mapping[str, Path | None],
+    how: RunOptions,
+    earlier: Checkpoint | None,
+) -> tuple[dict[str, list[Sink]], Scoreboard | None]:
+    """Who is told of each task, and the table of several tasks with margins, where it is shown; the stack closes them. A trace
+    goes on from where it was at an earlier moment.
+    """
+    board: Scoreboard | None = None
+    shown: Watched | None = None
+    if how.progress and sys.stderr is not None:
+        if job.several and job.soft is None:
+            board = shown = Scoreboard(sys.stderr, "class" if job.classes else "method")
+        else:
+            goal = Goal(job.asked.eps, job.asked.margin_tolerance)
+            left: Any = partial(remaining_passes, goal=goal) if job.soft is None else partial(passes_to_gap, goal=goal.eps)
+            shown = Terminal(sys.stderr, left)
+        stack.callback(shown.close)
+        for engine in (session.engine, session.checking.engine):
+            engine.watch(shown.observe)
+    sizes = {} if earlier is None else earlier.traces
+    logs = (Log(), *filter(None, [session.log]), *how.more)
+    sinks: dict[str, list[Sink]] = {}
+    for name, folder in folders.items():
+        row: Sink | None = shown if board is None else board.row(name)
+        sinks[name] = [*filter(None, [row]), *logs]
+        if folder is not None:
+            folder.mkdir(exist_ok=True)
+            sinks[name].insert(0, TraceFile(folder / TRACE, sizes.get(name, 0)))
+    return sinks, board
+
+
+def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: RunSpec, earlier: Checkpoint | None) -> None:
+    """Say what begins, or goes on, of each task."""
+    features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
+    if dataset.transform is not None:
+        features += f", {dataset.transform.words}"
+    what = f"{dataset.where}: {geometry_of(dataset).describe(dataset)}, {features}"
+    for name, own in sinks.items():
+        method, why = job.method_of(name)
+        why = f"{name} against the rest: {why}" if job.classes else why
+        for sink in own:
+            sink.note("start", f"{what}, {method}", n=dataset.n, m=dataset.m, method=method)
+            sink.note("method", f"{method}: {why}", method=method, why=why)
+            if earlier is not None:
+                done = earlier.passes(name)
+                sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)

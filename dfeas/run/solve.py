@@ -24,9 +24,9 @@ from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, open_session
-from dfeas.run.sinks import run_options
 from dfeas.run.soft_margin.result import dual_place
 from dfeas.run.spec import Request, RunSpec, classes_to_share, method_for, options_of, require_labels, require_memory
+from dfeas.run.trace import RunOptions
 from dfeas.settings import require_type
 
 logger = logging.getLogger("dfeas")
@@ -78,7 +78,7 @@ def decide(
             classes=classes,
             then=then,
         )
-        return execute(session, job, run_options(resources.checkpoint_every, output), folder)
+        return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
 def _names(methods: str | Sequence[str]) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
             soft=options,
             classes=classes,
         )
-        return execute(session, job, run_options(resources.checkpoint_every, output), folder)
+        return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
             raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
         request = replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=began)
         job = replace(job, asked=request, data=session.source.spec.without_memory())
-        answer = execute(session, job, run_options(resources.checkpoint_every, output), folder, earlier)
+        answer = execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder, earlier)
     return Resumed(answer, job, problem, limits, resources)
 
 

@@ -85,6 +85,16 @@ class RunSpec:
         """What runs side by side: methods, or classes."""
         return self.classes or self.methods
 
+    @property
+    def several(self) -> bool:
+        """Whether each of them has a name, and a folder, of its own."""
+        return self.race or bool(self.classes)
+
+    def method_of(self, name: str) -> tuple[str, str]:
+        """The method of one of them, and why."""
+        place = 0 if self.classes else self.methods.index(name)
+        return self.methods[place], self.whys[place]
+
 
 def require_labels(spec: DataSpec, dataset: Dataset) -> None:
     """Raise UsageError where nobody said what the labels are: without them another question would be answered."""

@@ -18,8 +18,9 @@ import psutil
 
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CorruptDataError, visible
 from dfeas.linalg.blas import processors
+from dfeas.run.resources import Output, never
 from dfeas.run.termination import ProgressRecord
 
 logger = logging.getLogger("dfeas")
@@ -56,6 +57,36 @@ class RunOptions:
     more: tuple[Sink, ...] = ()  # sinks that the caller gave
     returns: bool = False  # an interrupted run is returned; otherwise what interrupted it is raised, once it is saved
     interruptions: list[BaseException] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, checkpoint_every: float, output: Output) -> RunOptions:
+        """With the callback of the caller, if there is one."""
+        progress, stop, returns = output.shows_progress, output.stop, output.stop is not never
+        if output.callback is None:
+            return cls(checkpoint_every, progress, stop, returns=returns)
+        sink = Callback(output.callback)
+        return cls(checkpoint_every, progress, lambda: sink.ends or stop(), (sink,), returns)
+
+
+class Callback(Sink):
+    """A function of the caller that is given each record, and may end the run: it returns True, or raises StopIteration."""
+
+    def __init__(self, function: Callable[[ProgressRecord], object]) -> None:
+        self.function = function
+        self.ends = False
+
+    def record(self, record: ProgressRecord) -> None:
+        try:
+            self.ends = self.function(record) is True or self.ends
+        except StopIteration:
+            self.ends = True
+
+
+class Log(Sink):
+    """What is no progress, by the logging module."""
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        logger.info("%s", visible(text))
 
 
 class TraceFile(Sink):

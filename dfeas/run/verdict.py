@@ -96,8 +96,7 @@ class VerdictTarget:
         for name, certificate, check in zip(job.names, certificates, checked.answers, strict=True):
             if isinstance(check, CheckFailedError):
                 raise check
-            method = job.methods[0] if job.classes else name
-            outcomes[name] = without_a_pass(method, certificate, check, checked.reads)
+            outcomes[name] = without_a_pass(job.method_of(name)[0], certificate, check, checked.reads)
         return outcomes
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[VerdictTask]:
@@ -113,7 +112,7 @@ class VerdictTarget:
             portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)
         tasks = []
         for name in job.names:
-            method = make(job.methods[0] if job.classes else name)
+            method = make(job.method_of(name)[0])
             labelled, code = dataset, None
             if job.classes:
                 labelled, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
@@ -126,19 +125,17 @@ class VerdictTarget:
     def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: RunOptions) -> Result:
         """What is returned of a task that was alone goes through the exact search where float64 leaves the verdict open."""
         session, job = self.session, self.job
-        why = job.whys[0 if job.classes else job.methods.index(name)]
         if job.classes:
             spec = replace(session.source.spec, positive=name)
             viewed = session.dataset.against_rest(name)
             session = replace(session, dataset=viewed, source=replace(session.source, spec=spec))
         dataset = session.dataset
-        alone = not (job.race or job.classes)
-        if alone and self.geometry.exact and not (dataset.transform or job.then == SEPARATED):
+        if not job.several and self.geometry.exact and not (dataset.transform or job.then == SEPARATED):
             outcome = exact_outcome(session, job.asked, outcome, how.stop)
         positive = surveyed.positive
         if job.classes:
             positive = dataset.count(self.session.dataset.codes[self.session.dataset.classes.index(name)])
-        return result_of(session, job, outcome, why, surveyed.reads + outcome.reads, positive)
+        return result_of(session, job, outcome, job.method_of(name)[1], surveyed.reads + outcome.reads, positive)
 
 
 def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads: float, positive: int) -> Result:

@@ -37,10 +37,10 @@ from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.session import open_session
-from dfeas.run.sinks import run_options
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, passes_to_gap, remaining_passes
+from dfeas.run.trace import RunOptions
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import Each
@@ -229,7 +229,7 @@ def test_a_solve_reads_exactly_what_it_says(arrays: Callable[..., Any], name: st
         passes = Counting(session.dataset, 1, session.scratch)
         checks = Counting(session.checking.dataset, 1)
         counted = replace(session, engine=passes, checking=replace(session.checking, engine=checks))
-        result = execute(counted, job, run_options(0.0, Output()))
+        result = execute(counted, job, RunOptions.of(0.0, Output()))
     infeasible = "infeasible" if name.startswith("working-set") else "eps-infeasible"
     assert result.verdict == ("feasible" if kind == "planted" else infeasible)
     recovery = int(kind == "gaussian" and (name.startswith("mirror-prox") or name == "smooth-perceptron"))

@@ -30,9 +30,8 @@ from dfeas.run.resources import Limits, Output, Resources, attend_runs
 from dfeas.run.result_files import load_values
 from dfeas.run.results import Result
 from dfeas.run.session import Checking, open_session
-from dfeas.run.sinks import run_options
 from dfeas.run.spec import Request, RunSpec
-from dfeas.run.trace import TraceFile
+from dfeas.run.trace import RunOptions, TraceFile
 from dfeas.verify.certificate import load
 from tests.typed import DFEAS
 from tests.typed import dfeas as typed
@@ -159,7 +158,7 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
     with opened as session, run_folder(tmp_path / "run") as folder:
         checking = Interrupted(session.checking.engine, session.checking.dataset)
         with pytest.raises(KeyboardInterrupt, match="goes on"):
-            execute(replace(session, checking=checking), job, run_options(30.0, Output()), folder)
+            execute(replace(session, checking=checking), job, RunOptions.of(30.0, Output()), folder)
     assert load_values(tmp_path / "run")["stopped"] == "interrupted"
     assert isinstance(resumed := dfeas.resume(tmp_path / "run", X, labels), Result)
     assert resumed.verdict == "feasible"
