@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -212,27 +213,36 @@ def apart(layout: Layout, entries: MatrixEntries) -> tuple[Layout, MatrixEntries
 
 
 def _head(path: Path, text: bytes) -> tuple[Layout, int, int]:
-    found: list[tuple[int, str]] = []
-    sizes: list[int] = []
-    at = number = numbers = m = 0
-    while len(found) < 4 or numbers < m:
-        if at >= len(text):
-            if len(found) < 3:
-                raise BadInputError(f"{path}: too short; expected SDPA's sparse format: m, blocks, sizes, cost, entries")
-            raise BadInputError(f"{path}: ends before the {m} numbers of the cost")
-        end = text.find(b"\n", at) + 1 or len(text)
-        line, at, number = text[at:end].decode("ascii"), end, number + 1
+    """What comes before the entries, and the number and the byte of the line where these begin."""
+    lines = _lines(text)
+
+    def take_line(otherwise: str) -> tuple[int, str, int]:
+        found = next(lines, None)
+        if found is None:
+            raise BadInputError(f"{path}: {otherwise}")
+        return found
+
+    short = "too short; expected SDPA's sparse format: m, blocks, sizes, cost, entries"
+    m, blocks = (_first(path, *take_line(short)[:2]) for _ in range(2))
+    sizes = _sizes(path, *take_line(short)[:2], m, blocks)
+    number = end = numbers = 0
+    while numbers < m:  # the cost may take several lines
+        number, line, end = take_line(f"ends before the {m} numbers of the cost")
+        begun, numbers = numbers, numbers + len(_words(line))
+        if begun and numbers > m:
+            words = f"the cost has {begun} numbers before this line and {numbers} with it, expected {m}"
+            raise BadInputError(f"{path}: line {number}: {words}")
+    return Layout(m, sizes), number + 1, end
+
+
+def _lines(text: bytes) -> Iterator[tuple[int, str, int]]:
+    """The number of each line that is neither empty nor a comment, what it holds, and the byte behind it."""
+    number = end = 0
+    while end < len(text):
+        begin, end, number = end, text.find(b"\n", end) + 1 or len(text), number + 1
+        line = text[begin:end].decode("ascii")
         if line.strip() and not line.lstrip().startswith(_COMMENTS):
-            found.append((number, line))
-            m = _first(path, *found[0])
-            if len(found) == 3:
-                sizes = _sizes(path, *found[2], m, _first(path, *found[1]))
-            if len(found) > 3:  # the cost may take several lines
-                begun, numbers = numbers, numbers + len(_words(line))
-                if begun and numbers > m:
-                    words = f"the cost has {begun} numbers before this line and {numbers} with it, expected {m}"
-                    raise BadInputError(f"{path}: line {number}: {words}")
-    return Layout(m, sizes), number + 1, at
+            yield number, line, end
 
 
 def _sizes(path: Path, number: int, line: str, m: int, blocks: int) -> list[int]:

@@ -106,16 +106,16 @@ def cut(batches: Generator[Batch, None, None], rows: int) -> Iterator[tuple[Poin
             first, size = 0, batch.points.shape[0]
             while held + size - first >= rows:
                 stop = first + rows - held
-                yield _joined([*pieces, Batch(batch.points[first:stop], batch.labels[first:stop])])
+                yield _join([*pieces, Batch(batch.points[first:stop], batch.labels[first:stop])])
                 pieces, held, first = [], 0, stop
             if first < size:
                 pieces.append(Batch(batch.points[first:], batch.labels[first:]))
                 held += size - first
     if pieces:
-        yield _joined(pieces)
+        yield _join(pieces)
 
 
-def _joined(pieces: list[Batch]) -> tuple[Points, list[Categories]]:
+def _join(pieces: list[Batch]) -> tuple[Points, list[Categories]]:
     points = pieces[0].points if len(pieces) == 1 else stack_points([piece.points for piece in pieces])
     return points, [piece.labels for piece in pieces]
 

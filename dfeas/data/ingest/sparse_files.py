@@ -114,20 +114,20 @@ class CscRows:
         first, stop, _ = rows.indices(self.shape[0])
         if self._held is None or not self._held[0] <= first <= stop <= self._held[0] + self._held[1].shape[0]:
             self._held = None
-            self._held = first, self._gathered(first, self._end(first, stop - first))
+            self._held = first, self._gather(first, self._end(first, stop - first))
         begin, held = self._held
         return csr.rows_of(held, slice(first - begin, stop - begin))
 
     def _end(self, first: int, size: int) -> int:
         """Behind the rows from ``first`` on that are gathered together: whole slices of ``size`` rows, one at least."""
-        most = self._counted[first] + self.gathered_entries
-        rows = int(np.searchsorted(self._counted, most, "right")) - 1 - first
+        most = self._row_starts[first] + self.gathered_entries
+        rows = int(np.searchsorted(self._row_starts, most, "right")) - 1 - first
         if first + rows == self.shape[0]:
             return self.shape[0]
         return min(self.shape[0], first + max(1, rows // size) * size)
 
     @property
-    def _counted(self) -> NDArray[np.int64]:
+    def _row_starts(self) -> NDArray[np.int64]:
         if self._starts is None:
             counts = np.zeros(self.shape[0] + 1, np.int64)
             for begin, indices, _ in self._chunks(values=False):
@@ -154,7 +154,7 @@ class CscRows:
         edges = np.clip(self._column[low : high + 2], begin, begin + count)
         return np.repeat(np.arange(low, high + 1), np.diff(edges))
 
-    def _gathered(self, first: int, stop: int) -> csr_array:
+    def _gather(self, first: int, stop: int) -> csr_array:
         gathered: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.dtype))]
         for begin, indices, data in self._chunks(values=True):
             assert data is not None, "values were asked for"
@@ -162,7 +162,7 @@ class CscRows:
             gathered.append((indices[at], self._features(begin, len(indices))[at], data[at]))
         row, feature, value = (np.concatenate(parts) for parts in zip(*gathered, strict=True))
         order = np.argsort(row, kind="stable")  # features of a row ascend already
-        starts = self._counted[first : stop + 1] - self._counted[first]
+        starts = self._row_starts[first : stop + 1] - self._row_starts[first]
         if len(order) != starts[-1]:
             raise changed(self._where)
         return block_of(value[order], feature[order], starts, self.shape[1])

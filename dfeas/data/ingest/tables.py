@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,11 @@ def dtype_of(field: Any, where: str) -> np.dtype[Any]:
     return stored_dtype(np.dtype(kind.to_pandas_dtype()), f"{where}: column {field.name}")
 
 
-def points_of(batch: Any, columns: Sequence[int], dtype: np.dtype[Any], first: int, where: str) -> NDArray[Any]:
+def points_of(batch: Any, names: Sequence[str], dtype: np.dtype[Any], first: int, where: str) -> NDArray[Any]:
     """Points (b, m) of a record batch. Raises BadInputError with the point and the column of a null."""
     taken = []
-    for j in columns:
-        column, name = batch.column(j), batch.schema.field(j).name
+    for name in names:
+        column = batch.column(name)
         if column.null_count:
             raise BadInputError(
                 f"{where}: point {first + _first_null(column)}, column {name}: a value is missing; fill it in or remove the row"
@@ -104,8 +105,7 @@ class TypedPoints(PointSource):
         require_width(self.m, self.dtype.itemsize, where)
         self.features, unkept = keep_names(self.names, self.m)
         notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
-        notes += [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
-        self.notes = (*notes, *([unkept] if unkept else []))
+        self.notes = (*notes, *_notes_of(indices), *([unkept] if unkept else []))
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
         return cut(in_order(lambda part: self._batch(*part), self._parts(first, stop)), rows)
@@ -115,11 +115,10 @@ class TypedPoints(PointSource):
         raise NotImplementedError
 
     def _batch(self, first: int, part: Any) -> Batch:
-        places = [part.schema.get_field_index(name) for name in self.names]
         labels = Categories.none(part.num_rows)
         if self._label is not None:
-            labels = labels_of(part.column(part.schema.get_field_index(self._label)), first, self.where, self._label)
-        return Batch(points_of(part, places, self.dtype, first, self.where), labels)
+            labels = labels_of(part.column(self._label), first, self.where, self._label)
+        return Batch(points_of(part, self.names, self.dtype, first, self.where), labels)
 
     def _batch_rows(self) -> int:
         return max(1, BATCH_BYTES // (self.m * self.dtype.itemsize))
@@ -129,66 +128,69 @@ class TypedPoints(PointSource):
 class ParquetFiles:
     """A Parquet file, or all of a folder in the order of their paths; read by row groups."""
 
-    where: str
     paths: Sequence[Place]
-    counts: Sequence[int]  # rows of each
-    largest: int  # rows of a group, at most
+    schemas: Sequence[Any]
+    groups: Sequence[Sequence[int]]  # rows of the row groups of each
     notes: tuple[str, ...]
 
     @classmethod
-    def look(cls, path: Place) -> tuple[ParquetFiles, list[Any]]:
-        """The files, and the schema of each. Raises BadInputError where they have other columns."""
-        paths, schemas, counts, largest = parquet_files(path), list[Any](), [], 1
+    def of(cls, path: Place) -> ParquetFiles:
+        """Those of a path. Raises BadInputError where they have other columns."""
+        paths, schemas, groups = parquet_files(path), list[Any](), []
         for each in paths:
             with _open(each) as file:
-                about = file.metadata
-                schemas.append(file.schema_arrow)
-                counts.append(about.num_rows)
-                largest = max([largest, *(about.row_group(i).num_rows for i in range(about.num_row_groups))])
-        for each, schema in zip(paths, schemas, strict=True):
+                about, schema = file.metadata, file.schema_arrow
+            schemas.append(schema)
+            groups.append([about.row_group(i).num_rows for i in range(about.num_row_groups)])
             if sorted(schema.names) != sorted(schemas[0].names):
                 odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
                 raise BadInputError(f"{each}: other columns than {paths[0].name} ({', '.join(odd[:5])})")
         folders = [name.partition("=") for each in paths for name in names_below(path, each)[:-1]]
         keys = dict.fromkeys(key for key, sign, _ in folders if key and sign)  # as in year=2020
         notes = (f"not read, as they stand in names of folders only: {', '.join(keys)}",) if keys else ()
-        return cls(str(path), paths, counts, largest, notes), schemas
+        return cls(paths, schemas, groups, notes)
+
+    @property
+    def n(self) -> int:
+        """Rows of all of them."""
+        return sum(map(sum, self.groups))
 
     def batches(self, columns: Sequence[str], rows: int, first: int = 0, stop: int | None = None) -> Iterator[tuple[int, Any]]:
         """Record batches of so many rows first .. stop-1, or of all, each with the number of its first row."""
-        begin, stop = 0, sum(self.counts) if stop is None else stop
-        for path, count in zip(self.paths, self.counts, strict=True):
-            if begin < stop and begin + count > first:
+        begin, stop = 0, self.n if stop is None else stop
+        for path, groups in zip(self.paths, self.groups, strict=True):
+            ends = list(accumulate(groups, initial=begin))
+            some = [group for group, (low, high) in enumerate(pairwise(ends)) if low < stop and high > first]
+            if some:
+                at = ends[some[0]]
                 with damage_becomes(f"{path}: damaged from point {max(first, begin)}"), _open(path) as file:
-                    for at, part in _batches_of(file, columns, rows, first - begin, stop - begin):
-                        yield begin + at, part
-            begin += count
+                    for part in file.iter_batches(rows, row_groups=some, columns=columns):
+                        low, high = max(first - at, 0), min(stop - at, part.num_rows)
+                        if low < high:
+                            yield at + low, part.slice(low, high - low)
+                        at += part.num_rows
+            begin = ends[-1]
 
-
-def _batches_of(file: Any, columns: Sequence[str], rows: int, first: int, stop: int) -> Iterator[tuple[int, Any]]:
-    """The same of one file; row groups without such rows are not read."""
-    groups: list[int] = []
-    at = begin = 0
-    for group in range(file.metadata.num_row_groups):
-        count = file.metadata.row_group(group).num_rows
-        if begin < stop and begin + count > first:
-            at = at if groups else begin
-            groups.append(group)
-        begin += count
-    for part in file.iter_batches(rows, row_groups=groups, columns=columns):
-        low, high = max(first - at, 0), min(stop - at, part.num_rows)
-        if low < high:
-            yield at + low, part.slice(low, high - low)
-        at += part.num_rows
+    def type_of(self, name: str) -> Any:
+        """That of a column in all files. Raises BadInputError where one has numbers, and another one has not."""
+        fields = [schema.field(name).remove_metadata().with_nullable(True) for schema in self.schemas]
+        try:
+            parts = [pyarrow.schema([each]) for each in dict.fromkeys(fields)]
+            return pyarrow.unify_schemas(parts, promote_options="permissive").field(0).type
+        except pyarrow.ArrowException:
+            other = next(place for place, each in enumerate(fields) if each.type != fields[0].type)
+            what = f"column {name} is {fields[other].type}, and {fields[0].type} in {self.paths[0].name}"
+            raise BadInputError(f"{self.paths[other]}: {what}: make one type of it") from None
 
 
 class ParquetPoints(TypedPoints):
     """Those of Parquet files."""
 
     def __init__(self, path: Place, options: IngestOptions) -> None:
-        self._files, schemas = ParquetFiles.look(path)
-        super().__init__(schemas, sum(self._files.counts), options, str(path))
-        self.run_rows = 2 * self._files.largest  # a group is read as a whole
+        self._files = ParquetFiles.of(path)
+        super().__init__(self._files.schemas, self._files.n, options, str(path))
+        largest = max((max(groups, default=1) for groups in self._files.groups), default=1)
+        self.run_rows = 2 * largest  # a group is read as a whole
         self.notes = (*self.notes, *self._files.notes)
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
@@ -197,39 +199,23 @@ class ParquetPoints(TypedPoints):
 
 
 class ParquetColumns:
-    """Those of Parquet files."""
+    """The columns of Parquet files."""
 
     def __init__(self, path: Place, named: Sequence[str] = (), text: Sequence[str] = ()) -> None:
-        self._files, schemas = ParquetFiles.look(path)
-        indices = index_columns(schemas[0]) - set(named)
-        self.where, self.columns = str(path), [name for name in schemas[0].names if name not in indices]
-        self.notes: Sequence[str] = (
-            *(f"column {name} dropped: an index of pandas" for name in sorted(indices)),
-            *self._files.notes,
-        )
-        self._kinds = {name: _joint(name, schemas, self._files) for name in dict.fromkeys(self.columns)}
-        self._kinds |= {name: pyarrow.string() for name in text if name in self._kinds}
+        self._files = ParquetFiles.of(path)
+        indices = index_columns(self._files.schemas[0]) - set(named)
+        self.where, self.columns = str(path), [name for name in self._files.schemas[0].names if name not in indices]
+        self.notes: Sequence[str] = (*_notes_of(indices), *self._files.notes)
+        self._types = {name: self._files.type_of(name) for name in dict.fromkeys(self.columns)}
+        self._types |= {name: pyarrow.string() for name in text if name in self._types}
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        schema = pyarrow.schema([(name, self._kinds[name]) for name in columns])
+        schema = pyarrow.schema([(name, self._types[name]) for name in columns])
         for _, batch in self._files.batches(list(columns), rows):
             try:
                 yield batch.select(list(columns)).cast(schema)
             except pyarrow.ArrowInvalid as error:
                 raise BadInputError(f"{self.where}: {str(error)[:200]}") from None
-
-
-def _joint(name: str, schemas: Sequence[Any], files: ParquetFiles) -> Any:
-    """The type of a column in all files. Raises BadInputError where one has numbers, and another one has not."""
-    fields = dict.fromkeys(schema.field(name).remove_metadata().with_nullable(True) for schema in schemas)
-    try:
-        return pyarrow.unify_schemas([pyarrow.schema([each]) for each in fields], promote_options="permissive").field(0).type
-    except pyarrow.ArrowException:
-        first, other = (str(each.type) for each in list(fields)[:2])
-        where = next(path for path, schema in zip(files.paths, schemas, strict=True) if str(schema.field(name).type) == other)
-        raise BadInputError(
-            f"{where}: column {name} is {other}, and {first} in {files.paths[0].name}: make one type of it"
-        ) from None
 
 
 class FramePoints(TypedPoints):
@@ -272,3 +258,7 @@ def index_columns(schema: Any) -> set[str]:
         return {name for name in about.get("index_columns", []) if isinstance(name, str)} & set(schema.names)
     except ValueError:
         return set()
+
+
+def _notes_of(indices: set[str]) -> list[str]:
+    return [f"column {name} dropped: an index of pandas" for name in sorted(indices)]

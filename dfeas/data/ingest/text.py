@@ -187,9 +187,6 @@ def _unpack(raw: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes] | g
     return bz2.BZ2File(raw) if suffix == ".bz2" else nullcontext(raw)
 
 
-Numbers = NDArray[np.int64]
-
-
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How much some lines hold."""
@@ -208,15 +205,13 @@ class Counts:
 class LineIndex:
     """Where runs of whole lines begin, and last of all where they end."""
 
-    byte: Numbers  # (r + 1,)
-    line: Numbers  # (r + 1,) numbers from 1
-    point: Numbers  # (r + 1,) numbers from 0
+    edges: NDArray[np.int64]  # (r + 1, 3) bytes, numbers of lines from 1 and of points from 0
     counts: Counts  # of all lines of the file
 
     def part(self, first: int, stop: int) -> LineIndex:
-        low = int(np.searchsorted(self.point, first, "right")) - 1
-        here = slice(low, int(np.searchsorted(self.point, stop, "left")) + 1)
-        return LineIndex(self.byte[here], self.line[here], self.point[here], self.counts)
+        points = self.edges[:, 2]
+        low, high = np.searchsorted(points, first, "right") - 1, np.searchsorted(points, stop, "left") + 1
+        return LineIndex(self.edges[low:high], self.counts)
 
 
 @dataclass(frozen=True)
@@ -238,8 +233,7 @@ class ByteRange:
         for run in file.runs(begin, stop) if begin < stop else ():
             total += self.count(run.text)
             edges.append((run.stop, edges[-1][1] + run.text.count(b"\n"), total.points))
-        byte, line, point = np.array(edges, np.int64).T
-        return LineIndex(byte, line, point, total)
+        return LineIndex(np.array(edges, np.int64), total)
 
 
 def index_of(path: Place, body: tuple[int, int], count: Callable[[bytes], Counts], pool: Pool) -> LineIndex:
@@ -251,14 +245,13 @@ def index_of(path: Place, body: tuple[int, int], count: Callable[[bytes], Counts
     size, step = path.stat().st_size, TextFile.range_bytes
     firsts = [begin, *range((begin // step + 1) * step, size, step)]
     ranges = [ByteRange(absolute(path), *each, each[0] == begin, count) for each in pairwise([*firsts, size])]
-    parts = sorted(pool(ByteRange.look, ranges), key=lambda part: (part.byte[0], part.byte[-1]))
-    edges = [(begin, begin), *((part.byte[0], part.byte[-1]) for part in parts), (size, size)]
-    if any(before[1] != after[0] for before, after in pairwise(edges)):
+    parts = sorted(pool(ByteRange.look, ranges), key=lambda part: (part.edges[0, 0], part.edges[-1, 0]))
+    joints = [begin, *(byte for part in parts for byte in part.edges[[0, -1], 0]), size]
+    if joints[::2] != joints[1::2]:
         raise changed(str(path))
-    byte = np.concatenate([[begin], *(part.byte[1:] for part in parts)])
-    steps = [np.concatenate([[0], *(np.diff(getattr(part, name)) for part in parts)]) for name in ("line", "point")]
-    lines, points = (np.cumsum(each) for each in steps)
-    return LineIndex(byte, line + lines, points, sum((part.counts for part in parts), Counts()))
+    steps = [np.diff(part.edges, axis=0) for part in parts]
+    edges = np.cumsum(np.concatenate([[(begin, line, 0)], *steps]), axis=0)
+    return LineIndex(edges, sum((part.counts for part in parts), Counts()))
 
 
 class TextSource(PointSource):
@@ -276,7 +269,7 @@ class TextSource(PointSource):
 
     def _look(self, count: Callable[[bytes], Counts], pool: Pool) -> Counts:
         self._index = index_of(self._file.path, self._body, count, pool)
-        self.n = int(self._index.point[-1])
+        self.n = int(self._index.edges[-1, 2])
         return self._index.counts
 
     def part(self, first: int, stop: int) -> TextSource:
@@ -295,8 +288,8 @@ class TextSource(PointSource):
         return cut(batches, rows)
 
     def _indexed(self, index: LineIndex, first: int, stop: int) -> Generator[Batch, None, None]:
-        at = int(index.point[0])
-        for run in self._file.runs(int(index.byte[0]), int(index.byte[-1]), int(index.line[0])):
+        (byte, line, at), (end, _, points) = index.edges[[0, -1]].tolist()
+        for run in self._file.runs(byte, end, line):
             batch = self.parse(run)
             count = batch.points.shape[0]
             here = slice(max(first - at, 0), min(stop - at, count))
@@ -305,7 +298,7 @@ class TextSource(PointSource):
             elif here.start < here.stop:
                 yield Batch(batch.points[here], batch.labels[here])
             at += count
-        if at != index.point[-1]:
+        if at != points:
             raise changed(self.where)
 
     def usual_rows(self, dtype: np.dtype[Any]) -> int:
