@@ -9,10 +9,8 @@ from typing import Any
 from dfeas.data.storage.places import paths_of
 from dfeas.display import Displayed, Part
 from dfeas.errors import UsageError
-from dfeas.run.result_files import SOFT_MARGIN, certificate_of, find_runs, load_result, load_values, require_shape
+from dfeas.run.result_files import SOFT_MARGIN, certificate_of, find_runs, load_values
 from dfeas.run.table import FINGERPRINT, SOFT_MARGINS, VERDICTS
-
-_SOFT_SHAPE = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MARGINS.numbers, int | float | None)}
 
 
 class Comparison(Displayed, list[dict[str, Any]]):
@@ -53,36 +51,24 @@ def compare(*runs: str | Path | Sequence[str | Path]) -> Comparison:
     [('perceptron', 'feasible'), ('working-set', 'feasible')]
     """
     folders = find_runs([folder for each in runs for folder in paths_of(each, "runs")])
-    soft = all_soft(folders)
+    soft, values = load_alike(folders)
     table, rows = SOFT_MARGINS if soft else VERDICTS, Comparison()
     for name, folder in folders.items():
-        values = load_soft(folder) if soft else load_values(folder)
-        certificate_of(folder, values)  # what a row says stands or falls with it
-        rows.append(table.row(name, folder, values))
+        certificate_of(folder, values[name])  # what a row says stands or falls with it
+        rows.append(table.row(name, folder, values[name]))
     return rows
 
 
-def all_soft(folders: Mapping[str, Path]) -> bool:
-    """Whether all runs are soft margins. Raises UsageError when only some are."""
-    kinds = {name: load_result(folder, soft=True).get("kind") == SOFT_MARGIN for name, folder in folders.items()}
-    if len(set(kinds.values())) > 1:
-        name = next(name for name, soft in kinds.items() if soft)
-        raise UsageError(f"{name} is a soft margin, and others are not: they have nothing to compare; name one kind of runs")
-    return all(kinds.values())
-
-
-def load_soft(folder: Path) -> dict[str, Any]:
-    """The keys of the result of a soft margin. Raises CorruptDataError when some are missing or of another type."""
-    values = load_result(folder, soft=True)
-    require_shape(folder, values, _SOFT_SHAPE)
-    return values
+def load_alike(folders: Mapping[str, Path]) -> tuple[bool, dict[str, dict[str, Any]]]:
+    """Whether all runs are soft margins, and the keys of their results. Raises UsageError when only some are."""
+    values = {name: load_values(folder, soft=True) for name, folder in folders.items()}
+    soft = [name for name in values if values[name].get("kind") == SOFT_MARGIN]
+    if 0 < len(soft) < len(values):
+        raise UsageError(f"{soft[0]} is a soft margin, and others are not: they have nothing to compare; name one kind of runs")
+    return bool(soft), values
 
 
 def explain_difference(rows: Sequence[Mapping[str, Any]]) -> str:
     """One sentence when the runs are not about the same points and labels; empty when they are."""
-    marks = {row[FINGERPRINT] for row in rows}
-    return (
-        f"these runs are on {len(marks)} different sets of points and labels: their fingerprints differ"
-        if len(marks) > 1
-        else ""
-    )
+    marks = len({row[FINGERPRINT] for row in rows})
+    return f"these runs are on {marks} different sets of points and labels: their fingerprints differ" if marks > 1 else ""

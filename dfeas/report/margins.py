@@ -24,26 +24,19 @@ from dfeas.settings import parse_bytes
 
 
 @dataclass(frozen=True)
-class Margins:
-    """Scores of all points under the y of a run."""
-
-    counts: HistogramAnswer
-    deviation: Floats  # (m,) standard deviations of the features, as the run saw them
-
-    @property
-    def wrong(self) -> int:
-        """Points on the wrong side, or in the bin around zero."""
-        return int(self.counts.counts[:, : len(self.counts.edges) // 2].sum())
-
-
-@dataclass(frozen=True)
 class Seen:
     """What is known of the data of a run."""
 
     why: str = ""  # a sentence: there are no margins
-    margins: Margins | None = None
+    margins: HistogramAnswer | None = None  # scores of all points under the y of the run
+    deviation: Floats | None = None  # (m,) standard deviations of the features, as the run saw them
     header: Header | None = None  # of a dataset of ours that is still the one of the run
     bytes: int = 0  # of its points, as they are stored
+
+    @property
+    def wrong(self) -> int:
+        """Points on the wrong side, or in the bin around zero."""
+        return 0 if self.margins is None else int(self.margins.counts[:, : len(self.margins.edges) // 2].sum())
 
 
 NOT_READ = Seen("The distances of the points are not shown: the report was made without reading the data.")
@@ -121,6 +114,6 @@ def _read_margins(dataset: Dataset, runs: Sequence[Run], memory: str | int) -> d
         mark = seen_fingerprint(mark_of(dataset, counted[-1].checksums), dataset.view)
     changed = _explain(_explain_change(dataset))
     return {
-        run.name: Seen(margins=Margins(counts, moments.std)) if run.values["fingerprint"] == mark else changed
+        run.name: Seen(margins=counts, deviation=moments.std) if run.values["fingerprint"] == mark else changed
         for run, counts in zip(runs, counted, strict=False)
     }

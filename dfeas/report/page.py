@@ -18,7 +18,7 @@ from dfeas.data.storage.places import paths_of
 from dfeas.display import Row
 from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes, install, visible
 from dfeas.linalg.points import Floats
-from dfeas.report.compare import all_soft, explain_difference, load_soft
+from dfeas.report.compare import explain_difference, load_alike
 from dfeas.report.margins import NOT_READ, Seen, look
 from dfeas.run.result_files import CHECKPOINT, RESULT, SOFT_MARGIN, TRACE, Run, certificate_of, find_runs, load_run
 from dfeas.run.results import Result, class_names, plane_of, sides_from
@@ -91,8 +91,11 @@ def report(
     require_type("data", data, "bool")
     runs = paths_of(runs, "runs")
     budget, folders = parse_bytes(memory), find_runs(runs)
-    soft = all_soft(folders)
-    finished = [_load_soft_run(name, folder) if soft else load_run(name, folder) for name, folder in folders.items()]
+    soft, values = load_alike(folders)
+    finished = [
+        Run(folder, name, values[name], (), (), certificate_of(folder, values[name])) if soft else load_run(name, folder)
+        for name, folder in folders.items()
+    ]
     target = _choose_target(runs, out)
     seen = look(finished, budget) if data else dict.fromkeys(folders, NOT_READ)
     describe, table = (_describe_soft_margin, SOFT_MARGINS) if soft else (_describe_verdict, VERDICTS)
@@ -223,9 +226,8 @@ def _describe_run(run: Run, seen: Seen, answer: Result | SoftMarginResult, **mor
     indirect = certificate is None or certificate.kernel or len(certificate.y) < values["m"] or place.get("point") or of_cones
     coefficients, bias = None, 0.0
     if certificate is not None and not indirect:
-        deviation = None if seen.margins is None else seen.margins.deviation
         names = values.get("features") or ()
-        coefficients, bias = list_coefficients(certificate, values["m"], names, classes, deviation)
+        coefficients, bias = list_coefficients(certificate, values["m"], names, classes, seen.deviation)
     return SimpleNamespace(
         **vars(run),
         seen=seen,
@@ -234,7 +236,7 @@ def _describe_run(run: Run, seen: Seen, answer: Result | SoftMarginResult, **mor
         kernel=kernel_parameters(values.get("kernel") or {}),
         direction="hyperplane" if "verdict" not in values else "separator" if separates else "best direction so far",
         margin=margin,
-        distances=seen.margins and draw_margins(seen.margins.counts, classes, margin),
+        distances=seen.margins and draw_margins(seen.margins, classes, margin),
         coefficients=coefficients,
         bias=bias,
         begun=next((note for note in run.notes if note["event"] == "projection"), {}),
@@ -372,11 +374,6 @@ def _parse_soft_pass(event: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(event[name], int | float | None):
             raise TypeError(f"{name} is {event[name]!r}")
     return event
-
-
-def _load_soft_run(name: str, folder: Path) -> Run:
-    values = load_soft(folder)
-    return Run(folder, name, values, (), (), certificate_of(folder, values))
 
 
 def _choose_target(runs: Sequence[str | Path], out: str | Path | None) -> Path:

@@ -17,6 +17,7 @@ from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_js
 from dfeas.data.storage.vectors import total
 from dfeas.display import Displayed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.run.table import SOFT_MARGINS
 from dfeas.run.termination import Record
 from dfeas.run.trace import read_trace
 from dfeas.verify.certificate import Certificate
@@ -103,6 +104,8 @@ _SHOWN = {
     "conflicts": list,
 }
 """What that of a single run says, and reports show."""
+_SOFT_SHOWN = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MARGINS.numbers, int | float | None)}
+"""The same of a soft margin."""
 
 
 def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
@@ -132,22 +135,17 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
     return values
 
 
-def require_shape(run: Path, values: Mapping[str, Any], shape: Mapping[str, Any]) -> None:
-    """Raise CorruptDataError when keys of a result are missing, or of another type."""
-    try:
-        conform(values, shape)
-    except ValueError:
-        raise _unreadable(run, "keys are missing or of another type") from None
-
-
 def _unreadable(run: Path, why: object) -> CorruptDataError:
     return CorruptDataError(f"{run / RESULT}: not a readable result: {why}")
 
 
-def load_values(folder: Path) -> dict[str, Any]:
+def load_values(folder: Path, soft: bool = False) -> dict[str, Any]:
     """The keys of the result of a single run, all of them. Raises what ``load_result`` does."""
-    values = load_result(folder)
-    require_shape(folder, values, _SHOWN)
+    values = load_result(folder, soft)
+    try:
+        conform(values, _SOFT_SHOWN if values.get("kind") == SOFT_MARGIN else _SHOWN)
+    except ValueError:
+        raise _unreadable(folder, "keys are missing or of another type") from None
     return values
 
 

@@ -85,10 +85,10 @@ def test_distances_are_those_of_the_separator(room: Path) -> None:
     found = look([run], "100MB")["separator"].margins
     assert found is not None
     header = json.loads((room / "yes" / "zarr.json").read_text())["attributes"]["dfeas"]
-    assert found.counts.counts.sum(axis=1).tolist() == [3000 - header["positive"], header["positive"]]
-    used = np.flatnonzero(found.counts.counts.any(axis=0))
-    assert found.counts.edges[used[0]] <= run.values["margin_lower"] * (1 + 1e-9)
-    assert found.counts.edges[used[0] + 1] >= run.values["margin_lower"]
+    assert found.counts.sum(axis=1).tolist() == [3000 - header["positive"], header["positive"]]
+    used = np.flatnonzero(found.counts.any(axis=0))
+    assert found.edges[used[0]] <= run.values["margin_lower"] * (1 + 1e-9)
+    assert found.edges[used[0] + 1] >= run.values["margin_lower"]
 
 
 def test_a_zero_point_is_a_page_without_a_pass(tmp_path: Path, arrays: Callable[..., Any]) -> None:
