@@ -22,8 +22,9 @@ from import_graph import Graph, House
 PARTICIPLE = re.compile("[a-z]+(ed|ing|en|own|ught|aid|ept|elt|old)")
 """Names of functions that say neither what is done nor to what, but for the words below."""
 NO_PARTICIPLES = re.compile(
-    "(bold|binding|bounded|bring|ceiling|down|embed|encoding|exceed|feed|fold|given|gold|hold|indexed|listen|need|open|padding|"
-    "proceed|reading|ring|rounding|scaling|seed|sibling|speed|spring|string|thing|threshold|timing|token|unbounded|writing)"
+    "(accept|bold|binding|bounded|bring|ceiling|down|embed|encoding|exceed|feed|fold|given|gold|hold|indexed|intercept|"
+    "listen|need|open|padding|proceed|reading|ring|rounding|scaling|seed|sibling|speed|spring|string|thing|threshold|timing|"
+    "token|unbounded|writing)"
 )
 
 

@@ -87,6 +87,11 @@ class Dataset:
     kept: Kept = field(default_factory=Kept)
 
     @property
+    def base(self) -> Dataset:
+        """The points as they are stored, where features are transformed; else these."""
+        return self.stored or self
+
+    @property
     def rank(self) -> int:
         """What theorems count: points, or eigenvalues of cones."""
         return self.n if self.cones is None else self.cones.rank
@@ -249,7 +254,7 @@ class Dataset:
             if self.stored is not None:
                 cost.bytes_read -= block.points.size * (self.dtype.itemsize - self.stored.dtype.itemsize)
         cost.points += block.size
-        first = (self.stored or self).kept.first.get(index)
+        first = self.base.kept.first.get(index)
         if first is not None:
             cost.digest = (cost.digest + digest(chunks_of(index, self.together, self.n, self.chunk_rows), first)) % 2**64
         return block

@@ -139,7 +139,7 @@ class DaskEngine(RangeEngine):
         self.client = client
         self.dataset = dataset
         self.scratch = scratch
-        header = (dataset.stored or dataset).header
+        header = dataset.base.header
         mark = "" if header is None else header.fingerprint
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()

@@ -24,7 +24,7 @@ def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
     # one block is scanned, one is read, one is being decoded by zarr; past the page cache two are read
     # and over a network some are coming
-    stored = dataset.stored or dataset
+    stored = dataset.base
     blocks = 1 if stored.in_memory else 3 + AHEAD * stored.points.distant
     seen = 2 * dataset.block_bytes if dataset.stored is not None else 0  # one is scanned, one is formed
     # of dense points a block holds many points, and a vector is small beside it

@@ -102,7 +102,7 @@ class Watch:
 
         def gone(now: dict[str, int]) -> bool:
             told()
-            return not _has(now, homes)
+            return not now.keys() >= set(homes)
 
         waited = all(self._until(lambda seconds: done.acquire(timeout=seconds), gone) for _ in futures)
         if any(future.status == "lost" for future in futures):  # which is no reason for Dask not to call back
@@ -137,7 +137,7 @@ class Watch:
         """
 
         def gone(now: dict[str, int]) -> bool:
-            return not (_has(now, workers) and all(future.done() for future in futures))
+            return not (now.keys() >= set(workers) and all(future.done() for future in futures))
 
         found: list[Any] | None = self._call(gone, self.client.gather, futures)
         return found
@@ -147,7 +147,7 @@ class Watch:
         there = workers
 
         def gone(now: dict[str, int]) -> bool:
-            return not _has(now, there)
+            return not now.keys() >= set(there)
 
         while True:
             found: list[Task] | None = self._call(gone, self.client.scatter, [value], hash=False)
@@ -200,10 +200,6 @@ class Watch:
             raise_held()
             time.sleep(_STEP_SECONDS)
         return bool(self.client.status == "running")
-
-
-def _has(now: dict[str, int], workers: Collection[str]) -> bool:
-    return now.keys() >= set(workers)
 
 
 def _came(coming: Future[Any], seconds: float) -> bool:

@@ -68,8 +68,8 @@ class Data(Protocol):
         """What certificates say of it."""
 
     @property
-    def stored(self) -> Data | None:
-        """The points as they are stored, where features are transformed."""
+    def base(self) -> Data:
+        """The points as they are stored, where features are transformed; else these."""
 
 
 class Translated(Protocol):
@@ -120,7 +120,7 @@ def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = 
 
 def _require_chunks(data: Data, checksums: bytes, first: int) -> None:
     """Raise CorruptDataError when chunks from number ``first`` on are not what their ingest wrote, where that is known."""
-    base = data.stored or data
+    base = data.base
     if base.header is None or base.expected is None:
         return
     pairs = np.frombuffer(checksums, "<u4").reshape(-1, 2)
@@ -255,7 +255,7 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
         read_ones = np.isin(np.arange(len(every)) // (data.block_rows // data.chunk_rows), list(chosen))
         every[read_ones] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
         checksums = every.tobytes()
-    dtype = (data.stored or data).dtype.name
+    dtype = data.base.dtype.name
     head = {
         "format": 1,
         "n": data.n,
@@ -390,7 +390,7 @@ def look_at(
 ) -> list[Node[Any]]:
     """What blocks first .. stop-1, of all or of the chosen ones, show of certificates."""
     indices = range(first, stop) if chosen is None else chosen[first:stop]
-    look, points = looker.look(data, certificates), (data.stored or data).points if looker.as_stored else data.points
+    look, points = looker.look(data, certificates), data.base.points if looker.as_stored else data.points
     return nodes_of((first + place, look(block)) for place, block in blocks(data, indices, stopped, points))
 
 

@@ -151,8 +151,10 @@ def load(path: Path) -> Certificate:
         raise BadInputError(f"{path}: no such certificate")
     try:
         with zipfile.ZipFile(path) as archive:
-            files.require_readable(path, _format(path, archive), files.CERTIFICATE)
-            more = [name for name in _MORE if f"{name}.npy" in archive.namelist()]
+            there = archive.namelist()
+            number = _array(path, archive, files.KEY).item() if f"{files.KEY}.npy" in there else 0
+            files.require_readable(path, number, files.CERTIFICATE)
+            more = [name for name in _MORE if f"{name}.npy" in there]
             arrays = {name: _array(path, archive, name) for name in (*_FIELDS, *more)}
         kind, y, support, weights, mark = (arrays[name] for name in _FIELDS)
         texts = {name: str(arrays[name]) for name in more}
@@ -185,10 +187,6 @@ def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.
     if y.shape != (entries,) or not np.isfinite(y).all():
         raise CorruptDataError(f"{path}: damaged: expected a direction of {entries} finite entries; solve again")
     return y
-
-
-def _format(path: Path, archive: zipfile.ZipFile) -> Any:
-    return _array(path, archive, files.KEY).item() if f"{files.KEY}.npy" in archive.namelist() else 0
 
 
 def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

@@ -198,7 +198,7 @@ def check(
 
 def sight(data: Data, certificate: Certificate) -> Sight | None:
     """How a separator is looked at in blocks that somebody else reads as they are stored; None where that cannot be."""
-    seen = data.stored is not None or is_translated(data.points)
+    seen = data.base is not data or is_translated(data.points)
     chosen = data.positive not in (None, -1)  # one class of many: its labels are not kept as they are stored
     if seen or chosen or data.kind == "cones" or certificate.kernel or certificate.kind != "separator":
         return None
@@ -222,7 +222,7 @@ def scores(data: Data, certificate: Certificate) -> tuple[Floats, Floats]:
     look, support, buffers = Sight.of(data, [certificate]), np.asarray(certificate.support), Buffers()
     parts = []
     for index in np.unique(support // data.block_rows).tolist():
-        block = read_block(data, index, buffers, (data.stored or data).points)
+        block = read_block(data, index, buffers, data.base.points)
         here = support[support // data.block_rows == index] - block.start
         signed = look.sign_block(block, look.codes[0])
         score, error, norm = _score_rows(signed, here, certificate.y)
@@ -264,7 +264,7 @@ def _reach_of_range(
     data: Data, first: int, stop: int, certificate: Certificate, stopped: Stop | None = None
 ) -> tuple[bytes, list[tuple[float, float, float]]]:
     look, checksums, found = Sight.of(data, [certificate]), b"", []
-    for _, block in blocks(data, range(first, stop), stopped, (data.stored or data).points):
+    for _, block in blocks(data, range(first, stop), stopped, data.base.points):
         checksums += block.checksums
         signed = look.sign_block(block, look.codes[0])
         rows = np.arange(signed.size)
@@ -286,7 +286,7 @@ def positives(engine: Maps, data: Data) -> int:
 
 
 def _positives_of_range(data: Data, first: int, stop: int, code: int | None, stopped: Stop | None = None) -> int:
-    base, buffers, count = data.stored or data, Buffers(), 0
+    base, buffers, count = data.base, Buffers(), 0
     expected = None if base.header is None else base.expected
     together = data.block_rows // data.chunk_rows
     for index in unless_stopped(range(first, stop), stopped):

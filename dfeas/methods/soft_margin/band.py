@@ -87,15 +87,6 @@ class SignedRows:
     def part(self, rows: Indices) -> SignedRows:
         return SignedRows(self.values[rows])
 
-    def scale_by(self, factors: Floats) -> SignedRows:
-        return SignedRows(times_rows(self.values, factors))
-
-    def longest(self) -> float:
-        return float(norms(self.values).max(initial=0.0))
-
-    def products(self) -> Floats:
-        return products(self.values)
-
     def gram(self, rows: Indices, cost: Floats) -> Floats:
         """(m, m) sum_j c_j b_j b_j' over some rows, with costs (len(rows),)."""
         cuts = self._cuts(len(rows))
@@ -153,7 +144,7 @@ class Band:
             return self._minimise(w, multiplier, gap)
 
     def _minimise(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
-        most = SOFT / max(self.rows.longest() ** 2, TINY)
+        most = SOFT / max(float(norms(self.rows.values).max(initial=0.0)) ** 2, TINY)
         if (self.cost > most).any():
             hard = self._hard(most, w, multiplier, gap)
             if hard.value - hard.lower <= gap:
@@ -252,8 +243,8 @@ class _Run:
         if min(k, m) > (DIRECT_SPARSE if self.band.rows.sparse else DIRECT):
             return self._conjugate_gradients(free, residual)
         if k < m:
-            rows = self.band.rows.part(free).scale_by(np.sqrt(self.band.cost[free]))
-            system = rows.products()
+            rows = SignedRows(times_rows(self.band.rows.values[free], np.sqrt(self.band.cost[free])))
+            system = products(rows.values)
             system[np.diag_indices(k)] += 1 / self.tau
             return np.asarray(residual - rows.combine(positive_solve(system, rows.scores(residual))))
         system = self.tau * self.band.rows.gram(free, self.band.cost[free])
