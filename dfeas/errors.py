@@ -1,6 +1,6 @@
 """Errors that a user sees: one line each, with the exit code of the contract, in the words of who asked.
 
-A text names an option as the command line has it, ``--label-column NAME``; in Python it reads ``label_column='NAME'``.
+A text names an argument by ``spell``, and reads ``label_column='NAME'`` in Python, ``--label-column NAME`` on the command line.
 Names of classes, features, files and methods come from files that anybody wrote. Everything that goes to a terminal or a log
 goes through ``visible``; doing it twice changes nothing.
 """
@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
+from shlex import quote
 from typing import Any
 
 
@@ -22,16 +23,25 @@ class DfeasError(Exception):
     exit_code = 1
 
     def __init__(self, text: str) -> None:
-        super().__init__(visible(" ".join(text.split())))
+        super().__init__(" ".join(text.split()))
 
     def __str__(self) -> str:
         """As a caller in Python would ask."""
-        return keywords(self.typed)
+        return visible(_choose_words(self.args[0], typed=False))
 
     @property
     def typed(self) -> str:
         """As it would be typed on the command line."""
-        return str(self.args[0])
+        return visible(_choose_words(self.args[0], typed=True))
+
+    @property
+    def arguments(self) -> set[str]:
+        """Names of those that it is about."""
+        return {each.partition(_OR)[0].partition("=")[0] for each in self.args[0].split(_BEGIN)[1:]}
+
+    def about_labels(self) -> str:
+        """Its text for a caller in Python who names a column of labels by ``labels``."""
+        return str(self.args[0]).replace(f"{_BEGIN}label_column", f"{_BEGIN}labels")
 
 
 class UsageError(DfeasError, ValueError):
@@ -79,35 +89,33 @@ def changed(where: str) -> CorruptDataError:
     return CorruptDataError(f"{where}: it changed while it was read; let nobody write to it, and run again")
 
 
-_OPTION = re.compile(r"(?<![\w-])--(?!help\b)(no-)?([a-z][a-z0-9-]*)(?: ('[^']*'|[A-Z][A-Z_]*\b|-?[0-9][\w.+-]*(?<![.-])))?")
-_INGEST = re.compile(r"dfeas ingest ('[^']*'|(?!--)\S+) ('[^']*'|[\w.-]+)(?: --(label-column|labels) ('[^']*'))?")
-"""A command that can be typed, which is a call in Python."""
-_OTHERWISE = {"dense": "sparse=False", "scheduler": "client", "unlabelled": "labels='all-positive'"}
-"""Options that are keyword arguments of another name."""
+_BEGIN, _OR, _END = "\x02", "\x03", "\x04"
+"""Around the words of Python and those of the command line for the same."""
+_FLAGS = {"sparse=False": "--dense", "labels='all-positive'": "--unlabelled", "client": "--scheduler"}
+"""Arguments that the command line has under another name."""
 
 
-def keywords(text: str) -> str:
-    """The same text with options as keyword arguments: ``eps=0.01`` for ``--eps 0.01``."""
-    return _OPTION.sub(_keyword, _INGEST.sub(_call, text))
+def spell(name: str, value: Any = None) -> str:
+    """An argument of a verb in the text of an error, which says ``eps=0.01`` in Python, ``--eps 0.01`` on the command line."""
+    value = getattr(value, "item", lambda: value)()
+    called = name if value is None else f"{name}={value!r}"
+    typed = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
+    typed += "" if value is None or isinstance(value, bool) else f" {quote(str(value))}"
+    return f"{_BEGIN}{called}{_OR}{_FLAGS.get(called, typed)}{_END}"
 
 
-def _call(command: re.Match[str]) -> str:
-    src, out, name, value = command.groups()
-    labels = f", {name.replace('-', '_')}={value}" if name else ""
-    src, out = (repr(word.strip("'")) for word in (src, out))
-    return f"dfeas.ingest({src}, {out}{labels})"
+def spell_ingest(src: object, out: str, **labels: object) -> str:
+    """The command that writes a dataset, which is a call in Python, in the text of an error."""
+    called = "".join(f", {name}={value!r}" for name, value in labels.items())
+    typed = "".join(f" --{name.replace('_', '-')} {quote(str(value))}" for name, value in labels.items())
+    command = f"dfeas ingest {quote(str(src))} {quote(out)}{typed}"
+    return f"{_BEGIN}dfeas.ingest({str(src)!r}, {out!r}{called}){_OR}{command}{_END}"
 
 
-def _keyword(option: re.Match[str]) -> str:
-    negated, name, value = option.groups()
-    name = _OTHERWISE.get(name, name.replace("-", "_"))
-    if value is None:
-        return f"{name}=False" if negated else name
-    plain = value.startswith("'") or _NUMBER.fullmatch(value)
-    return f"{name}={value}" if plain else f"{name}='{value}'"
-
-
-_NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?")
+def _choose_words(text: str, typed: bool) -> str:
+    first, *rest = text.split(_BEGIN)
+    each = [part.partition(_END) for part in rest]
+    return first + "".join(words.partition(_OR)[2 if typed and _OR in words else 0] + after for words, _, after in each)
 
 
 _UNITS = {"PiB": 2**50, "TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "kiB": 2**10}
@@ -143,10 +151,8 @@ def install(extra: str) -> str:
     return "pip install " + " ".join(f'"{each}"' for each in _OPTIONAL[extra])
 
 
-MOST_NAMES = 40
-"""Names that a text lists."""
-MOST_BESIDE = 10_000
-"""Names of a folder that are looked at."""
+MOST_NAMES, MOST_BESIDE = 40, 10_000
+"""Names that a text lists, and those of a folder that are looked at."""
 
 
 def near(name: object, names: Iterable[object]) -> str:
@@ -186,8 +192,5 @@ def visible(text: str) -> str:
         text = _SECRET.sub(lambda found: f"{found[1]}***" if found[1] else "***@", text)
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(each) if unicodedata.category(each) in _SHOWN_AS_ESCAPES else each for each in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    hidden = {each for each in text if unicodedata.category(each) in _SHOWN_AS_ESCAPES}
+    return "".join(each.encode("unicode_escape").decode() if each in hidden else each for each in text)

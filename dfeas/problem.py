@@ -11,7 +11,7 @@ import numpy as np
 
 from dfeas.data.source import SCALES, UNSEEN, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
-from dfeas.errors import BadInputError, UsageError, none_of
+from dfeas.errors import BadInputError, UsageError, none_of, spell
 from dfeas.settings import require_type, require_types
 
 LEAST_EPS = 1e-12
@@ -81,7 +81,7 @@ class Problem:
         """From the arguments of a verb. Raises UsageError for what contradicts each other."""
         require_type("one_vs_rest", one_vs_rest, "bool")
         if one_vs_rest and positive is not None:
-            raise UsageError("--one-vs-rest asks about every class: leave out --positive")
+            raise UsageError(f"{spell('one_vs_rest')} asks about every class: leave out {spell('positive')}")
         if kernel is not None and not isinstance(kernel, Kernel):
             kernel = Kernel(kernel)
         seen = read_transform(transform)
@@ -121,9 +121,9 @@ class Goal:
     def __post_init__(self) -> None:
         require_types(self)
         if not LEAST_EPS <= self.eps < 1:
-            raise UsageError(f"--eps {self.eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
+            raise UsageError(f"{spell('eps', self.eps)}: expected from {LEAST_EPS:g}, which float64 can prove, to below 1")
         if self.margin_tolerance is not None and not 1e-6 <= self.margin_tolerance < 1:
-            raise UsageError(f"--margin-tolerance {self.margin_tolerance}: expected a number from 1e-6 to below 1")
+            raise UsageError(f"{spell('margin_tolerance', self.margin_tolerance)}: expected a number from 1e-6 to below 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,11 +143,11 @@ class Objective:
     def __post_init__(self) -> None:
         require_types(self)
         if not LEAST_EPS <= self.gap < 1:
-            raise UsageError(f"--gap {self.gap}: expected a number from {LEAST_EPS:g} to below 1")
+            raise UsageError(f"{spell('gap', self.gap)}: expected a number from {LEAST_EPS:g} to below 1")
         if self.loss not in LOSSES:
-            raise UsageError(f"--loss {none_of(self.loss, LOSSES)}")
+            raise UsageError(f"{spell('loss')} {none_of(self.loss, LOSSES)}")
         if self.folds and self.folds < 2:
-            raise UsageError(f"--folds {self.folds}: expected 0 for none, or 2 to the number of points")
+            raise UsageError(f"{spell('folds', self.folds)}: expected 0 for none, or 2 to the number of points")
         _ = self.prices, self.weights_of_classes
 
     @property

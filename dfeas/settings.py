@@ -12,26 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, spell
 
 DEFAULT_MEMORY = "2GB"
 
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
 
-def parse_bytes(text: str | int | None, option: str = "--memory") -> int:
+def parse_bytes(text: str | int | None, name: str = "memory") -> int:
     """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them; None is the
     setting ``memory``.
 
-    Raises UsageError for anything else, which names the ``option``.
+    Raises UsageError for anything else, which names the argument.
     """
     text = setting("memory", DEFAULT_MEMORY) if text is None else text
     match = _SIZE.fullmatch("".join(str(text).lower().split()))
-    if match is None or (match[3] and not match[2]):
-        raise UsageError(f"{option} {text}: expected a size such as 2GB or 512MiB")
-    size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ")
-    if not size < 2.0**63:
-        raise UsageError(f"{option}: expected a size such as 2GB or 512MiB")
+    size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ") if match else 0.0
+    if match is None or (match[3] and not match[2]) or not size < 2.0**63:
+        raise UsageError(f"{spell(name, str(text)[:40])}: expected a size such as 2GB or 512MiB")
     return int(size)
 
 
@@ -81,8 +79,7 @@ def require_type(name: str, value: Any, annotation: str) -> None:
     if not all(kind in _IS for kind in kinds) or any(_IS[kind][1](value) for kind in kinds):
         return
     expected = " or ".join(_IS[kind][0] for kind in kinds if kind != "None")
-    shown = reprlib.repr(value)
-    raise UsageError(f"--{name.replace('_', '-')} {shown}: expected {expected}")
+    raise UsageError(f"{spell(name)}={reprlib.repr(value)}: expected {expected}")
 
 
 def require_types(values: Any, names: Collection[str] | None = None) -> None:

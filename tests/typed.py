@@ -1,14 +1,17 @@
 """A command line, as it is typed: in this process, which has imported everything, or in one of its own."""
 
 import io
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from dfeas.cli.main import main
+from dfeas.errors import DfeasError
 
 DFEAS = [sys.executable, "-m", "dfeas"]
 
@@ -28,3 +31,8 @@ def dfeas(*words: Any, cwd: Path | None = None) -> subprocess.CompletedProcess[s
 def apart(*words: Any, cwd: Path) -> subprocess.CompletedProcess[str]:
     """In a process of its own."""
     return subprocess.run([*DFEAS, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=100, check=False)
+
+
+def says(words: str) -> Callable[[DfeasError], bool]:
+    """Whether an error has some words, a regular expression, as the command line or Python says it."""
+    return lambda error: any(re.search(words, text) for text in (error.typed, str(error)))

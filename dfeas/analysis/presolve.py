@@ -58,7 +58,7 @@ def eliminate_levels(
     if not _fits(opened, asked.memory):
         return None
     if output.out is not None:
-        require_free(local(output.out, "--out"))
+        require_free(local(output.out, "out"))
     until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
@@ -74,7 +74,7 @@ def eliminate_levels(
         del levels
         face, near = decided
         require_proved(session.checking, face)
-        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
+        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
         why = f"{session.dataset.dimension} features, most of them levels of one effect, which are eliminated"
         return face, _write_result(stack, session, asked, near, surveyed, folder, output, (NAME, why))
 

@@ -158,7 +158,7 @@ def submit(
         known_method(options.get("method", "auto"), kernel_options(problem.kernel), ("auto",))
     parse_bytes(options.get("memory"))
     require_apart(out, spec.where, *spec.also)
-    run, data, folder = secrets.token_hex(4), [spec.where, *spec.also], str(local(out, "--out").absolute())
+    run, data, folder = secrets.token_hex(4), [spec.where, *spec.also], str(local(out, "out").absolute())
     options = {**options, **_absolute_paths(spec.where, options)}
     if Path(folder).exists():
         require_free(Path(folder))
@@ -181,7 +181,7 @@ def _task(run: str) -> str:
 def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
     names = [name for name in ("mask", "weights", "dual") if isinstance(options.get(name), str | Path)]
-    paths: dict[str, Any] = {name: str(local(options[name], f"--{name}").absolute()) for name in names}
+    paths: dict[str, Any] = {name: str(local(options[name], name).absolute()) for name in names}
     if options.get("labels") not in (None, ALL_POSITIVE):
         paths["labels"] = resolve(DataSpec(data, options["labels"])).labels
     return paths

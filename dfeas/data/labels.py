@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.numbers import array_of, exact, is_missing
 from dfeas.data.storage.places import require_short
-from dfeas.errors import BadInputError, near
+from dfeas.errors import BadInputError, near, spell
 
 FEW = 4
 """Classes that are looked for one after the other."""
@@ -241,7 +241,7 @@ def too_many(names: Sequence[str], where: str) -> BadInputError:
     """The error for more than two classes."""
     return BadInputError(
         f"{where}: {len(names)} classes ({', '.join(names[:6])}{', ...' if len(names) > 6 else ''}); "
-        f"choose one against the rest, as --positive '{names[0]}', or ask for all with --one-vs-rest"
+        f"choose one against the rest, as {spell('positive', names[0])}, or ask for all with {spell('one_vs_rest')}"
     )
 
 

@@ -166,7 +166,7 @@ class DataSpec:
             if not isinstance(self.mask, str | Path | None):
                 raise UsageError("a mask of data given by path is given by path, too")
         if isinstance(self.mask, str | Path):
-            become(mask=str(local(self.mask, "--mask").absolute()))
+            become(mask=str(local(self.mask, "mask").absolute()))
         if not self.transform:
             become(transform=None)
         if self.point is not None:

@@ -25,7 +25,7 @@ from distributed.security import Security
 
 from dfeas.data.storage.files import atomic_write
 from dfeas.engine.signals import SIGNALS
-from dfeas.errors import ClusterLostError, UsageError
+from dfeas.errors import ClusterLostError, UsageError, spell
 
 FILE = "dfeas.yaml"
 """Our configuration, in a folder of Dask's."""
@@ -70,7 +70,7 @@ def write_configuration(*, force: bool = False) -> Path:
     if path.is_file() and path.read_bytes() == content:
         return path
     if path.exists() and not (force and path.is_file()):
-        raise UsageError(f"{path}: is there already and says something else; compare them, and replace it with --force")
+        raise UsageError(f"{path}: is there already and says something else; compare them, or replace it: {spell('force')}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         file.write(content)

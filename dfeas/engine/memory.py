@@ -14,7 +14,7 @@ from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.vectors import Picks
 from dfeas.data.subsets import SubsetReader
 from dfeas.data.views import MappedReader
-from dfeas.errors import UsageError, enough, format_bytes
+from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.linalg.blas import blas_threads
 from dfeas.passes.block import WIDE_TILE_BYTES
 from dfeas.passes.vectors import POINT_BYTES
@@ -74,7 +74,7 @@ def require_addresses(need: float) -> None:
     if limit < need:
         raise UsageError(
             f"this process may have {format_bytes(limit)} of addresses (ulimit -v {limit >> 10}), it needs {enough(need)}: "
-            f"set ulimit -v {math.ceil(need / 1024)} or more, or lower --memory, or OPENBLAS_NUM_THREADS"
+            f"set ulimit -v {math.ceil(need / 1024)} or more, or lower {spell('memory')}, or OPENBLAS_NUM_THREADS"
         )
 
 
@@ -84,8 +84,8 @@ def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
     require_addresses(need)
     if memory < need:
         raise UsageError(
-            f"--memory {enough(memory)} is too little for one block of {format_bytes(dataset.block_bytes)}: "
-            f"at least --memory {enough(need)} is needed"
+            f"{spell('memory', enough(memory))} is too little for one block of {format_bytes(dataset.block_bytes)}: "
+            f"at least {spell('memory', enough(need))} is needed"
         )
     return max(1, min(wanted, memory // need))
 
@@ -113,6 +113,6 @@ def require(dataset: Dataset, memory: int, threads: int) -> None:
     need = threads * thread_bytes(dataset)
     if memory < need:
         raise UsageError(
-            f"--memory {enough(memory)} is too little for a worker of {threads} threads: "
-            f"at least --memory {enough(need)} is needed, or workers of fewer threads"
+            f"{spell('memory', enough(memory))} is too little for a worker of {threads} threads: "
+            f"at least {spell('memory', enough(need))} is needed, or workers of fewer threads"
         )

@@ -14,7 +14,7 @@ from dfeas.data.cache import HELD_BYTES
 from dfeas.data.collections import collection_of
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.engine.memory import answer_bytes, cache_bytes, held_bytes, sides_bytes, thread_bytes, threads_that_fit
-from dfeas.errors import UsageError, enough, format_bytes
+from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, facts_of
 from dfeas.linalg.blas import processors
 from dfeas.methods.registry import SOFT_MARGINS
@@ -86,10 +86,11 @@ def choose_method(
         if name == "working-set":
             what, other, kept = f"{geometry.scored} in memory", "mirror-prox-one-pass", "no"
         least = geometry.cost(other, load).least
-        instead = f"give --memory {enough(least)} to" if least > load.memory else "use"
+        instead = f"give {spell('memory', enough(least))} to" if least > load.memory else "use"
+        or_else = ", or ingest the data" * (collection_of(load.dataset) is not None)
         reason = (
-            f"{name} needs --memory {enough(need)} for {what}, and {format_bytes(load.memory)} are for it; {instead} {other}, "
-            f"which keeps {kept} {geometry.scored}{', or ingest the data' * (collection_of(load.dataset) is not None)}"
+            f"{name} needs {spell('memory', enough(need))} for {what}, and {format_bytes(load.memory)} are for it; "
+            f"{instead} {other}, which keeps {kept} {geometry.scored}{or_else}"
         )
     if reason:
         raise UsageError(reason)
@@ -207,7 +208,7 @@ def limit_passes(costs: Mapping[str, LoadCost], memory: int, max_passes: int | N
             if needed > fit:
                 raise UsageError(
                     f"{method} keeps {each} bytes of each pass, {format_bytes(needed * each)} of {needed:.2g}, and half of "
-                    f"--memory is for that: choose --max-passes {fit}, a larger --eps, or another method"
+                    f"{spell('memory')} is for it: say {spell('max_passes', fit)}, a larger {spell('eps')}, or another method"
                 )
             continue
         limit = fit

@@ -267,7 +267,7 @@ def plan(
     geometry = geometry_of(opened, space)
     geometry.require(opened, transform=spec.transform, C=C is not None)
     classes = len(classes_to_share(opened)) if spec.one_vs_rest else 1
-    name = spec.where if spec.by_path else opened.where
+    name = str(X[0] if isinstance(X, list | tuple) else X) if spec.by_path else opened.where
     dataset = as_planned(opened, spec.transform or Transform())
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:

@@ -27,7 +27,7 @@ from dfeas.data.storage.places import place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.views import require_names, transform_features
 from dfeas.engine.local import local_engine
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.points import Largest, Scores
 from dfeas.geometry.prediction import ConePrediction, Prediction
@@ -227,7 +227,7 @@ def _opened(
     try:
         dataset = open_data(replace(source, known=() if positive is not None else model.names))[1]
     except BadInputError as error:
-        if column not in (None, ALL_POSITIVE) and error.typed.startswith("labels of"):
+        if column not in (None, ALL_POSITIVE) and str(error).startswith("labels of"):
             classes = f"classes of the run ({', '.join(model.names[:6])})" if model.names else "labels"
             where = X if isinstance(X, str | Path) else "X"
             raise BadInputError(
@@ -380,14 +380,14 @@ class FittedModel:
         if dataset.m != self.m:
             text = f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {self.m}"
             short = dataset.m < self.m and not dataset.features and geometry.labelled
-            hint = f"; where svmlight left out the last ones, ingest it with --features {self.m}" if short else ""
+            hint = f"; where svmlight left out the last ones, ingest it with {spell('features', self.m)}" if short else ""
             raise BadInputError(f"{text}{hint}")
         transform = parse_view(self.certificates[0].view)[1]
         if transform is None or not transform.features:
             return dataset
         if transform.center and dataset.entries is not None:
             raise UsageError(
-                f"{dataset.where}: sparse points cannot be centred as those of the run were; ingest them with --dense"
+                f"{dataset.where}: sparse points cannot be centred as the run was; ingest them with {spell('sparse', False)}"
             )
         return transform_features(dataset, replace(transform, points=dataset.n))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.engine.protocol import open_client
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, spell
 from dfeas.settings import parse_bytes, require_types, setting
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class Limits:
     def __post_init__(self) -> None:
         require_types(self)
         if self.max_passes is not None and self.max_passes < 1:
-            raise UsageError(f"--max-passes {self.max_passes}: expected at least 1")
+            raise UsageError(f"{spell('max_passes', self.max_passes)}: expected at least 1")
         if self.time_limit is not None and not self.time_limit > 0:
-            raise UsageError(f"--time-limit {self.time_limit}: expected a positive number of seconds")
+            raise UsageError(f"{spell('time_limit', self.time_limit)}: expected a positive number of seconds")
 
     def until(self, stop: Callable[[], bool], began: float) -> Callable[[], bool]:
         """Whether somebody asks to stop, or time is up for what began at a moment of the monotonic clock."""

@@ -21,7 +21,7 @@ from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import answer_bytes, cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, spell
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
@@ -144,7 +144,7 @@ def _join_readers(
     """The engine of the passes, and the checker's, which reads by itself; the stack closes them."""
     (source, dataset), memory = data, resources.memory_bytes
     client: Client | None = resources.client
-    tiles = None if resources.scratch is None else _make_folder(local(resources.scratch, "--scratch").absolute())
+    tiles = None if resources.scratch is None else _make_folder(local(resources.scratch, "scratch").absolute())
     rereads = source.spec.by_path and not is_file(place(source.spec.where))
     other = open_source(source) if rereads else dataset.without_cache()
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
@@ -179,7 +179,7 @@ def _make_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--scratch {folder}: no folder can be made there: {error.strerror}; choose another") from None
+        raise UsageError(f"{spell('scratch')} {folder}: no folder can be made: {error.strerror}; choose another") from None
     return folder
 
 

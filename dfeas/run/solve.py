@@ -56,7 +56,7 @@ def decide(
     request = Request.begun(goal, limits, resources)
     last = RACE if race else RESULT
     if spec.transform and output.out is not None:  # its numbers take reads
-        require_free(local(output.out, "--out"), last)
+        require_free(local(output.out, "out"), last)
     with ExitStack() as stack:
         opened = open_session(problem, resources, output.out, cones=not spec.one_vs_rest, progress=output.shows_progress)
         session = stack.enter_context(opened)
@@ -66,7 +66,7 @@ def decide(
         if spec.one_vs_rest:
             classes = classes_to_share(session.dataset)
         geometry, names, whys, request = _choose_methods(session, geometry, methods, request, classes, race)
-        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out"), last))
+        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out"), last))
         job = RunSpec(
             request,
             names,
@@ -138,7 +138,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
         options = options_of(dataset, objective, dual, len(classes))
         name, why = method_for(method, options)
         require_memory(dataset, options, request.memory)
-        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
+        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
         job = RunSpec(
             request,
             (name,),

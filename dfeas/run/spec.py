@@ -11,10 +11,10 @@ import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import values_of
-from dfeas.data.source import DataSpec
+from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.zarr_arrays import load_npy
-from dfeas.errors import BadInputError, UsageError, enough, format_bytes
+from dfeas.errors import BadInputError, UsageError, enough, format_bytes, spell
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.points import Floats
@@ -100,9 +100,9 @@ def require_labels(spec: DataSpec, dataset: Dataset) -> None:
     """Raise UsageError where nobody said what the labels are: without them another question would be answered."""
     if spec.all_positive:
         if dataset.classes:
-            raise UsageError(f"{dataset.where}: it has labels, and --unlabelled asks about points without: leave it out")
+            raise UsageError(f"{dataset.where}: it has labels, and {spell('labels', ALL_POSITIVE)} asks without: leave it out")
     elif not dataset.classes and spec.point is None and geometry_of(dataset).labelled:
-        raise UsageError(f"{dataset.where}: no labels; give --labels, or ask about points that have none by --unlabelled")
+        raise UsageError(f"{dataset.where}: no labels; give {spell('labels')}, or ask without: {spell('labels', ALL_POSITIVE)}")
 
 
 def classes_to_share(dataset: Dataset) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def options_of(dataset: Dataset, objective: Objective, dual: Path | None = None,
 def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) -> None:
     """Raise UsageError when the budget is too small, with what is needed."""
     if 8 * dataset.n > memory // 4 and options.weight is not None:
-        raise UsageError(f"weights of {dataset.n} points need {enough(32 * dataset.n)} of memory: raise --memory")
+        raise UsageError(f"weights of {dataset.n} points need {enough(32 * dataset.n)} of memory: raise {spell('memory')}")
     need = least_memory(facts_of(dataset, memory), options.problems)
     if need > memory // 4:
         raise UsageError(

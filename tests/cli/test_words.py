@@ -6,27 +6,39 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.errors import UsageError, keywords
+from dfeas.errors import UsageError, spell
 from tests.typed import dfeas as typed
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "called", "typed"),
     [
-        ("leave out --one-vs-rest and --also", "leave out one_vs_rest and also"),
-        ("--eps 2.0: expected less", "eps=2.0: expected less"),
-        ("--max-passes -1: expected at least 1", "max_passes=-1: expected at least 1"),
-        ("raise --memory to --memory 400MB.", "raise memory to memory='400MB'."),
-        ("as --positive 'b c', or", "as positive='b c', or"),
-        ("with --label-column NAME; the", "with label_column='NAME'; the"),
-        ("store them sparse: leave out --dense", "store them sparse: leave out sparse=False"),
-        ("a file a--b.csv and a -- dash", "a file a--b.csv and a -- dash"),
+        (
+            f"leave out {spell('one_vs_rest')} and {spell('kernel')}",
+            "leave out one_vs_rest and kernel",
+            "leave out --one-vs-rest and --kernel",
+        ),
+        (f"{spell('eps', 2.0)}: expected less", "eps=2.0: expected less", "--eps 2.0: expected less"),
+        (f"{spell('eps', np.float64(2))}: no", "eps=2.0: no", "--eps 2.0: no"),
+        (f"{spell('memory', '400MB')}.", "memory='400MB'.", "--memory 400MB."),
+        (f"as {spell('positive', 'b c')}, or", "as positive='b c', or", "as --positive 'b c', or"),
+        (f"with {spell('label_column', 'NAME')}; the", "with label_column='NAME'; the", "with --label-column NAME; the"),
+        (f"say {spell('header', False)}", "say header=False", "say --no-header"),
+        (f"leave out {spell('sparse', False)}", "leave out sparse=False", "leave out --dense"),
+        ("a file a--b.csv and --eps 2", "a file a--b.csv and --eps 2", "a file a--b.csv and --eps 2"),
+        ("a name\x02 of a file", "a name of a file", "a name of a file"),
     ],
 )
-def test_an_option_becomes_a_keyword_argument(text: str, asked: str) -> None:
-    assert keywords(text) == asked
-    assert str(UsageError(text)) == asked
-    assert UsageError(text).typed == text
+def test_an_argument_is_said_in_both_languages(text: str, called: str, typed: str) -> None:
+    assert str(UsageError(text)) == called
+    assert UsageError(text).typed == typed
+
+
+def test_an_error_says_which_arguments_it_is_about() -> None:
+    error = UsageError(f"{spell('sep', ';')} and {spell('label_column', 'NAME')} of data")
+    assert error.arguments == {"sep", "label_column"}
+    assert UsageError(error.about_labels()).typed == "--sep ';' and --label-column NAME of data"
+    assert str(UsageError(error.about_labels())) == "sep=';' and labels='NAME' of data"
 
 
 def test_the_same_mistake_in_both_languages(tmp_path: Path) -> None:
@@ -36,7 +48,7 @@ def test_the_same_mistake_in_both_languages(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     done = typed("solve", "wards.data", "--out", "run", cwd=tmp_path)
     assert done.returncode == 4
-    assert "as --positive 'north', or ask for all with --one-vs-rest" in done.stderr
+    assert "as --positive north, or ask for all with --one-vs-rest" in done.stderr
     with pytest.raises(dfeas.BadInputError, match="as positive='north', or ask for all with one_vs_rest"):
         dfeas.solve(tmp_path / "wards.data")
     done = typed("solve", "wards.data", "--positive", "nort", "--out", "run", cwd=tmp_path)

@@ -141,7 +141,7 @@ def test_the_commands_take_it_by_its_name(here: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (["table.csv"], 2, "say which column holds the labels with --labels NAME; the columns are age, dose, bmi, kind"),
+        (["table.csv"], 2, "say which column holds the labels with --label-column NAME; the columns are age, dose, bmi, kind"),
         (["table.csv", "--label-column", "knd"], 4, "no column knd; did you mean kind?"),
         (["table.csv", "--label-column", "kind", "--labels", "kind"], 2, "choose one of --labels and --label-column"),
         (["points.npy"], 2, "it has no labels beside the points; give --labels FILE"),
@@ -169,7 +169,7 @@ def test_a_large_file_is_answered_by_what_to_type(tmp_path: Path, monkeypatch: p
     done = typed("solve", "large.npz", "--memory", "40MB", "--out", "run", cwd=tmp_path)
     assert done.returncode == 2
     assert "a quarter of memory, a file is opened as it is: dfeas ingest" in done.stderr
-    assert "large.data --labels 'y', and then ask about large.data" in done.stderr
+    assert "large.data --labels y, and then ask about large.data" in done.stderr
     with pytest.raises(dfeas.UsageError, match=r"dfeas\.ingest\('.*wide\.csv', 'wide\.data', label_column='d'\), and then"):
         dfeas.solve("wide.csv", "d", memory="40MB")
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.frames import no_column, number, plain
 from dfeas.data.storage.numbers import exact
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, spell
 
 SHOWN = 5
 """Columns that a message names."""
@@ -187,7 +187,7 @@ class Survey:
         if "meant" in seen.looks or ("number" in seen.looks and others):
             cell, row = min(others, key=lambda each: each[1]) if "number" in seen.looks else others[0]
             what = f"column {seen.name}: expected numbers, got {cell!r} in row {self.called(row)}"
-            raise BadInputError(f"{self.where}: {what}; correct it, or say that it is text, by --text {seen.name!r}")
+            raise BadInputError(f"{self.where}: {what}; correct it, or say that it is text, by {spell('text', seen.name)}")
 
     def design(self, intercept: bool) -> Design:
         """The columns that follow. Raises BadInputError for missing values, and for texts that differ in all rows."""

@@ -28,7 +28,7 @@ from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_b
 from dfeas.data.storage.numbers import array_of, exact, require_unpacked
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, read_header
-from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent, spell
 from dfeas.linalg.csr import canonicalise, with_data
 from dfeas.linalg.points import Points
 
@@ -91,7 +91,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         else:
             raise BadInputError(
                 f"{path}: unknown format; expected .npy, .npz, .h5, .h5ad, .csv, .tsv, .parquet, .svmlight or a zarr array "
-                "(--format names csv, tsv, parquet or svmlight)"
+                f"({spell('format')} names csv, tsv, parquet or svmlight)"
             )
 
 
@@ -140,7 +140,7 @@ def _npz_parts(archive: zipfile.ZipFile, path: Place) -> Iterator[dict[str, Any]
 def _npz_member(archive: zipfile.ZipFile, path: Place, name: str) -> Iterator[NpyRows]:
     members = _members(archive)
     if name not in members:
-        raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (choose with --points, --labels)")
+        raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (say {spell('points')} or labels)")
     with damage_becomes(f"{path}:{name}: damaged"):
         size = archive.getinfo(f"{name}.npy").file_size
         stream = archive.open(f"{name}.npy")
@@ -163,7 +163,7 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
         return SparseRows(parts, shape, f"{path}:{name}")
     if not isinstance(node, h5py.Dataset):
         names = ", ".join(hdf5.datasets(file, where)[:8])
-        raise BadInputError(f"{path}: no dataset {name}; it has {names} (choose with --points, --labels)")
+        raise BadInputError(f"{path}: no dataset {name}; it has {names} (say {spell('points')} or labels)")
     require_unpacked(node, f"{where}:{name}", f"h5py.File({where!r})[{name!r}][:]", call="the array {}")
     return node
 
@@ -182,9 +182,9 @@ def array_labels(path: Any, given: Any, column: str | None) -> Any:
     if given is not None and (is_array(path) or place(given).exists() or path.suffix == ".npy" or path.is_dir()):
         return open_labels(place(given))
     if path.suffix == ".npy" or path.is_dir():
-        raise UsageError(f"{path}: it has no labels beside the points; give --labels FILE")
+        raise UsageError(f"{path}: it has no labels beside the points; give {spell('labels', 'FILE')}")
     if path.suffix == ".h5ad" and given is None:
-        raise UsageError(f"{path}: say which column of obs holds the labels with --label-column NAME")
+        raise UsageError(f"{path}: say which column of obs holds the labels with {spell('label_column', 'NAME')}")
     with open_rows(path, "y" if given is None else str(given)) as rows:
         if not rows.shape:
             raise BadInputError(f"{path}: the labels {given or 'y'} are not an array (n,)")

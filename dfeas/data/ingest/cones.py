@@ -34,7 +34,7 @@ from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.data.writers.cones import ingest_product
 from dfeas.data.writers.dataset import Progress
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, spell
 from dfeas.linalg.singular import label_components
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
@@ -134,7 +134,7 @@ def product_of(src: str | Path, cones: str | None, name: str) -> tuple[Any, Prod
     path = local(src, "SRC")
     if path.name.endswith(SDPA):
         if cones is not None:
-            raise BadInputError(f"{path}: an SDPA file says what its cones are; leave out --cones")
+            raise BadInputError(f"{path}: an SDPA file says what its cones are; leave out {spell('cones')}")
         rows, table = read_sdpa(path)
         return rows, Product.from_scs(table)
     if cones is None:
@@ -155,7 +155,7 @@ def _array(path: Path, name: str) -> Any:
         with np.load(path, allow_pickle=False) as held:
             sparse = "indptr" in held
             if not sparse and name not in held:
-                raise BadInputError(f"{path}: no array {name!r}; it has {', '.join(held)}; name one with --points")
+                raise BadInputError(f"{path}: no array {name!r}; it has {', '.join(held)}; name one with {spell('points')}")
             for member in held.zip.namelist() if sparse else [f"{name}.npy"]:
                 with held.zip.open(member) as stream:
                     read_header(stream, held.zip.getinfo(member).file_size, f"{path}:{member}")

@@ -31,7 +31,7 @@ from dfeas.data.ingest.text import (
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
-from dfeas.errors import BadInputError, UsageError, changed
+from dfeas.errors import BadInputError, UsageError, changed, spell
 
 if TYPE_CHECKING:
     from dfeas.data.writers.dataset import Pool
@@ -83,7 +83,7 @@ class CsvLines:
                 other = next((each for each in SEPARATORS if each.encode() in line), None)
                 if len(cells) == 1 and other is not None:
                     known = {",": "commas", "\t": "tabs"}.get(self._delimiter, repr(self._delimiter))
-                    text = f"expected {known} between cells, and this looks like another separator: say --sep {other!r}"
+                    text = f"expected {known} between cells, and this looks like another separator: say {spell('sep', other)}"
                     raise UsageError(f"{at}: {text}")
                 return number, [cell.strip() for cell in cells], end  # blanks may follow commas
         raise BadInputError(f"{self.where}: no points, the file is empty")
@@ -274,7 +274,7 @@ def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:
         return True
     counted = any(len(each) > 2 and each == [str(i) for i in range(len(each))] for each in (cells, features))
     if counted or (not all(numbers) and (label is not None or sum(numbers) < len(features) - 1)):
-        raise UsageError(f"{where}: the first line may be names or a point; say --header or --no-header")
+        raise UsageError(f"{where}: the first line may be names or a point; say {spell('header')} or {spell('header', False)}")
     return False
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.features import MOST_BYTES
 from dfeas.data.storage.files import DAMAGE, damage_becomes
 from dfeas.data.storage.places import Place, require_chunks, require_column, seekable
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, format_bytes
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, format_bytes, spell
 
 SUFFIXES = (".h5", ".hdf5", ".he5", ".h5ad")
 """How names of such files end."""
@@ -113,7 +113,7 @@ def _require_inside(dataset: Any, where: str) -> None:
 def obs_labels(path: Place, column: str) -> NDArray[Any]:
     """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
     if path.suffix != ".h5ad":
-        raise UsageError(f"{path}: --label-column is for tables and .h5ad files; name the array of labels with --labels")
+        raise UsageError(f"{path}: {spell('label_column')} is for tables and .h5ad; name the array with {spell('labels')}")
     with damage_becomes(f"{path}: obs cannot be read, truncated or damaged"), open_file(path) as file:
         return _column(file, column, str(path))
 

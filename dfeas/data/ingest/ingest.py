@@ -39,7 +39,7 @@ from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
 from dfeas.data.writers.ledger import Ledger
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, spell
 from dfeas.linalg.blas import processors
 from dfeas.linalg.points import Points
 
@@ -132,7 +132,7 @@ def require_split(src: Any, out: Any, options: IngestOptions) -> None:
 def _unsplit(where: str, why: str) -> UsageError:
     return UsageError(
         f"{where}: {why}, so one process reads it in order; workers read .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight "
-        "that are not compressed: leave out --local and --scheduler"
+        f"that are not compressed: leave out {spell('client')}"
     )
 
 
@@ -183,7 +183,7 @@ def _labels_of_collection(collection: Any, options: IngestOptions) -> Any:
     kind = format_of(collection)
     options.require_for(kind)
     if options.sparse:
-        raise UsageError("--sparse: workers write the partitions of a Dask collection dense; leave it out")
+        raise UsageError(f"{spell('sparse')}: workers write the partitions of a Dask collection dense; leave it out")
     given = options.labels
     if given is not None:
         return open_labels(place(given))[:] if isinstance(given, str | Path) else given

@@ -13,7 +13,7 @@ from typing import Any
 from dfeas.data.frames import is_lazy, no_column
 from dfeas.data.storage.numbers import require_array
 from dfeas.data.storage.places import Place, place
-from dfeas.errors import BadInputError, UsageError, absent, none_of
+from dfeas.errors import BadInputError, UsageError, absent, none_of, spell
 from dfeas.settings import parse_bytes, require_types
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
@@ -58,21 +58,21 @@ class IngestOptions:
     def __post_init__(self) -> None:
         require_types(self, {each.name for each in fields(self)} - {"labels", "label_column", "positive", "dtype"})
         if self.format not in (None, *FORMATS):
-            raise UsageError(f"--format {none_of(self.format, FORMATS)}")
+            raise UsageError(f"{spell('format')} {none_of(self.format, FORMATS)}")
         if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:
             raise UsageError(f"dtype {self.dtype}: expected {' or '.join(DTYPES)}")
         if self.decimal not in (".", ","):
-            raise UsageError(f"--decimal {none_of(self.decimal, ('.', ','))}")
+            raise UsageError(f"{spell('decimal')} {none_of(self.decimal, ('.', ','))}")
         if self.sep is not None and (len(self.sep) != 1 or ord(self.sep) > MOST_ASCII or self.sep in '"\r\n'):
-            raise UsageError(f"--sep {self.sep!r}: expected one character between cells, such as ';'")
+            raise UsageError(f"{spell('sep', self.sep)}: expected one character between cells, such as ';'")
         if self.features is not None and self.features < 1:
-            raise UsageError(f"--features {self.features}: expected at least 1")
+            raise UsageError(f"{spell('features', self.features)}: expected at least 1")
         if self.block_rows is not None and self.block_rows < 1:
             raise UsageError(f"block_rows {self.block_rows}: expected at least 1")
         if self.shard is not None:
-            parse_bytes(self.shard, "--shard")
+            parse_bytes(self.shard, "shard")
         if self.labels is not None and self.label_column is not None:
-            raise UsageError("--labels and --label-column: give one of them")
+            raise UsageError(f"{spell('labels')} and {spell('label_column')}: give one of them")
 
     def label_place(self, columns: Sequence[str], where: str) -> int | None:
         """Index of the label column, which is given by name, or else by index; None where labels are no column.
@@ -84,7 +84,9 @@ class IngestOptions:
             return None
         if name is None:
             shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
-            raise UsageError(f"{where}: say which column holds the labels with --label-column NAME; the columns are {shown}")
+            raise UsageError(
+                f"{where}: say which column holds the labels with {spell('label_column', 'NAME')}; the columns are {shown}"
+            )
         if columns.count(name) > 1:
             raise BadInputError(f"{where}: {columns.count(name)} columns are called {name}; give its index")
         if name in columns:
@@ -104,9 +106,9 @@ class IngestOptions:
                 name = each.metadata["off"] if value is False else each.name.replace("_", "-")
                 raise UsageError(f"--{name} is for {' and '.join(kinds)}; this is {kind}")
         if kind == "svmlight" and self.labels is not None:
-            raise UsageError(f"--labels {self.labels}: {kind} has its labels beside the points; leave it out")
+            raise UsageError(f"{spell('labels')} {self.labels}: {kind} has its labels beside the points; leave it out")
         if kind == "svmlight" and self.label_column is not None:
-            raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
+            raise UsageError(f"{spell('label_column')}: the labels of svmlight are its first column always; leave it out")
 
 
 def format_of(src: Any, named: str | None = None) -> str:

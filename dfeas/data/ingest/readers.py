@@ -5,11 +5,9 @@ Such a file is opened as it is: each time it is read into memory, as an ingest r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from dfeas.data.labels import LabelEncoder, encode_array
 from dfeas.data.source import Source
 from dfeas.data.storage.places import Place, absolute, is_url, place
 from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.errors import BadInputError, UsageError, format_bytes, install
+from dfeas.errors import BadInputError, UsageError, format_bytes, install, spell_ingest
 from dfeas.linalg.points import Points, nbytes, stack_points
 
 if TYPE_CHECKING:  # pyarrow may be absent
@@ -41,10 +39,8 @@ OWN = "y"
 ANNOTATED = ".h5ad"
 NO_LABELS = IngestOptions(labels="")
 """Of a table all of whose columns are features."""
-_COLUMN = re.compile("--label-column(?! ')")
-"""The word of an ingest for labels, but in a command to type."""
-OF_INGEST = ("--sep", "--header", "--no-header", "--points", "--format", "--features", "--zero-based")
-"""Options that errors of readers name, and that are not those of who opens a file as it is."""
+OF_INGEST = {"sep", "header", "points", "format", "features", "zero_based"}
+"""Arguments that errors of readers name, and that are not those of who opens a file as it is."""
 
 
 def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None = None) -> PointSource:
@@ -56,7 +52,7 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, p
         where = src if is_array(src) else place(src)
         return ArraySource(where, options.points, stack.enter_context(open_rows(where, options.points)), options.sparse)
     if kind == "cones":
-        raise UsageError(f"{src}: cones of SDPA; dfeas ingest {quote(str(src))} cones.data, and then ask about cones.data")
+        raise UsageError(f"{src}: cones of SDPA; {spell_ingest(src, 'cones.data')}, and then ask about cones.data")
     if kind == "svmlight":
         from dfeas.data.ingest.svmlight import Svmlight
 
@@ -231,13 +227,13 @@ def _size(path: Place) -> int:
 def _require_small(path: Place, size: int, source: Source) -> None:
     if size <= source.file_bytes:
         return
-    data, labels = f"{path.name.partition('.')[0] or 'points'}.data", ""
+    data, labels = f"{path.name.partition('.')[0] or 'points'}.data", {}
     if source.spec.beside is not None:
         table = path.is_dir() or path.suffix not in (".npy", ".npz", *hdf5.SUFFIXES)
-        labels = f" --{'label-column' if table else 'labels'} '{source.spec.beside}'"
+        labels = {"label_column" if table else "labels": source.spec.beside}
     raise UsageError(
         f"{path}: {format_bytes(size)} or more, and up to {format_bytes(source.file_bytes)}, a quarter of memory, a file is "
-        f"opened as it is: dfeas ingest {quote(str(path))} {quote(data)}{labels}, and then ask about {data}"
+        f"opened as it is: {spell_ingest(path, data, **labels)}, and then ask about {data}"
     )
 
 
@@ -247,8 +243,8 @@ def _asked_of_ingest(path: Place) -> Iterator[None]:
     try:
         yield
     except (BadInputError, UsageError) as error:
-        text = _COLUMN.sub("--labels", error.typed)
-        if any(option in text for option in OF_INGEST):
-            out = quote(f"{path.name.partition('.')[0]}.data")
-            text += f": these are options of dfeas ingest {quote(str(path))} {out}"
+        text = error.about_labels()
+        if error.arguments & OF_INGEST:
+            out = f"{path.name.partition('.')[0]}.data"
+            text += f": these are options of {spell_ingest(path, out)}"
         raise type(error)(text) from None

@@ -21,7 +21,7 @@ from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
-from dfeas.errors import BadInputError, format_bytes
+from dfeas.errors import BadInputError, format_bytes, spell
 from dfeas.linalg.csr import canonicalise, rows_ascend
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Svmlight(TextSource):
         if dense > max(SMALL_BYTES, MOST_GROWTH * length):
             raise BadInputError(
                 f"{self.where}: {n} points of {self.m} features take {format_bytes(dense)} dense, {dense // length} times "
-                f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out --dense"
+                f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out {spell('sparse', False)}"
             )
 
     def parse(self, run: Lines) -> Batch:
@@ -118,13 +118,13 @@ class Svmlight(TextSource):
                 raise BadInputError(f"{at}: expected INDEX:VALUE, got {_text(word)[:40]!r}")
             place = int(index)
             if place < self._base:
-                raise BadInputError(f"{at}: index 0, expected 1 or more; if indices begin with 0 say --zero-based")
+                raise BadInputError(f"{at}: index 0, expected 1 or more; if indices begin with 0 say {spell('zero_based')}")
             if place <= last:
                 raise BadInputError(f"{at}: index {place} after {last}; indices must ascend, sort them")
             if place >= self.m + self._base and not self._given:  # the last index of some line is the greatest
                 raise BadInputError(f"{at}: index {place} is not the last, and greater; indices must ascend, sort them")
             if place >= self.m + self._base:
-                raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger --features")
+                raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger {spell('features')}")
             yield place - self._base, parse_number(_text(value), f"{at}: index {place}")
             last = place
 

@@ -22,7 +22,7 @@ from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.files import damage_becomes, parse_json
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, spell
 from dfeas.linalg.points import Points
 
 
@@ -34,7 +34,7 @@ def dtype_of(field: Any, where: str) -> np.dtype[Any]:
     numeric = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
     if not numeric:
         raise BadInputError(
-            f"{where}: column {field.name} has type {kind}, features are numbers; leave it out, or name it as --label-column"
+            f"{where}: column {field.name} has type {kind}, features are numbers; leave it out, or say {spell('label_column')}"
         )
     return stored_dtype(np.dtype(kind.to_pandas_dtype()), f"{where}: column {field.name}")
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.object_store import ObjectPath, pool, translate_errors
 from dfeas.data.storage.readers import AnyArray, Buffers, Got, Looks, Reader, SliceReader, Take
-from dfeas.errors import CorruptDataError, UsageError
+from dfeas.errors import CorruptDataError, UsageError, spell
 
 if TYPE_CHECKING:
     from obstore import GetOptions
@@ -143,7 +143,7 @@ class KeptBlocks:
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"--cache-dir {folder}: cannot be written: {error.strerror}") from None
+            raise UsageError(f"{spell('cache_dir')} {folder}: cannot be written: {error.strerror}") from None
         return cls(Path(folder))
 
     def _path(self, url: str, tag: int) -> Path:

@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dfeas.errors import BadInputError, UsageError, format_bytes, install
+from dfeas.errors import BadInputError, UsageError, format_bytes, install, spell
 
 if TYPE_CHECKING:
     from dfeas.data.storage.object_store import ObjectPath
@@ -115,10 +115,10 @@ def place(where: str | Path | ObjectPath) -> Place:
     return ObjectPath.of(str(where))
 
 
-def local(where: str | Path, what: str) -> Path:
+def local(where: str | Path, name: str) -> Path:
     """A path of this machine. Raises UsageError for a URL."""
     if is_url(where):
-        raise UsageError(f"{what} {where}: give a path of this machine; only data may lie in object stores")
+        raise UsageError(f"{spell(name)} {where}: give a path of this machine; only data may lie in object stores")
     return Path(where)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import LOCK, try_lock
-from dfeas.errors import CorruptDataError, UsageError
+from dfeas.errors import CorruptDataError, UsageError, spell
 
 WIDTH = 8
 """Bytes of an entry of a vector."""
@@ -57,7 +57,7 @@ class Scratch:
                 os.close(descriptor)
         except OSError as error:
             raise CorruptDataError(
-                f"{self._path(name)}: scratch storage cannot be written: {error.strerror}; choose --out where there is room"
+                f"{self._path(name)}: cannot be written: {error.strerror}; choose {spell('out')} where there is room"
             ) from None
 
     def read(self, name: str, rows: range) -> NDArray[np.float64]:
@@ -66,7 +66,7 @@ class Scratch:
         if len(values) < len(rows):
             raise CorruptDataError(
                 f"{self._path(name)}: entries {rows.start} .. {rows.stop - 1} are missing; "
-                "all workers must see this folder: choose --out on storage that they share"
+                f"all workers must see this folder: choose {spell('out')} on storage that they share"
             )
         return np.asarray(values)
 

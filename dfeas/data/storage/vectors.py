@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CorruptDataError, spell
 
 PIECE = 1 << 20
 """Entries that are taken at a time."""
@@ -74,7 +74,7 @@ def spool(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder
             return [map_vector(*each) for each in zip(files, map(np.dtype, dtypes), counts, strict=True)]
     except OSError as error:
         raise CorruptDataError(
-            f"{folder}: weights of points cannot be written: {error.strerror}; choose --out where there is room"
+            f"{folder}: weights of points cannot be written: {error.strerror}; choose {spell('out')} where there is room"
         ) from None
 
 

@@ -46,7 +46,7 @@ PARTS = 4
 
 def shard_bytes(asked: str | int | None) -> int | None:
     """Bytes of a shard from what was typed; None where nothing was. Raises UsageError for what is no size."""
-    return None if asked is None else parse_bytes(asked, "--shard")
+    return None if asked is None else parse_bytes(asked, "shard")
 
 
 def chunks_of_shard(asked: int | None, points: int, block: int) -> int:

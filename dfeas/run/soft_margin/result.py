@@ -309,7 +309,7 @@ GROUP_BYTES = 32 << 20
 
 def dual_place(out: str | Path, run: str | Path | None) -> Path:
     """The file, which does not exist yet; it may be in the folder of the run. Raises UsageError for another one."""
-    path = local(out, "--dual").absolute()
+    path = local(out, "dual").absolute()
     if path.suffix != ".npy":
         raise UsageError(f"{path}: dual variables are written to a .npy file; give it such a name")
     if path.exists():
