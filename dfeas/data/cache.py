@@ -7,7 +7,6 @@ again. So the first blocks that come are kept, and nothing is dropped for the sa
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
@@ -31,85 +30,70 @@ HELD_BYTES = 1024
 """Of the objects that hold a block, or labels and norms of one: of small blocks more than what they hold."""
 
 
-class BlockCache:
-    """Blocks of one dataset, each kept after so many reads of it. Safe to use from several threads."""
+class Kept:
+    """What a process keeps of the blocks of one dataset: all of some under a budget, each after so many reads of it, labels and
+    norms, and how blocks were when they were verified. Safe to use from several threads.
+    """
 
-    def __init__(self, budget: int, after: int = 0) -> None:
-        self.budget = budget  # bytes
-        self._after = after
-        self._reads: dict[int, int] = {}  # of blocks that came, but not often enough
-        self._taken = 0
-        self._slab: NDArray[np.uint8] = np.empty(0, np.uint8)  # what is left of the last one
+    def __init__(self, budget: int = 0, after: int = 0) -> None:
+        self.budget = budget  # bytes of blocks
+        self.after = after  # reads of a block before the one that keeps it
+        self.taken = 0  # bytes of the budget
+        self.sides: dict[int, Sides] = {}
+        self.sides_bytes = 0
+        self.sides_limit = SIDES_BYTES
+        self.first: dict[int, NDArray[np.uint32]] = {}  # checksums (chunks, 2) at the first touch, where none are expected
         self._blocks: dict[int, Block] = {}
+        self._reads: dict[int, int] = {}  # of blocks that came, but not often enough
+        self._slab: NDArray[np.uint8] = np.empty(0, np.uint8)  # what is left of the last one
+        self._stamps = np.empty(0, np.int64)  # (blocks,) 0: not verified
         self._lock = Lock()
 
     def __contains__(self, index: int) -> bool:
         return index in self._blocks
 
-    @property
-    def bytes(self) -> int:
-        """Bytes that were taken of the budget."""
-        return self._taken
-
     def get(self, index: int) -> Block | None:
         return self._blocks.get(index)
 
     def is_due(self, index: int) -> bool:
-        """Whether a block that is read now came often enough to be kept."""
+        """Whether a block that is read now came often enough to be kept, where any are."""
+        if not self.budget:
+            return False
         before = self._reads.get(index, 0)
         self._reads[index] = before + 1
-        return before >= self._after
+        return before >= self.after
 
     def take(self, size: int, more: int = 0) -> NDArray[np.uint8] | None:
         """Memory of ``size`` bytes for the points of a block, and room for ``more``; None when the budget is used up."""
         with self._lock:
-            if self._taken + size + more > self.budget:
+            if self.taken + size + more > self.budget:
                 return None
-            self._taken += size + more
+            self.taken += size + more
             if self._slab.size < size:
-                self._slab = _slab(max(size, min(SLAB_BYTES, self.budget - self._taken + size)))
-            taken, self._slab = self._slab[:size], self._slab[-(-size // LINE_BYTES) * LINE_BYTES :]
-        return taken
+                self._slab = _slab(max(size, min(SLAB_BYTES, self.budget - self.taken + size)))
+            memory, self._slab = self._slab[:size], self._slab[-(-size // LINE_BYTES) * LINE_BYTES :]
+        return memory
 
     def keep(self, index: int, block: Block) -> None:
         """Keep a block whose points lie in memory that was taken; nobody writes to them any more."""
         for array in parts(block.points):
             array.flags.writeable = False
         self._blocks[index] = block
+        self._release(index)
 
-    def drop(self, index: int) -> None:
-        """Forget a block; its bytes stay taken."""
-        self._blocks.pop(index, None)
+    def keep_sides(self, index: int, sides: Sides) -> Sides:
+        """A copy of the labels and norms of a block, which stays, or the same where there is no room."""
+        size = HELD_BYTES + sides.nbytes
+        if self.sides_bytes + size > self.sides_limit:
+            return sides
+        self.sides_bytes += size
+        self.sides[index] = sides = sides.copy()
+        return sides
 
-    def close(self) -> None:
-        """Forget everything, and keep nothing from now on."""
-        with self._lock:
-            self.budget = self._taken = 0
-            self._slab = np.empty(0, np.uint8)
-            self._blocks.clear()
-
-
-def _slab(size: int) -> NDArray[np.uint8]:
-    """Fresh memory, whose pages count when they are written."""
-    memory = mmap.mmap(-1, size)
-    memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.uint8)
-
-
-@dataclass
-class Kept:
-    """What a process keeps of blocks that it read: checksums and stamps, labels and norms, and all of some in a cache."""
-
-    cache: BlockCache | None = None
-    least: int = SIDES_BYTES  # bytes of labels and norms that are kept whatever the budget
-    more: int = 0  # bytes of them under a budget
-    sides: dict[int, Sides] = field(default_factory=dict)
-    bytes: int = 0  # of ``sides``
-    first: dict[int, NDArray[np.uint32]] = field(
-        default_factory=dict
-    )  # checksums (chunks, 2) of the first touch, where none are expected
-    _lock: Lock = field(default_factory=Lock)
-    _stamps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # (blocks,) 0: not verified
+    def _release(self, index: int) -> None:
+        """Make room for labels and norms of another block: those of this one are with its points, or wrong."""
+        sides = self.sides.pop(index, None)
+        self.sides_bytes -= 0 if sides is None else HELD_BYTES + sides.nbytes
 
     def is_verified(self, index: int, stamp: int) -> bool:
         return index < len(self._stamps) and int(self._stamps[index]) == stamp
@@ -122,29 +106,22 @@ class Kept:
                     self._stamps = np.zeros(blocks, np.int64)
         self._stamps[index] = stamp
 
-    def keep_sides(self, index: int, sides: Sides) -> Sides:
-        """A copy of the labels and norms of a block, which stays, or the same where there is no room."""
-        size = HELD_BYTES + sides.nbytes
-        if self.bytes + size > self.least + self.more:
-            return sides
-        self.bytes += size
-        self.sides[index] = sides = sides.copy()
-        return sides
-
     def forget(self, index: int) -> None:
-        """Nothing that is kept of a block is what is stored now."""
-        if self.cache is not None:
-            self.cache.drop(index)
-        self.release(index)
-
-    def release(self, index: int) -> None:
-        """Make room for labels and norms of another block: those of this one are with its points, or wrong."""
-        sides = self.sides.pop(index, None)
-        self.bytes -= 0 if sides is None else HELD_BYTES + sides.nbytes
+        """Nothing that is kept of a block is what is stored now; its bytes stay taken."""
+        self._blocks.pop(index, None)
+        self._release(index)
 
     def close(self) -> None:
-        """Keep nothing from now on."""
-        if self.cache is not None:
-            self.cache.close()
-        self.least = self.more = self.bytes = 0
-        self.sides.clear()
+        """Forget all blocks, labels and norms, and keep none from now on."""
+        with self._lock:
+            self.budget = self.taken = self.sides_limit = self.sides_bytes = 0
+            self._slab = np.empty(0, np.uint8)
+            self._blocks.clear()
+            self.sides.clear()
+
+
+def _slab(size: int) -> NDArray[np.uint8]:
+    """Fresh memory, whose pages count when they are written."""
+    memory = mmap.mmap(-1, size)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cache import HELD_BYTES, BlockCache, Kept
+from dfeas.data.cache import HELD_BYTES, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.product import Program
 from dfeas.data.source import Transform, view_text
@@ -178,10 +178,6 @@ class Dataset:
         """Bytes of all points, as they are stored: what one pass reads."""
         return self.bytes if self.stored is None else self.stored.bytes
 
-    @property
-    def cache(self) -> BlockCache | None:
-        return self.kept.cache
-
     def against_rest(self, name: str) -> Dataset:
         """One class, by its name, against the rest; the same when it is the positive one of two.
 
@@ -222,9 +218,9 @@ class Dataset:
 
     def enable_cache(self, budget: int) -> None:
         """Keep blocks in so many bytes from now on, and labels and norms of those that do not fit."""
-        blocks, sides = self.divide(budget)
-        self.kept.cache = BlockCache(blocks, self.kept_after)
-        self.kept.more = sides
+        self.kept.budget, sides = self.divide(budget)
+        self.kept.after = self.kept_after
+        self.kept.sides_limit += sides
 
     @property
     def kept_after(self) -> int:
@@ -245,7 +241,7 @@ class Dataset:
         """
         stamp = self.stamp(index, looks)
         verified = self.kept.is_verified(index, stamp)
-        block = self.cache.get(index) if verified and self.cache is not None else None
+        block = self.kept.get(index) if verified else None
         if block is not None:
             cost.cached_bytes += block.nbytes
         else:
@@ -265,13 +261,12 @@ class Dataset:
             self.kept.forget(index)
         start = index * self.block_rows
         rows = min(self.block_rows, self.n - start)
-        beside, memory = rows * SIDES_WIDTH + HELD_BYTES, None
-        cache = self.cache if keep and self.cache is not None and self.cache.is_due(index) else None
-        if cache is not None and self.entries is None:
-            memory = cache.take(rows * self.m * self.dtype.itemsize, beside)
+        due, beside, memory = keep and self.kept.is_due(index), rows * SIDES_WIDTH + HELD_BYTES, None
+        if due and self.entries is None:
+            memory = self.kept.take(rows * self.m * self.dtype.itemsize, beside)
         points: Points = self.points.read(index, Buffers(X=memory) if memory is not None and self.points.overlaps else buffers)
-        if cache is not None and not is_dense(points):
-            memory = cache.take(nbytes(points), beside)
+        if due and not is_dense(points):
+            memory = self.kept.take(nbytes(points), beside)
         sides = self.kept.sides.get(index)
         if sides is None:
             label = self.labels.read(index, buffers)
@@ -286,10 +281,9 @@ class Dataset:
         if unverified is None and (looks or self.points.distant) and not self.kept.is_verified(index, self.stamp(index, looks)):
             return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at, or listed
         block = Block(start, points, sides, self.in_memory, self.chunk_rows)
-        if memory is not None and cache is not None:
+        if memory is not None:
             block = replace(block, points=copy_into(memory, points), resident=True)
-            cache.keep(index, block)
-            self.kept.release(index)
+            self.kept.keep(index, block)
         return block
 
     def _verify(self, index: int, points: Points, label: NDArray[Any], norm: NDArray[Any]) -> None:
@@ -342,7 +336,7 @@ class Dataset:
             yield block
 
     def _read_with_advice(self, indices: Sequence[int], cost: Cost, keep: bool, buffers: Buffers) -> Iterator[Block]:
-        kept, far = self.cache if self.cache is not None else (), self.points.distant
+        kept, far = self.kept, self.points.distant
         if far or indices[0] in kept:
             # storage works while blocks are scanned that are here already
             for coming in [index for index in indices if index not in kept][:AHEAD]:

@@ -48,14 +48,14 @@ class SubsetReader:
         """Whether blocks of a store come over a network."""
         return any(part.points.distant for part in self.parts)
 
-    def _wanted(self, index: int) -> NDArray[np.int64]:
+    def _numbers(self, index: int) -> NDArray[np.int64]:
         """The points (b,) of a block, by their numbers; -1 for zeros, which fill its chunks up."""
         first, stop = index * self.block_rows, min(self.n, (index + 1) * self.block_rows)
         return np.arange(first, stop) if self.rows is None else self.rows[first:stop]
 
     def _pieces(self, index: int) -> Iterator[tuple[Dataset, int, NDArray[np.int64]]]:
         """(store, block in it, rows of that block) of a block."""
-        wanted = self._wanted(index)
+        wanted = self._numbers(index)
         wanted = wanted[wanted >= 0]
         for part, start, end in zip(self.parts, self.starts[:-1], self.starts[1:], strict=True):
             here = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)] - start
@@ -65,15 +65,15 @@ class SubsetReader:
                 yield part, int(block), here[low:high] - begin
 
     def read(self, index: int, buffers: Buffers) -> Points:
-        first, there = self.parts[0], self._wanted(index) >= 0
+        first, there = self.parts[0], self._numbers(index) >= 0
         if first.entries is not None:
-            some = stack_points([take_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])
+            some = stack_points([take_rows(points, chosen) for points, chosen in self._gather(index, buffers)])
             return some if is_dense(some) else csr.spread(some, there)
         rows = len(there)
         out = buffers.take("picked", rows * first.m * first.dtype.itemsize).view(first.dtype).reshape(rows, first.m)
         places = None if there.all() else np.flatnonzero(there)
         done = 0
-        for points, chosen in self._gathered(index, buffers):
+        for points, chosen in self._gather(index, buffers):
             into = slice(done, done + len(chosen))
             out[into if places is None else places[into]] = take_rows(points, chosen)
             done += len(chosen)
@@ -81,12 +81,14 @@ class SubsetReader:
             out[~there] = 0
         return out
 
-    def _gathered(self, index: int, buffers: Buffers) -> Iterator[tuple[Points, NDArray[np.int64]]]:
+    def _gather(self, index: int, buffers: Buffers) -> Iterator[tuple[Points, NDArray[np.int64]]]:
         """Blocks of the stores, and the rows that are wanted of each; a block is read over by the next one."""
-        pieces = list(self._pieces(index))
-        self._ask(pieces[:AHEAD])
+        pieces, asked = list(self._pieces(index)), 0
         for place, (part, block, chosen) in enumerate(pieces):
-            self._ask(pieces[place + AHEAD : place + AHEAD + 1])
+            while self.distant and asked < min(len(pieces), place + AHEAD + 1):
+                coming, there, _ = pieces[asked]
+                coming.advise(there)
+                asked += 1
             yield part.read(block, buffers, Cost()).points, chosen
 
     def entries(self) -> Entries | None:
@@ -97,11 +99,6 @@ class SubsetReader:
         sizes = [sum(_average(part, block) * len(chosen) for part, block, chosen in self._pieces(index)) for index in blocks]
         offsets = np.cumsum([0, *map(ceil, sizes)])
         return Entries.of(self.n, offsets, self.block_rows, self.parts[0].dtype.itemsize, index_size(self.parts[0].m))
-
-    def _ask(self, pieces: Sequence[tuple[Dataset, int, NDArray[np.int64]]]) -> None:
-        if self.distant:
-            for part, block, _ in pieces:
-                part.advise(block)
 
     def advise(self, index: int) -> None:
         """Nothing to do: a thread reads ahead."""

@@ -151,9 +151,8 @@ def read_range(source: Source, first: int, stop: int) -> Held:
     held = []
     with _reading(source):
         dataset = open_cached(source, _room)
-        kept = dataset.cache if dataset.cache is not None else ()
         for index, block in zip(range(first, stop), dataset.read_blocks(range(first, stop), cost, keep=True), strict=True):
-            copied = block if index in kept else replace(block, points=block.points.copy(), sides=block.sides.copy())
+            copied = block if index in dataset.kept else replace(block, points=block.points.copy(), sides=block.sides.copy())
             held.append(copied)
     return Held(held, cost)
 
@@ -166,9 +165,9 @@ def fold_range(source: Source, fold: Fold[Any, Any], link: tuple[Any, Cost], hel
     cost.add(before)
     cost.add(held.cost)
     carry = fold_blocks(fold, carry, iter(held.blocks), cost)
-    cache = open_cached(source, _room).cache
-    if cache is not None and CARRY_SHARE * size(carry) > cache.budget:
-        cache.close()
+    kept = open_cached(source, _room).kept
+    if kept.budget and CARRY_SHARE * size(carry) > kept.budget:
+        kept.close()
     return carry, cost
 
 

@@ -14,7 +14,7 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.data.cache import HELD_BYTES, BlockCache
+from dfeas.data.cache import HELD_BYTES, Kept
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import DataSpec, Source
@@ -37,7 +37,7 @@ def opened(dataset: Callable[..., Any], budget: int) -> Dataset:
     """Five blocks, the last one short, with a cache."""
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     found = open_source(Source(DataSpec(path, intercept=False)))
-    found.kept.cache = BlockCache(budget)
+    found.kept = Kept(budget)
     return found
 
 
@@ -49,15 +49,15 @@ def read_all(dataset: Dataset) -> tuple[bytes, Cost]:
 
 @given(st.lists(st.integers(1, 1000)), st.integers(0, 5000))
 def test_what_is_taken_never_exceeds_the_budget_and_does_not_overlap(sizes: list[int], budget: int) -> None:
-    cache, taken = BlockCache(budget), []
+    cache, taken = Kept(budget), []
     for number, size in enumerate(sizes):
-        fits = cache.bytes + size + 7 <= budget
+        fits = cache.taken + size + 7 <= budget
         memory = cache.take(size, 7)
         assert (memory is not None) == fits
         if memory is not None:
             memory[:] = number % 251
             taken.append((number % 251, memory))
-    assert cache.bytes == sum(memory.size + 7 for _, memory in taken) <= budget
+    assert cache.taken == sum(memory.size + 7 for _, memory in taken) <= budget
     assert all((memory == value).all() for value, memory in taken)
 
 
@@ -70,7 +70,7 @@ def test_buffers_begin_at_pages_and_are_used_again() -> None:
 
 
 def test_threads_share_one_budget() -> None:
-    cache = BlockCache(1000)
+    cache = Kept(1000)
     with ThreadPoolExecutor(8) as pool:
         taken = [memory for memory in pool.map(lambda _: cache.take(10), range(400)) if memory is not None]
     assert len(taken) == 100
@@ -92,14 +92,13 @@ def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], past_c
         cached = min(kept * block, whole)
         assert (cost.points, cost.bytes_read, cost.cached_bytes) == (300, whole - cached, cached)
         assert again == first
-    assert found.cache is not None
-    assert found.cache.bytes <= kept * FULL
+    assert found.kept.taken <= kept * FULL
 
 
 def test_blocks_that_came_past_the_page_cache_are_kept_as_others_are(dataset: Callable[..., Any]) -> None:
     usual = opened(dataset, 2 * FULL)
     past = replace(usual.without_cache(), points=replace(usual.points, folder=replace(usual.points.folder, past_cache=True)))
-    past.kept.cache = BlockCache(2 * FULL)
+    past.kept = Kept(2 * FULL)
     for _ in range(2):
         (content, cost), (expected, usual_cost) = read_all(past), read_all(usual)
         assert content == expected
@@ -140,11 +139,10 @@ def test_a_kept_block_cannot_be_written_to(dataset: Callable[..., Any]) -> None:
 def test_whole_passes_and_folds_fill_the_cache_and_samples_only_use_it(dataset: Callable[..., Any]) -> None:
     found = opened(dataset, 10 * FULL)
     engine = LocalEngine(found, 2)
-    assert found.cache is not None
     engine.run(Partial(QUESTION, (0, 2)))
-    assert found.cache.bytes == 0
+    assert found.kept.taken == 0
     engine.run(Ordered(Online(np.ones(5))))
-    assert found.cache.bytes == WHOLE
+    assert found.kept.taken == WHOLE
     engine.run(Partial(QUESTION, (0, 2)))
     assert (engine.cost.points, engine.cost.bytes_read) == (128, 0)
     engine.close()
@@ -173,16 +171,15 @@ def test_labels_and_norms_of_all_points_come_before_points_of_some(
     dataset: Callable[..., Any], budget: int, kept: int, again: int
 ) -> None:
     found = opened(dataset, 0)
-    found.kept.least = 0
+    found.kept.sides_limit = 0
     found.enable_cache(budget)
     found.labels = counted = Counted(found.labels)
     first, _ = read_all(found)
-    assert found.cache is not None
     assert counted.reads == 5
     for _ in range(FILE_READS):
-        assert not any(index in found.cache for index in range(5))
+        assert not any(index in found.kept for index in range(5))
         assert read_all(found)[0] == first
-    assert sum(index in found.cache for index in range(5)) == kept
+    assert sum(index in found.kept for index in range(5)) == kept
     counted.reads = 0
     last, cost = read_all(found)
     assert last == first
@@ -198,8 +195,7 @@ def test_a_large_answer_gets_the_memory_of_the_cache(dataset: Callable[..., Any]
     engine = LocalEngine(found, 1)
     lse = engine.run(QUESTION).lse
     engine.run(Recover(QUESTION.Y, QUESTION.mu, lse, np.ones(1), 0.0))
-    assert found.cache is not None
-    assert found.cache.bytes == 0
+    assert found.kept.taken == 0
     engine.run(QUESTION)
     assert engine.cost.cached_bytes == 0
     engine.close()
@@ -223,7 +219,7 @@ def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_ow
             setting.engine.run(QUESTION)
             setting.engine.run(QUESTION)
             assert setting.engine.cost.cached_bytes == kept
-            assert setting.checking.dataset.cache is None
+            assert setting.checking.dataset.kept.budget == 0
             setting.checking.engine.run(QUESTION)
             assert setting.checking.engine.cost.bytes_read == X.nbytes
 
@@ -249,7 +245,7 @@ def test_a_process_keeps_blocks_of_the_run_it_opened_last(dataset: Callable[...,
 
 
 def test_a_closed_cache_is_empty_and_takes_nothing() -> None:
-    cache = BlockCache(100)
+    cache = Kept(100)
     memory = cache.take(8)
     assert memory is not None
     cache.keep(3, Block.of(0, memory.view(np.float32).reshape(2, 1), np.ones(2), np.ones(2)))

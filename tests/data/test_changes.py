@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-from dfeas.data.cache import BlockCache
+from dfeas.data.cache import Kept
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
@@ -43,7 +43,7 @@ def test_a_block_that_changes_between_passes_is_noticed(
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     opened = open_source(Source(DataSpec(path)))
     opened.points = replace(opened.points, folder=replace(opened.points.folder, past_cache=past_cache))
-    opened.kept.cache = BlockCache(budget)
+    opened.kept = Kept(budget)
     whole = read_all(opened).bytes_read
     file = next((path / name).glob("c.3*"))
     intact = flip(file)
@@ -60,7 +60,7 @@ def test_a_block_that_changes_between_passes_is_noticed(
 def test_a_kept_block_whose_file_is_gone_is_noticed(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     opened = open_source(Source(DataSpec(path)))
-    opened.kept.cache = BlockCache(1 << 20)
+    opened.kept = Kept(1 << 20)
     read_all(opened)
     (path / "X" / "c.2.0").unlink()
     with pytest.raises(CorruptDataError, match="chunk 2 of X is missing"):
@@ -90,7 +90,7 @@ def test_a_users_array_that_changes_between_passes_is_noticed(tmp_path: Path, op
     np.save(tmp_path / "labels.npy", labels)
     source = Source(DataSpec(path, str(tmp_path / "labels.npy")))
     opened = open_source(Source(DataSpec(array, labels))) if lazy else open_source(source)
-    opened.kept.cache = BlockCache(1 << 20)
+    opened.kept = Kept(1 << 20)
     read_all(opened)
     assert read_all(opened).bytes_read == 0
     was = array[4321].copy()

@@ -24,7 +24,7 @@ import zarr
 import dfeas
 from dfeas import ingest
 from dfeas.cli.main import main
-from dfeas.data.cache import BlockCache
+from dfeas.data.cache import Kept
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
@@ -212,7 +212,7 @@ def test_a_kept_block_that_changes_is_noticed_by_the_next_listing(data: str, mon
     monkeypatch.setattr(object_readers, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(object_readers, "SELDOM", 0)
     opened = open_source(Source(DataSpec(data)))
-    opened.kept.cache = BlockCache(1 << 20)
+    opened.kept = Kept(1 << 20)
     whole = read_all(opened)[0]
     assert read_all(opened)[1].bytes_read == 0
     restore = damage(data)

@@ -65,7 +65,7 @@ def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[...,
     def kept(run: str) -> int:
         from dfeas.data import open
 
-        return sum(d.cache.bytes for s, d in open._opened.items() if s.run == run and d.cache is not None)
+        return sum(d.kept.taken for s, d in open._opened.items() if s.run == run)
 
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
     source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
