@@ -97,7 +97,7 @@ def run_status(run: str | Path) -> RunStatus:
     if state != "running" and (path / RESULT).is_file():
         ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
         known |= {name: ended.get(name) for name in ("verdict", "stopped")}
-    saved = Checkpoints(path / CHECKPOINT).saved
+    saved = Checkpoints(path / CHECKPOINT).newest
     names = ("passes", "margin_lower", "margin_upper", "seconds", "gap", "verdict", "stopped")
     age = None if saved is None else max(0.0, time.time() - saved)
     return RunStatus(str(path), state, checkpoint_age=age, **{name: known.get(name) for name in names})

@@ -100,12 +100,12 @@ def _writes_lines() -> SchedulerPlugin:
 def dashboard(client: Client) -> str | None:
     """The address of the cluster's dashboard; None when it has none."""
 
-    def served(dask_scheduler: Any) -> bool:
+    def has_dashboard(dask_scheduler: Any) -> bool:
         from importlib.util import find_spec
 
         return "dashboard" in dask_scheduler.services and find_spec("bokeh") is not None
 
-    return str(client.dashboard_link) if client.run_on_scheduler(served) else None
+    return str(client.dashboard_link) if client.run_on_scheduler(has_dashboard) else None
 
 
 @contextmanager

@@ -70,8 +70,8 @@ class Predictor(ABC):
             Other features, entries that are not finite, or a run that left no direction.
         """
         model = self.to_model()
-        dataset, geometry = _opened(model, X, memory)
-        rule = geometry.rule(model.trained(geometry, dataset), dataset)
+        dataset, geometry = open_points(model, X, memory)
+        rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
         rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
         return np.asarray(read_once(model.see(dataset, geometry), rule, memory, None)[0])
 
@@ -179,8 +179,8 @@ def predict(
     model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(Path(run))
     if model.classes is not None and positive is not None:
         raise UsageError(f"{model.name}: a run of all classes; leave out positive")
-    dataset, geometry = _opened(model, X, memory, labels, positive, kernel)
-    rule = geometry.rule(model.trained(geometry, dataset), dataset)
+    dataset, geometry = open_points(model, X, memory, labels, positive, kernel)
+    rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
     answer: Prediction | ConePrediction = rule.prediction(read_once(model.see(dataset, geometry), rule, memory, out), dataset)
     return answer
 
@@ -211,7 +211,7 @@ def _require_place(out: Path) -> None:
         raise BadInputError(f"{out.parent}: no such folder; make it, or choose another output")
 
 
-def _opened(
+def open_points(
     model: FittedModel,
     X: Any,
     memory: str | int | None,
@@ -332,7 +332,7 @@ class FittedModel:
         require_names(given, features, str(X) if isinstance(X, str | Path) else "X", f"the run {self.name}")
         return label or (ALL_POSITIVE if isinstance(X, str | Path) else None)
 
-    def trained(self, geometry: Geometry, dataset: Dataset) -> Trained:
+    def make_trained(self, geometry: Geometry, dataset: Dataset) -> Trained:
         """Its directions, to score a dataset. Raises CorruptDataError when one has other entries than the run had features."""
         m, intercept = self.m, bool(self.values["intercept"])
         directions: list[Floats | Expansion] = []

@@ -67,11 +67,11 @@ def recover(
     gordan = evidence.gordan()
     if isinstance(gordan, ScratchVector):
         stored = OnVectors(Positive(floor=0.0), (gordan.name,), (), points=False, keeps=None)
-        return _weighed(ask, stored, lambda some: replace(stored, blocks=some), portions, fingerprint), 0
+        return _weigh_points(ask, stored, lambda some: replace(stored, blocks=some), portions, fingerprint), 0
     if isinstance(gordan, Sparse):
         return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight, kernel=kernel), 0
     question = shorten(gordan).question(slack)
-    return _weighed(ask, question, lambda some: Partial(question, some), portions, fingerprint), 1
+    return _weigh_points(ask, question, lambda some: Partial(question, some), portions, fingerprint), 1
 
 
 def separator(y: Floats | Expansion, fingerprint: str, kernel: str = "") -> Certificate:
@@ -81,7 +81,7 @@ def separator(y: Floats | Expansion, fingerprint: str, kernel: str = "") -> Cert
     return Certificate("separator", fingerprint, y=y)
 
 
-def _weighed(
+def _weigh_points(
     ask: Callable[[Question], Any],
     question: Question,
     on_blocks: Callable[[tuple[int, ...]], Question],

@@ -36,11 +36,11 @@ CLASSES = "classes"
 
 def versions() -> dict[str, str]:
     """Versions of what computed the result."""
-    return {**_installed(), "python": platform.python_version()}
+    return {**_find_versions(), "python": platform.python_version()}
 
 
 @cache
-def _installed() -> dict[str, str]:
+def _find_versions() -> dict[str, str]:
     """Looking them up takes as long as a small solve: once for each process."""
     return {"dfeas": __version__, **{name: version(name) for name in ("numpy", "scipy", "zarr", "dask", "distributed")}}
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import parse_view
-from dfeas.display import Part, Row
+from dfeas.display import Displayed, Part, Row
 from dfeas.errors import format_bytes
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import Floats
@@ -63,8 +63,75 @@ def cost_row(passes: float, method: str, reads: float, size: int, seconds: float
     return Row("cost", f"{passes:.4g} passes of {method}, {reads:.4g} reads in all, {format_bytes(size)}, {seconds:.2f} s")
 
 
+class Fitted(Saved, Predictor):
+    """A result that has one direction, or none, and its certificate."""
+
+    stopped: Stop
+    iterations: int
+    sides: Sides | None
+    certificate: str | None
+    points: Dataset | None = None
+    function: Function | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether what was asked for was reached and verified: a verdict, and with a ``margin_tolerance`` the margin; of a soft
+        margin gaps as small as asked.
+        """
+        return self.stopped == Stop.VERDICT
+
+    @property
+    def nit(self) -> int:
+        return self.iterations
+
+    @property
+    def classes(self) -> tuple[str, str] | None:
+        """Names of the classes -1 and +1; None for points without labels."""
+        return class_names(self.sides)
+
+    def to_model(self) -> FittedModel:
+        files = (Path(self.certificate or "the result"),)
+        model = FittedModel.of("the result", self.to_json(), (self._certificate,), files, None)
+        return replace(model, points=self.points, function=self.function)
+
+
+class PerClass(Displayed, Predictor):
+    """Results of classes, each against the rest."""
+
+    results: Mapping[str, Any]  # each is Fitted, in the order of the classes
+
+    @property
+    def success(self) -> bool:
+        """Whether every class has what was asked for."""
+        return all(result.success for result in self.results.values())
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in their order."""
+        return tuple(self.results)
+
+    @property
+    def coef(self) -> Floats | None:
+        """(classes, m), in the units of X; None where a class has no hyperplane."""
+        rows = [result.coef for result in self.results.values()]
+        return None if any(row is None for row in rows) else np.stack(rows)
+
+    @property
+    def bias(self) -> Floats | None:
+        """(classes,) what X @ coef.T is added to."""
+        biases = [result.bias for result in self.results.values()]
+        return None if None in biases else np.array(biases)
+
+    def to_model(self) -> FittedModel:
+        first = next(iter(self.results.values()))
+        files = tuple(Path(result.certificate or f"class {name}") for name, result in self.results.items())
+        evidence = [result._certificate for result in self.results.values()]
+        model = FittedModel.of("the result", {**first.to_json(), "sides": None}, evidence, files, self.classes)
+        return replace(model, points=first.points, function=first.function)
+
+
 @dataclass(frozen=True, repr=False)
-class Result(Saved, Predictor):
+class Result(Fitted):
     """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
 
     ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
@@ -202,11 +269,6 @@ class Result(Saved, Predictor):
         return values if self.x is not None else {name: value for name, value in values.items() if name != "x"}
 
     @property
-    def success(self) -> bool:
-        """Whether what was asked for was reached and verified: a verdict, and with a ``margin_tolerance`` the margin."""
-        return self.stopped == Stop.VERDICT
-
-    @property
     def status(self) -> int:
         """0 for a verdict, otherwise a number for the reason why the run stopped."""
         return list(Stop).index(self.stopped)
@@ -214,10 +276,6 @@ class Result(Saved, Predictor):
     @property
     def message(self) -> str:
         return self.detail or self.stopped.sentence
-
-    @property
-    def nit(self) -> int:
-        return self.iterations
 
     @property
     def y(self) -> NDArray[np.float64] | None:
@@ -228,11 +286,6 @@ class Result(Saved, Predictor):
         """
         separates = self.evidence is not None and self.evidence.kind == "separator" and not self.evidence.kernel
         return self.evidence.y if self.evidence is not None and separates else None
-
-    @property
-    def classes(self) -> tuple[str, str] | None:
-        """Names of the classes -1 and +1; None for points without labels."""
-        return class_names(self.sides)
 
     @property
     def coef(self) -> Floats | None:
@@ -247,10 +300,10 @@ class Result(Saved, Predictor):
     @property
     def support(self) -> NDArray[np.int64] | None:
         """Points of the Gordan certificate, or of a separator with a kernel."""
-        return None if self._weighing is None else self._weighing.support
+        return None if self._combination is None else self._combination.support
 
     @property
-    def _weighing(self) -> Certificate | None:
+    def _combination(self) -> Certificate | None:
         """The evidence, if it weighs points."""
         evidence = self.evidence
         return evidence if evidence is not None and (evidence.kind == "gordan" or evidence.kernel) else None
@@ -258,7 +311,7 @@ class Result(Saved, Predictor):
     @property
     def weights(self) -> NDArray[np.float64] | None:
         """Their weights on signed unit columns: on the simplex, or, of a separator, of any sign."""
-        return None if self._weighing is None else self._weighing.weights
+        return None if self._combination is None else self._combination.weights
 
     @property
     def _certificate(self) -> Certificate | None:
@@ -297,8 +350,3 @@ class Result(Saved, Predictor):
         for entry in first:
             score = f"  score {entry['score']:+.6f}" if scored else ""
             yield Row("", f"point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
-
-    def to_model(self) -> FittedModel:
-        files = (Path(self.certificate or "the result"),)
-        model = FittedModel.of("the result", self.to_json(), (self.evidence,), files, None)
-        return replace(model, points=self.points, function=self.function)

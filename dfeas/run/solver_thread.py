@@ -39,7 +39,7 @@ class _Raised:
         return True
 
 
-def solved_here(solver: Callable[[], R], stop: Callable[[], bool]) -> R:
+def run_solver_here(solver: Callable[[], R], stop: Callable[[], bool]) -> R:
     """The same in this thread, of one that takes less than a thread does to begin. Raises Abandoned where ``stop`` says so."""
     looked = time.monotonic()
 
@@ -54,7 +54,7 @@ def solved_here(solver: Callable[[], R], stop: Callable[[], bool]) -> R:
         return solver()
 
 
-def solved(solver: Callable[[], R], stop: Callable[[], bool], show: Callable[[str, float], None]) -> R:
+def run_solver(solver: Callable[[], R], stop: Callable[[], bool], show: Callable[[str, float], None]) -> R:
     """What the solver returns or raises, unless ``stop`` says to wait no longer.
 
     ``show`` is told in this thread what it has said last, and for how many seconds it has worked. One that nobody waits for

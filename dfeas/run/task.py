@@ -19,7 +19,7 @@ from dfeas.passes.protocol import Question, of_class
 from dfeas.passes.select import Select
 from dfeas.run.recovery import Portions, recover, separator
 from dfeas.run.resources import Limits, never
-from dfeas.run.solver_thread import solved, solved_here
+from dfeas.run.solver_thread import run_solver, run_solver_here
 from dfeas.run.termination import (
     FEASIBLE,
     SLACK,
@@ -138,9 +138,9 @@ class Task(ABC, Generic[E]):
         self.passes, self.reads = self.passes + min(1, share), self.reads + share
         began = now()
         if self.solver_in_memory:
-            self.state = solved(lambda: self.method.tell(self.state, answer), stop, self._show)
+            self.state = run_solver(lambda: self.method.tell(self.state, answer), stop, self._show)
         else:
-            self.state = solved_here(lambda: self.method.tell(self.state, answer), stop)
+            self.state = run_solver_here(lambda: self.method.tell(self.state, answer), stop)
         seconds = now()
         self.record = self.measure(engine, self._cost(engine, seconds, seconds - began))
         for sink in self.sinks:

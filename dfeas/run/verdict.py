@@ -20,15 +20,13 @@ from dfeas.data.storage import files
 from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, facts_of
-from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse, weights_at_once
 from dfeas.run.budget import Projection, abreast, project
 from dfeas.run.cost import PROBE, Probe
 from dfeas.run.exact.search import exact_outcome
-from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.recovery import Portions, conflicts
 from dfeas.run.result_files import CLASSES, RACE, Saved, versions
-from dfeas.run.results import ALL_POSITIVE_ROW, Result, Side, Sides
+from dfeas.run.results import ALL_POSITIVE_ROW, PerClass, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
 from dfeas.run.table import VERDICTS
@@ -278,7 +276,7 @@ class Race(Saved):
 
 
 @dataclass(frozen=True, repr=False)
-class OneVsRest(Saved, Predictor):
+class OneVsRest(PerClass, Saved):
     """How each class ended, and what was read for all of them together.
 
     Attributes
@@ -309,36 +307,6 @@ class OneVsRest(Saved, Predictor):
 
     def _parts(self) -> Iterator[Part]:
         return _several(self.results, self.reads)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes, in their order."""
-        return tuple(self.results)
-
-    @property
-    def coef(self) -> Floats | None:
-        """(classes, m), in the units of X; None where a class has no hyperplane."""
-        rows = [result.coef for result in self.results.values() if result.coef is not None]
-        return np.stack(rows) if len(rows) == len(self.results) else None
-
-    @property
-    def bias(self) -> Floats | None:
-        """(classes,) what X @ coef.T is added to."""
-        biases = [result.bias for result in self.results.values() if result.bias is not None]
-        return np.array(biases) if len(biases) == len(self.results) else None
-
-    def to_model(self) -> FittedModel:
-        first = next(iter(self.results.values()))
-        files = tuple(Path(result.certificate or f"class {name}") for name, result in self.results.items())
-        evidence = [result.evidence for result in self.results.values()]
-        values = {**first.to_json(), "sides": None}
-        model = FittedModel.of("the result", values, evidence, files, self.classes)
-        return replace(model, points=first.points, function=first.function)
-
-    @property
-    def success(self) -> bool:
-        """Whether every class has a verdict that was verified."""
-        return all(result.success for result in self.results.values())
 
     @property
     def stopped(self) -> Stop:

@@ -17,7 +17,7 @@ from dfeas.methods.protocol import AnyMethod, Wrapping
 from dfeas.methods.registry import METHODS
 from dfeas.run import solver_thread
 from dfeas.run.progress import Terminal
-from dfeas.run.solver_thread import Abandoned, solved, solved_here
+from dfeas.run.solver_thread import Abandoned, run_solver, run_solver_here
 from tests.run.test_resume import run_until
 
 
@@ -37,9 +37,9 @@ def test_what_it_returns_or_raises_comes_back() -> None:
     def failing() -> None:
         raise TimeoutError("of its own")
 
-    assert solved(lambda: 7, never, ignore) == 7
+    assert run_solver(lambda: 7, never, ignore) == 7
     with pytest.raises(TimeoutError, match="of its own"):
-        solved(failing, never, ignore)
+        run_solver(failing, never, ignore)
 
 
 def test_one_that_nobody_waits_for_ends_at_its_next_step() -> None:
@@ -55,7 +55,7 @@ def test_one_that_nobody_waits_for_ends_at_its_next_step() -> None:
         return bool(said)
 
     with pytest.raises(Abandoned):
-        solved(solver, stop, lambda text, seconds: said.append(text))
+        run_solver(solver, stop, lambda text, seconds: said.append(text))
     (left,) = solvers()
     go_on.set()
     left.join(60)
@@ -69,10 +69,10 @@ def test_one_in_the_thread_of_the_loop_ends_at_a_step_as_well(monkeypatch: pytes
         while True:
             beat()
 
-    assert solved_here(lambda: 7, never) == 7
+    assert run_solver_here(lambda: 7, never) == 7
     monkeypatch.setattr(solver_thread, "LOOK_SECONDS", 0.001)
     with pytest.raises(Abandoned):
-        solved_here(solver, lambda: True)
+        run_solver_here(solver, lambda: True)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Checkpoints:
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
     @property
-    def saved(self) -> float | None:
+    def newest(self) -> float | None:
         """When the newest was written, in seconds since the epoch; None without one. The run may remove them meanwhile."""
         for number in reversed(self.numbers):
             with suppress(FileNotFoundError):

@@ -14,15 +14,14 @@ from numpy.lib import format as npy
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import local
-from dfeas.display import Displayed, Part, Row
+from dfeas.display import Part, Row
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers
-from dfeas.run.prediction import FittedModel, Predictor
-from dfeas.run.result_files import SOFT_MARGIN, Saved
-from dfeas.run.results import Sides, class_names, cost_row, plane_of, sides_from
+from dfeas.run.result_files import SOFT_MARGIN
+from dfeas.run.results import Fitted, PerClass, Sides, cost_row, plane_of, sides_from
 from dfeas.run.table import SOFT_MARGINS
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import HYPERPLANE, Certificate
@@ -68,7 +67,7 @@ class DualVariables:
 
 
 @dataclass(frozen=True, repr=False)
-class SoftMarginResult(Saved, Predictor):
+class SoftMarginResult(Fitted):
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
     That is |w|^2/2 + sum_j c_j loss(1 - l_j x_j'w) over the points as they are stored; c_j is C times the weights of the
@@ -214,20 +213,6 @@ class SoftMarginResult(Saved, Predictor):
         yield cost_row(self.passes, self.method, self.reads, self.bytes_read, self.seconds)
 
     @property
-    def success(self) -> bool:
-        """Whether all gaps are as small as asked."""
-        return self.stopped == Stop.VERDICT
-
-    @property
-    def nit(self) -> int:
-        return self.iterations
-
-    @property
-    def classes(self) -> tuple[str, str] | None:
-        """Names of the classes -1 and +1; None for points without labels."""
-        return class_names(self.sides)
-
-    @property
     def coef(self) -> Floats:
         """(m,) of the hyperplane, in the units of X."""
         return plane_of(self.y, self.m)[0]
@@ -236,11 +221,6 @@ class SoftMarginResult(Saved, Predictor):
     def bias(self) -> float:
         """What X @ coef is added to; 0 without an intercept."""
         return plane_of(self.y, self.m)[1]
-
-    def to_model(self) -> FittedModel:
-        return FittedModel.of(
-            "the result", self.to_json(), (self._certificate,), (Path(self.certificate or "the result"),), None
-        )
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": SOFT_MARGIN, **super().to_json()}
@@ -251,7 +231,7 @@ class SoftMarginResult(Saved, Predictor):
 
 
 @dataclass(frozen=True, repr=False)
-class SoftMarginClasses(Displayed, Predictor):
+class SoftMarginClasses(PerClass):
     """One soft margin for each class, and what was read for all of them together.
 
     Attributes
@@ -275,32 +255,6 @@ class SoftMarginClasses(Displayed, Predictor):
     def _parts(self) -> Iterator[Part]:
         yield SOFT_MARGINS.grid([SOFT_MARGINS.row(name, Path(), vars(each)) for name, each in self.results.items()])
         yield Row(None, f"{self.reads:.4g} reads of the data for all of them")
-
-    @property
-    def success(self) -> bool:
-        """Whether all gaps of all classes are as small as asked."""
-        return all(result.success for result in self.results.values())
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes, in their order."""
-        return tuple(self.results)
-
-    @property
-    def coef(self) -> Floats:
-        """(classes, m), in the units of X."""
-        return np.stack([result.coef for result in self.results.values()])
-
-    @property
-    def bias(self) -> Floats:
-        """(classes,) what X @ coef.T is added to."""
-        return np.array([result.bias for result in self.results.values()])
-
-    def to_model(self) -> FittedModel:
-        first = next(iter(self.results.values()))
-        planes = [result.to_model().certificates[0] for result in self.results.values()]
-        files = tuple(Path(result.certificate or f"class {name}") for name, result in self.results.items())
-        return FittedModel.of("the result", {**first.to_json(), "sides": None}, planes, files, self.classes)
 
 
 GROUP_BYTES = 32 << 20
