@@ -121,13 +121,6 @@ def generate(
     put(Info(out, header.to_json()), as_json)
 
 
-def _alone(src: str, cluster: Cluster, options: dict[str, Any]) -> bool:
-    """Whether this process is faster than workers that were asked for; a report of them needs them."""
-    if cluster.local is None or cluster.performance_report is not None:
-        return False
-    return not worth_starting(src, IngestOptions(**options), cluster.local)
-
-
 @click.command(
     cls=Command,
     examples=(
@@ -161,17 +154,17 @@ def ingest(
     if cones is not None:
         shard = options.pop("shard")
         IngestOptions(**options).require_for("cones")
-        if cluster != Cluster(None, None, None):
+        if cluster != Cluster():
             raise click.UsageError("a cluster is for points, not for cones")
         with dataset_place(out, force):
             header = ingest_cones(src, out, cones, options["points"], _progress(quiet), shard)
         put(Info(out, header.to_json()), as_json)
         return
-    if cluster != Cluster(None, None, None):
+    if cluster != Cluster():
         require_split(src, out, IngestOptions(**options))
-        if _alone(src, cluster, options):
-            notes.append(f"written by this process: to start {cluster.local} workers takes longer than they save")
-            cluster = Cluster(None, None, None)
+    if cluster.local is not None and not worth_starting(src, IngestOptions(**options), cluster.local):
+        notes.append(f"written by this process: to start {cluster.local} workers takes longer than they save")
+        cluster = Cluster()
     with cluster.client() as client, dataset_place(out, force):
         header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
     put(Info(out, {**header.to_json(), "notes": notes}), as_json)

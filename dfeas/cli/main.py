@@ -129,13 +129,6 @@ class Commands(click.Group):
                 formatter.write_dl([(name.ljust(widest), named.summary) for name, named in names.items()])
 
 
-def _colour() -> bool | None:
-    """Whether there are colours: as the environment says, otherwise None: on a terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return True if os.environ.get("FORCE_COLOR") else None
-
-
 @click.group("dfeas", cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="dfeas")
 @click.pass_context
@@ -148,7 +141,8 @@ def commands(context: click.Context) -> None:
     dfeas help exit-codes  0 is a verdict, 3 a limit, all others are errors
     dfeas help environment what is set once, for all commands
     """
-    context.color = _colour()
+    if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
+        context.color = not os.environ.get("NO_COLOR")  # otherwise on a terminal
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 class Cluster:
     """Which cluster does the work, if any."""
 
-    scheduler: str | None
-    scheduler_file: str | None
-    local: int | None
+    scheduler: str | None = None
+    scheduler_file: str | None = None
+    local: int | None = None
     performance_report: str | None = None
 
     @contextmanager
@@ -78,7 +78,7 @@ class Cluster:
         if (self.scheduler, self.scheduler_file) != (None, None):
             return self
         address = scheduler_address()
-        return None if address is None else Cluster(address, None, None)
+        return None if address is None else Cluster(address)
 
     @property
     def words(self) -> str:

@@ -40,10 +40,6 @@ def _is_scratch(path: Path) -> bool:
     return path.name == "scratch" and path.is_dir() and all(each.suffix == ".f64" for each in path.iterdir())
 
 
-def _is_empty(path: Path) -> bool:
-    return not path.is_symlink() and path.is_dir() and not any(path.iterdir())
-
-
 def is_dataset(path: Path) -> bool:
     """A dataset that was finished."""
     if path.is_symlink() or not (path / MARKER).is_file():
@@ -70,7 +66,8 @@ def replace_output(path: Path, kind: Kind, force: bool) -> Iterator[None]:
     if not force or not (path.exists() or path.is_symlink()):
         yield
         return
-    if not kind(path) and not _is_empty(path):
+    empty = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    if not empty and not kind(path):
         raise UsageError(f"{path}: it holds what this command did not write, which --force leaves alone; choose another output")
     if being_written(path):
         raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
@@ -96,14 +93,6 @@ def _is_finished(path: Path) -> bool:
 
 
 @contextmanager
-def run_place(out: Path | None, data: str, force: bool) -> Iterator[Path]:
-    """The folder of a run: the one that is given, or the first of its name that is free, here."""
-    place = free_name(data) if out is None else out
-    with replace_output(place, is_run, force):
-        yield place
-
-
-@contextmanager
 def dataset_place(out: str, force: bool) -> Iterator[None]:
     """The place of a dataset. Raises UsageError for one of an object store that would have to make room."""
     if force and is_url(out):
@@ -112,7 +101,7 @@ def dataset_place(out: str, force: bool) -> Iterator[None]:
         yield
 
 
-def free_name(data: str) -> Path:
-    """``DATA-run-1``, or the first number that is free."""
+def choose_folder(data: str) -> Path:
+    """For a run without a name: ``DATA-run-1``, or the first number that is free."""
     stem = data.rstrip("/").rsplit("/", 1)[-1].partition(".")[0] or "data"
     return next(path for number in count(1) if not (path := Path(f"{stem}-run-{number}")).exists())

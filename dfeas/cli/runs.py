@@ -35,7 +35,7 @@ from dfeas.cli.options import (
     method_of,
     options_of,
 )
-from dfeas.cli.outputs import run_place
+from dfeas.cli.outputs import choose_folder, is_run, replace_output
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
@@ -64,15 +64,15 @@ def _begin(
 ) -> None:
     """Call a verb, whose last positional argument is the data; then print its answer and exit."""
     *before, data = asked
-    X = [data, *options.pop("also", ())]
+    X, out = [data, *options.pop("also", ())], out or choose_folder(data)
     with (
         cluster.client() as client,
         asked_to_stop() as stop,
-        run_place(out, data, force) as place,
+        replace_output(out, is_run, force),
         attend_runs(stop, not quiet),
     ):
-        answer = verb(*before, X, out=place, client=client, **make_arguments(options))
-    _end(answer, place, as_json)
+        answer = verb(*before, X, out=out, client=client, **make_arguments(options))
+    _end(answer, out, as_json)
 
 
 def _end(answer: Answer, out: Path, as_json: bool) -> None:

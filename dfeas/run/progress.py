@@ -77,6 +77,14 @@ class Watched(Sink):
         there = reading is not None and reading.done < reading.of and self.clock() - reading.began >= LONG
         return reading if there else None
 
+    def say(self, text: str) -> None:
+        """Show a text beside what is shown, unless the log has it."""
+        if not logger.isEnabledFor(logging.INFO):
+            self.screen.say(text)
+
+    def close(self) -> None:
+        self.screen.leave()
+
     @abstractmethod
     def show(self) -> None:
         """Show what there is to say now."""
@@ -127,13 +135,12 @@ class Terminal(Watched):
         if self._unseen and not self.screen.live:
             self.show()
         self._unseen = False
-        if not logger.isEnabledFor(logging.INFO):  # otherwise it is there
-            self.screen.say(text)
+        self.say(text)
 
     def close(self) -> None:
         if self._unseen:
             self.show()
-        self.screen.leave()
+        super().close()
 
 
 Left = Callable[[Sequence[ProgressRecord]], float]
@@ -175,18 +182,10 @@ class Scoreboard(Watched):
         if self.screen.due():
             self.show()
 
-    def say(self, text: str) -> None:
-        if not logger.isEnabledFor(logging.INFO):
-            self.screen.say(text)
-
     def end(self, name: str, text: str) -> None:
         self._ended[name] = text
         if len(self._ended) == len(self._rows):
             self.screen.leave([Line(line) for line in self._table()])
-
-    def close(self) -> None:
-        """Of a run that ended otherwise nothing stays."""
-        self.screen.leave()
 
     def show(self) -> None:
         now, long = self.clock(), self.long
