@@ -53,8 +53,6 @@ KINDS = ("points", "sparse", "cones")
 MARGIN = 0.3
 SPARSE = 0.1
 """Share of entries of sparse points, beside one of each."""
-AT_ONCE = 4096
-"""Blocks that are written at once."""
 
 
 def made(path: Path, kind: str, blocks: int, rows: int, m: int, shard: int) -> None:
@@ -81,9 +79,9 @@ def made(path: Path, kind: str, blocks: int, rows: int, m: int, shard: int) -> N
         else:
             points += np.outer(MARGIN * label, y).astype(np.float32)
             target = DatasetWriter(place, n, m, points.dtype, rows, shard=chunks)
-        for first in range(0, blocks, AT_ONCE):
-            some = slice(first * rows, (first + AT_ONCE) * rows)
-            target.write(first, points[some], label[some])
+        for index in range(blocks):
+            some = slice(index * rows, (index + 1) * rows)
+            target.write(index, points[some], label[some])
         target.finish(() if kind == "cones" else ("-1", "1"))
 
 

@@ -29,7 +29,6 @@ from dfeas.data.storage.layout import (
 )
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
 from dfeas.data.writers.chunks import seal_index
-from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.ledger import Ledger
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
@@ -184,22 +183,6 @@ def test_views_keep_their_fingerprints(data: Path) -> None:
     assert dfeas.verify_run(data.parent / "run").verdict == "feasible"
 
 
-@pytest.mark.parametrize("shard", [0, PER])
-def test_blocks_that_are_written_at_once_are_the_same_files(tmp_path: Path, shard: int) -> None:
-    X, label = points()
-    contents = []
-    for name, at_once in (("one", 1), ("some", 100)):
-        (tmp_path / name).mkdir()
-        writer = DatasetWriter(tmp_path / name, N, M, X.dtype, ROWS, shard=shard)
-        for first in range(0, writer.blocks, at_once):
-            rows = slice(first * ROWS, (first + at_once) * ROWS)
-            writer.write(first, X[rows], label[rows].astype(np.int8))
-        writer.finish(("-1", "1"))
-        files = (file for file in (tmp_path / name).rglob("*") if file.is_file())
-        contents.append({file.relative_to(tmp_path / name): file.read_bytes() for file in files})
-    assert contents[0] == contents[1]
-
-
 def test_a_ledger_travels_and_is_added_up() -> None:
     X, label = points(12)
     X[5] = 0
@@ -207,11 +190,11 @@ def test_a_ledger_travels_and_is_added_up() -> None:
     for index in (3, 0, 2, 1):
         rows = slice(index * 3, index * 3 + 3)
         block = Block.of(rows.start, X[rows], label[rows], np.linalg.norm(X[rows].astype(float), axis=1))
-        ledgers[index % 2].note(index, Survey().scan(block), np.array([[index, 1, 2]], np.uint32))
+        ledgers[index % 2].note(index, Survey().scan(block), (index, 1, 2))
     whole = pickle.loads(pickle.dumps(ledgers[0]))
-    assert whole.missing(4) == 2
+    assert whole.count_missing(4) == 2
     whole.add(pickle.loads(pickle.dumps(ledgers[1])))
-    assert whole.missing(4) == 0
+    assert whole.count_missing(4) == 0
     assert whole.checksums(4)[:, 0].tolist() == [0, 1, 2, 3]
     facts = whole.facts(4)
     assert (facts["zero"], facts["first_zero"], facts["positive"]) == (1, (5,), int((label > 0).sum()))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import crc32c
 import numpy as np
@@ -55,20 +55,6 @@ def chunks_of_shard(asked: int | None, points: int, block: int) -> int:
     return max(1, min(CHUNKS, size // (block + CRC))) if size else 0
 
 
-class Begun(Protocol):
-    """A shard that is being written."""
-
-    @property
-    def dense(self) -> bool:
-        """Whether chunks lie one right behind the other, by their places."""
-
-    def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
-        """Write a chunk, or some that follow each other where it is ``dense``; whether none is missing then."""
-
-    def finish(self) -> None:
-        """Write the index, and make it a shard. Chunks that were never written are absent."""
-
-
 class ChunkWriter:
     """Takes the chunks of one array, each once, in any order and from several threads. Travels while no shard is begun.
 
@@ -77,7 +63,7 @@ class ChunkWriter:
 
     def __init__(self, folder: Place, array: StoredArray, aside: Path | None = None) -> None:
         self.folder, self.array, self.aside = folder, array, aside
-        self._begun: dict[int, Begun] = {}
+        self._begun: dict[int, _BegunFile | _BegunObject] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -88,19 +74,8 @@ class ChunkWriter:
         """The same, for another process."""
         return ChunkWriter(self.folder, self.array, aside)
 
-    def write(self, index: int, values: NDArray[Any], sums: NDArray[np.uint32]) -> None:
-        """Write rows of chunks that follow each other, whose crc32c are ``sums``: those of a shard at once."""
-        rows, full = self.array.rows, len(values) // self.array.rows if self.array.shard else 0
-        if full < 2:
-            full = 0
-        else:
-            entries = np.ascontiguousarray(values[: full * rows]).view(np.uint8).reshape(full, -1)
-            self._put_all(index, np.hstack([entries, sums[:full, None].astype("<u4").view(np.uint8)]))
-        for number in range(full, len(sums)):
-            self._write_chunk(index + number, values[number * rows : (number + 1) * rows], int(sums[number]))
-
-    def _write_chunk(self, index: int, values: NDArray[Any], crc: int) -> None:
-        """Its entries, fill values behind a short one, and the checksum, which is known of the entries."""
+    def write(self, index: int, values: NDArray[Any], crc: int) -> None:
+        """Write a chunk: its entries, whose checksum is known, and fill values behind a short one."""
         parts: list[Any] = [np.ascontiguousarray(values).data]
         if len(values) < self.array.rows:
             shape = self.array.rows - len(values), *values.shape[1:]
@@ -111,33 +86,20 @@ class ChunkWriter:
 
     def put(self, index: int, *parts: Any) -> None:
         """Write a chunk, whose bytes are the parts one after the other."""
-        if self.array.shard:
-            self._put(index, parts, 1)
-        else:
+        if not self.array.shard:
             put(self.folder / self.array.file(index), *parts, aside=self.aside)
-
-    def _put_all(self, index: int, chunks: NDArray[np.uint8]) -> None:
-        while len(chunks):
-            done = self._put(index, [chunks], len(chunks))
-            index, chunks = index + done, chunks[done:]
-
-    def _put(self, index: int, parts: Sequence[Any], count: int) -> int:
-        """Write a chunk in parts, or the first ones of an array of chunks, as many as can be written at once; how many."""
+            return
         shard, place = divmod(index, self.array.shard)
         with self._lock:
             begun = self._begun.get(shard)
             if begun is None:
                 begun = self._begun[shard] = self._begin(shard)
-        if count > 1:
-            count = min(count, self.array.shard - place) if begun.dense else 1
-            parts = [parts[0][:count].data]
-        if begun.put(place, parts, count):
+        if begun.put(place, parts):
             with self._lock:
                 del self._begun[shard]
             begun.finish()
-        return count
 
-    def _begin(self, shard: int) -> Begun:
+    def _begin(self, shard: int) -> _BegunFile | _BegunObject:
         where = self.folder / self.array.file(shard)
         if not isinstance(where, Path):
             return _BegunObject(where, self.array.shard)
@@ -156,7 +118,7 @@ def seal_index(table: NDArray[np.uint64]) -> bytes:
 
 
 class _BegunFile:
-    """Chunk i of the shard lies behind i others; larger ones begin with a page."""
+    """A shard that is being written: chunk i lies behind i others; larger ones begin with a page."""
 
     def __init__(self, where: Path, folder: Path, chunks: int, size: int) -> None:
         self._where, self._size = where, size
@@ -167,19 +129,17 @@ class _BegunFile:
         with name_in_errors(where):
             self._part.touch(exist_ok=False)
 
-    @property
-    def dense(self) -> bool:
-        return self._apart == self._size
-
-    def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
+    def put(self, place: int, parts: Sequence[Any]) -> bool:
+        """Write a chunk; whether none is missing then."""
         with name_in_errors(self._where), self._part.open("r+b") as file:
             file.seek(place * self._apart)
             write_parts(file, parts)
         with self._lock:
-            self._written[place : place + count] = True
+            self._written[place] = True
             return bool(self._written.all())
 
     def finish(self) -> None:
+        """Write the index, and make it a shard. Chunks that were never written are absent."""
         places = np.arange(len(self._written), dtype=np.uint64) * np.uint64(self._apart)
         table = np.stack([places, np.full(len(places), self._size, np.uint64)], axis=1)
         table[~self._written] = ABSENT
@@ -192,9 +152,7 @@ class _BegunFile:
 
 
 class _BegunObject:
-    """Chunks lie one behind the other, as they came."""
-
-    dense = False
+    """The same: chunks lie one behind the other, as they came."""
 
     def __init__(self, where: ObjectPath, chunks: int) -> None:
         self._where = where
@@ -204,7 +162,7 @@ class _BegunObject:
         self._end = 0
         self._lock = Lock()
 
-    def put(self, place: int, parts: Iterable[Any], count: int = 1) -> bool:
+    def put(self, place: int, parts: Sequence[Any]) -> bool:
         with self._lock:
             first = self._end
             with translate_errors_at(self._where):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ProductRows:
     """The rows of a product as they will be stored."""
 
     read: Callable[[int, int], Points]  # rows first .. stop-1 (b, m)
@@ -40,7 +40,7 @@ class Rows:
     dtype: np.dtype[Any]
     entries: float | None = None  # stored ones of a row on average, where they are sparse
 
-    def placing(self, product: Product) -> Placing:
+    def place(self, product: Product) -> Placing:
         """Where they lie in blocks of their own."""
         return Placing(product, product.block_rows(self.m, self.dtype.itemsize, self.entries))
 
@@ -58,7 +58,7 @@ class Rows:
         return points, placing.label[here]
 
 
-def writer_of(path: Any, placing: Placing, rows: Rows, shard: int | None = 0) -> DatasetWriter:
+def writer_of(path: Any, placing: Placing, rows: ProductRows, shard: int | None = 0) -> DatasetWriter:
     """The writer of these rows, dense or sparse, with shards of so many bytes; None: as suits those of all rows."""
     size, n, block_rows = rows.dtype.itemsize, placing.n, placing.block_rows
     if rows.entries is None:
@@ -121,7 +121,7 @@ def ingest_product(
     """The same, of cones that are known."""
     size = shard_bytes(shard)
     rows = read_product(X, product)
-    placing = rows.placing(product)
+    placing = rows.place(product)
     with output_place(out) as path:
         target = writer_of(path, placing, rows, size)
         fill(target, lambda index: rows.block(placing, index), progress)
@@ -224,7 +224,7 @@ def _cones_of(cones: Mapping[str, Any]) -> tuple[int, Product]:
 def _homogeneous(A: Any, b: Any) -> Any:
     """Rows (N + 1, m + 1) of [-A b] and t in float64, sparse where A is. Raises BadInputError for other numbers."""
     sparse = hasattr(A, "tocsr")
-    given: Any = _tidied(scipy.sparse.csr_array(A), np.dtype(np.float64), "A") if sparse else _numbers(A, "A")
+    given: Any = _canonicalise(scipy.sparse.csr_array(A), np.dtype(np.float64), "A") if sparse else _numbers(A, "A")
     n, m = check_shape(given.shape, "A")
     right = _numbers(b, "b")
     if right.shape != (n,):
@@ -250,7 +250,7 @@ def _numbers(values: Any, where: str) -> Floats:
 def cones_in_memory(X: Any, product: Product, where: str = "X", first: int = 0) -> Dataset:
     """The same, of cones that are known; messages count the rows from ``first`` on."""
     rows = read_product(X, product)
-    placing = rows.placing(product)
+    placing = rows.place(product)
     n, block_rows = placing.n, placing.block_rows
     blocks = range(-(-n // block_rows))
     if isinstance(X, np.ndarray) and n == len(X) and X.dtype == rows.dtype and X.flags.c_contiguous:
@@ -282,7 +282,7 @@ def cones_in_memory(X: Any, product: Product, where: str = "X", first: int = 0) 
     )
 
 
-def read_product(X: Any, product: Product) -> Rows:
+def read_product(X: Any, product: Product) -> ProductRows:
     """Rows of a product; a sparse matrix that is sparse enough stays one.
 
     Raises BadInputError when the numbers do not add up.
@@ -299,15 +299,15 @@ def read_product(X: Any, product: Product) -> Rows:
         )
     dtype = stored_dtype(np.dtype(source.dtype), "X")
     if sparse:
-        source = _tidied(source, dtype)
+        source = _canonicalise(source, dtype)
         if source.nnz < SPARSE_BELOW * n * m:
-            return Rows(partial(_sparse_rows, source), m, dtype, source.nnz / n)
+            return ProductRows(partial(_sparse_rows, source), m, dtype, source.nnz / n)
 
     def rows(first: int, stop: int) -> NDArray[Any]:
         some = source[first:stop]
         return exact(some.toarray() if sparse else some, dtype, f"X: rows from {first} on")
 
-    return Rows(rows, m, dtype)
+    return ProductRows(rows, m, dtype)
 
 
 def _sparse_rows(X: csr_array, first: int, stop: int) -> csr_array:
@@ -316,7 +316,7 @@ def _sparse_rows(X: csr_array, first: int, stop: int) -> csr_array:
     return block_of(some.data, some.indices, some.indptr.astype(np.int64), X.shape[1])
 
 
-def _tidied(X: csr_array, dtype: np.dtype[Any], where: str = "X") -> csr_array:
+def _canonicalise(X: csr_array, dtype: np.dtype[Any], where: str = "X") -> csr_array:
     """In the type that is stored, without zeros. Raises BadInputError for no CSR matrix."""
     try:
         X.check_format(full_check=True)

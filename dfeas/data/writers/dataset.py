@@ -29,7 +29,7 @@ from dfeas.data.writers.ledger import Ledger
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, is_dense, norms
 from dfeas.passes.block import Block
-from dfeas.passes.survey import NORM_RANGE, Summary, Survey, checksum, checksums
+from dfeas.passes.survey import NORM_RANGE, Summary, Survey, checksum
 
 
 def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) -> None:
@@ -153,18 +153,18 @@ class DatasetWriter:
         return -(-self.n // self.block_rows)
 
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
-        """Survey and store one whole block, or some dense ones that follow each other."""
+        """Survey and store one whole block."""
         look = survey_points if self._cones is None else survey_cones
-        norm, summary = look(index * self.block_rows, points, label, self.block_rows)
+        norm, summary = look(index * self.block_rows, points, label)
         refuse_unusable(summary, self.where, self._features)
-        sums = np.column_stack([summary.checksums, checksums(norm, self.block_rows)])
+        sums = (*summary.checksums[0].tolist(), checksum(norm))
         self.written.note(index, summary, sums)
-        self._store_points(index, points, sums[:, 0])
-        self._arrays["label"].write(index, label, sums[:, 1])
-        self._arrays["norm"].write(index, norm, sums[:, 2])
+        self._store_points(index, points, sums[0])
+        self._arrays["label"].write(index, label, sums[1])
+        self._arrays["norm"].write(index, norm, sums[2])
 
-    def _store_points(self, index: int, points: Any, sums: NDArray[np.uint32]) -> None:
-        self._arrays["X"].write(index, points, sums)
+    def _store_points(self, index: int, points: Any, crc: int) -> None:
+        self._arrays["X"].write(index, points, crc)
 
     def for_worker(self) -> Self:
         """The same, to write some of the blocks in another process. It puts files in their places whole: one that was taken for
@@ -190,7 +190,7 @@ class DatasetWriter:
         for index, code in enumerate(self._read_labels(codes)):
             label = table(index)[code]
             crc = checksum(label)
-            self._arrays["label"].write(index, label, np.array([crc], np.uint32))
+            self._arrays["label"].write(index, label, crc)
             self.written.relabel(index, int((label > 0).sum()), crc)
         remove(self.path / CODES)
 
@@ -217,7 +217,7 @@ class DatasetWriter:
 
     def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
         """Write checksums, header and marker. Raises CorruptDataError when a block was never written."""
-        missing, coded = self.written.missing(self.blocks), len(classes) > 2
+        missing, coded = self.written.count_missing(self.blocks), len(classes) > 2
         if missing:
             raise CorruptDataError(f"{self.path}: {missing} blocks were never written")
         entries = self._finish_points()
@@ -262,18 +262,18 @@ class DatasetWriter:
         return {}
 
 
-def survey_points(start: int, points: Points, label: NDArray[Any], chunk_rows: int) -> tuple[Floats, Summary]:
-    """Norms (b,) of the points of a block, in chunks of so many rows, and what is wrong with it."""
+def survey_points(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
+    """Norms (b,) of the points of a block, and what is wrong with it."""
     norm = norms(points)
-    return norm, Survey().scan(replace(Block.of(start, points, label, norm), chunk_rows=chunk_rows))
+    return norm, Survey().scan(Block.of(start, points, label, norm))
 
 
-def survey_cones(start: int, points: Points, label: NDArray[Any], chunk_rows: int = 0) -> tuple[Floats, Summary]:
+def survey_cones(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
     """The same of the cones of a block. A cone of zeros is none of the zero points."""
     stored = points if is_dense(points) else points.data
     finite = stored.dtype.kind != "f" or bool(np.isfinite(stored).all())
     norm = cone_norms(points, label) if finite else norms(points)
-    summary = Survey().scan(replace(Block.of(start, points, label, norm), chunk_rows=chunk_rows))
+    summary = Survey().scan(Block.of(start, points, label, norm))
     return norm, replace(summary, zero=0, first_zero=(), positive=0)
 
 

@@ -46,14 +46,14 @@ class Ledger:
             table[: len(self._table)] = self._table
             self._table = table
 
-    def note(self, index: int, summary: Summary, checksums: NDArray[np.uint32]) -> None:
-        """Blocks in a row were written: a survey of them, and checksums (blocks, 3) of points, labels and norms."""
+    def note(self, index: int, summary: Summary, checksums: tuple[int, int, int]) -> None:
+        """A block was written: a survey of it, and the checksums of points, labels and norms."""
         with self._lock:
-            self._reach(index + len(checksums))
-            rows = self._table[index : index + len(checksums)]
-            rows["written"], rows["checksums"] = True, checksums
-            rows["norm_min"], rows["norm_max"] = summary.norm_min, summary.norm_max
-            rows["positive"][0], rows["zero"][0] = summary.positive, summary.zero  # counts of all are added up
+            self._reach(index + 1)
+            row = self._table[index]
+            row["written"], row["checksums"] = True, checksums
+            row["norm_min"], row["norm_max"] = summary.norm_min, summary.norm_max
+            row["positive"], row["zero"] = summary.positive, summary.zero
             if summary.zero:
                 self._first_zero[index] = summary.first_zero
 
@@ -61,7 +61,7 @@ class Ledger:
         """Of a block that was written the labels are others."""
         self._table["positive"][index], self._table["checksums"][index, 1] = positive, checksum
 
-    def stored(self, index: int, entries: int) -> None:
+    def note_entries(self, index: int, entries: int) -> None:
         """So many entries a sparse block has."""
         with self._lock:
             self._reach(index + 1)
@@ -74,7 +74,7 @@ class Ledger:
         self._table[some] = other._table[some]
         self._first_zero.update(other._first_zero)
 
-    def missing(self, blocks: int) -> int:
+    def count_missing(self, blocks: int) -> int:
         """How many of the first blocks were never written."""
         return blocks - int(self._table["written"][:blocks].sum())
 

@@ -107,7 +107,7 @@ class SparseWriter(DatasetWriter):
             raise BadInputError(f"{self.path}: indices of block {index} do not ascend within 0 .. {self.m - 1}")
         super().write(index, points, label)
 
-    def _store_points(self, index: int, points: Any, sums: NDArray[np.uint32]) -> None:
+    def _store_points(self, index: int, points: Any, crc: int) -> None:
         """Append all blocks whose turn has come."""
         with self._lock:
             self._waiting[index] = points
@@ -129,7 +129,7 @@ class SparseWriter(DatasetWriter):
         """A chunk of indptr; the last one has the end, too, and is filled up."""
         filled = np.zeros(self.block_rows, np.int64)
         filled[: len(values)] = values
-        self._arrays[STARTS].write(index, filled, np.array([crc32c.crc32c(filled.view(np.uint8))], np.uint32))
+        self._arrays[STARTS].write(index, filled, crc32c.crc32c(filled.view(np.uint8)))
 
     def _finish_points(self) -> dict[str, Any]:
         """End the chunks, and make the metadata beside them; what the header says of them."""
@@ -173,8 +173,8 @@ class SparsePieces(SparseWriter):
         """Of the three arrays in the file of a block."""
         return [self._arrays[name].array.dtype for name in (DATA, INDICES, STARTS)]
 
-    def _store_points(self, index: int, points: csr_array, sums: NDArray[np.uint32]) -> None:
-        self.written.stored(index, len(points.indices))
+    def _store_points(self, index: int, points: csr_array, crc: int) -> None:
+        self.written.note_entries(index, len(points.indices))
         arrays = zip((points.data, points.indices, points.indptr[:-1]), self._types, strict=True)
         parts = (np.ascontiguousarray(values, dtype).data for values, dtype in arrays)
         put(self._pieces / f"{index}", *parts, aside=self._arrays[DATA].aside)

@@ -197,22 +197,6 @@ def test_the_checker_takes_no_cone_that_reaches_out_of_its_chunk(tmp_path: Path)
         check(LocalEngine(forged, 1), forged, certificate)
 
 
-def test_chunks_that_are_written_at_once_are_the_same_files(tmp_path: Path) -> None:
-    X, product = rows_of_cones(), Product.from_scs(CONE)
-    rows, placing, contents = read_product(X, product), Placing(product, ROWS), []
-    points = np.concatenate([rows.block(placing, index)[0] for index in range(-(-placing.n // ROWS))])
-    for name, at_once in (("one", 1), ("some", 20)):
-        (tmp_path / name).mkdir()
-        writer = writer_of(tmp_path / name, placing, rows, 7 * (ROWS * M * 8 + 4))
-        for first in range(0, writer.blocks, at_once):
-            some = slice(first * ROWS, (first + at_once) * ROWS)
-            writer.write(first, points[some], placing.label[some])
-        writer.finish(())
-        files = (file for file in (tmp_path / name).rglob("*") if file.is_file())
-        contents.append({file.relative_to(tmp_path / name): file.read_bytes() for file in files})
-    assert contents[0] == contents[1]
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("block_bytes", [12 << 10, 17 << 10, 40 << 10])
 def test_chunks_as_an_ingest_cuts_them_stay_blocks(
