@@ -115,14 +115,12 @@ class Separated(Displayed):
             points = f" (points {_some(self.points)} are in conflict)" if self.points and self.outcome != "poisson" else ""
             what = "no separation" if self.outcome == "poisson" else "the classes overlap"
             return f"{what}: the maximum of the likelihood exists{unique}{points}"
-        whose = "its coefficient has" if len(self.columns) == 1 else "their coefficients have"
-        plain = self.columns and not self.levels
-        runs = f"{whose} no finite estimate" if plain else f"no finite estimate of {_some(self._running)}"
-        return f"{self._what}: {self._who}; {runs}"
-
-    @property
-    def _what(self) -> str:
-        return "separation" if self.outcome == "poisson" else f"{self.kind} separation"
+        runs = f"{'its coefficient has' if len(self.columns) == 1 else 'their coefficients have'} no finite estimate"
+        if self.levels or not self.columns:
+            moves = any(self.intercept.values()) if isinstance(self.intercept, dict) else self.intercept
+            runs = f"no finite estimate of {_some([*(['the intercept'] if moves else []), *self.columns])}"
+        what = "separation" if self.outcome == "poisson" else f"{self.kind} separation"
+        return f"{what}: {self._who}; {runs}"
 
     @property
     def _who(self) -> str:
@@ -136,11 +134,6 @@ class Separated(Displayed):
         plural = len(others) + len(terms) > 1
         columns = [f"column{'s' if len(others) > 1 else ''} {_some(others)}"] if others else []
         return f"{' and '.join([*named, *columns]) or 'the intercept'} separate{'' if plural else 's'} {what}"
-
-    @property
-    def _running(self) -> list[Any]:
-        moves = self.intercept if not isinstance(self.intercept, dict) else any(self.intercept.values())
-        return [*(["the intercept"] if moves else []), *self.columns]
 
     @property
     def _rows(self) -> str:

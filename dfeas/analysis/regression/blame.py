@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix, Places
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, wide
-from dfeas.analysis.separation import Separation, TableKind
+from dfeas.analysis.separation import Separation
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import independent, product, solve
 from dfeas.verify.separation import COMPLETE, QUASI
@@ -32,8 +32,8 @@ class Direction:
     exact: Integers | None  # the same in whole numbers, at other scale; None where a look at the points is not needed
 
     @classmethod
-    def of(cls, answer: TableKind, design: Design, outcome: Outcome) -> Direction | None:
-        whole: Any = answer.y
+    def of(cls, answer: Separation, design: Design, outcome: Outcome) -> Direction | None:
+        whole: Any = answer.result.y if answer.y is None else answer.y
         if answer.kind not in (COMPLETE, QUASI) or whole is None:
             return None
         if outcome.kind == "poisson" and answer.kind == COMPLETE and design.intercept:  # all counts are zero
@@ -61,13 +61,11 @@ def _blocks(values: NDArray[Any], design: Design, outcome: Outcome) -> NDArray[A
 class Tally:
     """What all rows of a table showed."""
 
-    most: Floats = field(default_factory=lambda: np.zeros(1))  # (m,) largest magnitudes
-    counts: Floats = field(default_factory=lambda: np.zeros(1))  # (m, k) sums of each column in each class
-    total: Floats = field(default_factory=lambda: np.zeros(1))  # (k,) rows of each class
-    low: Floats = field(
-        default_factory=lambda: np.full((2, 1), np.inf)
-    )  # (2, m) least value of each column in each of two classes
-    high: Floats = field(default_factory=lambda: np.full((2, 1), -np.inf))
+    most: Any = 0.0  # (m,) largest magnitudes
+    counts: Any = 0.0  # (m, k) sums of each column in each class
+    total: Any = 0.0  # (k,) rows of each class
+    low: Any = np.inf  # (2, m) least value of each column in each of two classes
+    high: Any = -np.inf
     separated: int = 0
     rows: list[int] = field(default_factory=list)  # numbers of the first of those
 
@@ -75,22 +73,17 @@ class Tally:
     def of(cls, parts: Iterable[Part], outcome: Outcome, answer: Separation, direction: Direction, keep: float) -> Tally:
         tally = cls()
         for points, codes, numbers in parts:
-            tally._add(points, codes, outcome, bool(answer.kind == COMPLETE and outcome.kind == "binary"))
+            classes = _classes(codes, outcome)
+            tally.counts += np.stack([np.asarray(points[one].sum(axis=0)).ravel() for one in classes], axis=1)
+            tally.total += np.array([one.sum() for one in classes], np.float64)
+            tally.most = np.maximum(tally.most, _end(abs(points), "max", 0.0))
+            if answer.kind == COMPLETE and outcome.kind == "binary":
+                tally.low = np.minimum(tally.low, np.stack([_end(points[one], "min", np.inf) for one in classes]))
+                tally.high = np.maximum(tally.high, np.stack([_end(points[one], "max", -np.inf) for one in classes]))
             beyond = np.arange(len(codes)) if answer.kind == COMPLETE else _beyond(points, direction)
             tally.separated += len(beyond)
             tally.rows += numbers[beyond][: int(min(keep - len(tally.rows), len(beyond)))].tolist()
         return tally
-
-    def _add(self, points: Matrix, codes: Codes, outcome: Outcome, ends: bool) -> None:
-        classes = _classes(codes, outcome)
-        counts = np.stack([np.asarray(points[one].sum(axis=0)).ravel() for one in classes], axis=1)
-        most = _end(abs(points), "max", 0.0)
-        total = np.array([one.sum() for one in classes], np.float64)
-        self.counts, self.total, self.most = self.counts + counts, self.total + total, np.maximum(self.most, most)
-        if ends:
-            low = np.stack([_end(points[one], "min", np.inf) for one in classes])
-            high = np.stack([_end(points[one], "max", -np.inf) for one in classes])
-            self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
 
     def alone(self, intercept: bool) -> list[int]:
         if np.isinf(self.low).all():

@@ -190,7 +190,6 @@ class Survey:
             raise BadInputError(f"{self.where}: {what}; correct it, or say that it is text, by {spell('text', seen.name)}")
 
     def design(self, intercept: bool) -> Design:
-        """The columns that follow. Raises BadInputError for missing values, and for texts that differ in all rows."""
         self.refuse_missing()
         columns: list[Column] = []
         factors: dict[Any, Factor] = {}

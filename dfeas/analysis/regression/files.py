@@ -32,9 +32,19 @@ from dfeas.analysis.regression.design import (
     require_column,
 )
 from dfeas.analysis.regression.formula import Formula
-from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
-from dfeas.analysis.regression.outcome import Codes, Outcome, Values, counted, flat, require_other, signed, weightless, wide
-from dfeas.analysis.separation import TableKind, separate
+from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping
+from dfeas.analysis.regression.outcome import (
+    Codes,
+    Outcome,
+    Values,
+    counted,
+    flat,
+    require_other,
+    row_numbers,
+    sign_rows,
+    weightless,
+)
+from dfeas.analysis.separation import separate
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.readers import open_columns
 from dfeas.data.ingest.source import Batch, cut
@@ -95,7 +105,6 @@ class RegressionFile:
 
     @classmethod
     def of(cls, path: str | Path, asked: Asked) -> RegressionFile:
-        """That of a path. Raises UsageError for what is no table, and BadInputError for columns that are not there."""
         weights = [] if asked.weights is None else [asked.weights]
         label = asked.label_column or None
         options = IngestOptions(label_column=label, labels=None if label else "", sep=asked.sep, decimal=asked.decimal)
@@ -193,11 +202,8 @@ class TableRegression:
 
     def question(self) -> Generator[Batch, None, None]:
         for rows, codes, _ in self.parts():
-            whole = wide(rows) if self.explicit and self.design.intercept else rows
-            some = signed(whole, codes, self.outcome)
-            labels = np.ones(len(some.labels), np.int8) if self.explicit else some.labels
-            alone = self.explicit and self.outcome.kind == "poisson"
-            yield Batch(-some.points if alone else some.points, Categories(labels, []))
+            points, labels = sign_rows(rows, codes, self.outcome, self.design.intercept, positive=self.explicit)
+            yield Batch(points, Categories(labels, []))
 
     def write(self, folder: Path, memory: int, progress: Progress) -> None:
         most = max(1, int(memory / BLOCKS / (self.size / self.signs)))
@@ -233,19 +239,14 @@ def of_table(path: str | Path, asked: Asked) -> Separated:
     table, name = RegressionFile.of(path, asked), asked.label_column
     require_column(name, table.columns, table.where)
     columns = [column for column in table.columns if column != asked.weights]
-    regressors, seen = [column for column in columns if column != name], _Seen(table, asked, name)
 
     def values(rows: Rows) -> NDArray[Any]:
         return flat(rows.inside[name], name, rows.numbers)
 
-    for rows in table.batches(len(columns), columns):
-        seen.add(rows, [name], regressors, values)
-    about, design = seen.outcome(), seen.survey.design(asked.intercept)
-
-    def coded(rows: Rows) -> tuple[Matrix, Codes]:
-        return points_of(columns_of(rows.inside), len(rows.numbers), design, table.where), about.codes(values(rows))
-
-    return _decided(TableRegression(table, columns, coded, design, about, seen.values.counted, seen.signs(about)), asked)
+    seen = _Seen(table, asked, name, columns, values)
+    seen.read([name], [column for column in columns if column != name])
+    design = seen.survey.design(asked.intercept)
+    return _decide(seen, design, lambda rows: points_of(columns_of(rows.inside), len(rows.numbers), design, table.where))
 
 
 def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
@@ -270,68 +271,67 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
 
 
 def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], asked: Asked) -> Separated:
-    seen, regressors = _Seen(table, asked, parsed.outcome), parsed.regressors(needed)
-    left, sample = [name for name in needed if name not in regressors] or needed, list[nw.DataFrame[Any]]()
-
     def values(rows: Rows) -> NDArray[Any]:
         return parsed.outcomes(rows.inside, rows.numbers)
 
-    for rows in table.batches(len(needed), needed):
-        seen.add(rows, left, regressors, values)
-        sample += [rows.inside.head(SAMPLE)] if len(rows.numbers) and not sample else []
+    seen, regressors = _Seen(table, asked, parsed.outcome, needed, values), parsed.regressors(needed)
+    seen.read([name for name in needed if name not in regressors] or needed, regressors)
     seen.survey.refuse_missing()
-    about, (design, points) = seen.outcome(), parsed.in_parts(sample[0], seen.survey.variables)
-
-    def coded(rows: Rows) -> tuple[Matrix, Codes]:
-        return points(rows.inside, rows.numbers), about.codes(values(rows))
-
-    return _decided(TableRegression(table, needed, coded, design, about, seen.values.counted, seen.signs(about)), asked)
-
-
-def _decided(found: TableRegression, asked: Asked) -> Separated:
-    if not found.design.columns:
-        raise BadInputError(f"{found.table.where}: no column beside the intercept: nothing can separate")
-    if found.size <= asked.memory / SHARE:
-        points, codes, numbers = zip(*found.parts(), strict=True)
-        rows = range(found.n) if asked.weights is None else np.concatenate(numbers).tolist()
-        held = Regression(found.design, stack_points(points), np.concatenate(codes), found.outcome, rows)
-        return examined(held, asked.options)
-    return _streamed(found, asked)
+    design, points = parsed.in_parts(seen.sample[0], seen.survey.variables)
+    return _decide(seen, design, lambda rows: points(rows.inside, rows.numbers))
 
 
 class _Seen:
     """What one read of all rows shows of regressors and outcomes."""
 
-    def __init__(self, table: RegressionFile, asked: Asked, outcome: str) -> None:
-        self._where, self._notes, self._asked = table.where, table.reader.notes, asked
+    def __init__(
+        self, table: RegressionFile, asked: Asked, name: str, columns: Sequence[str], outcomes: Callable[[Rows], NDArray[Any]]
+    ) -> None:
+        self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
         most = min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
         self.survey = Survey(table.where, most_levels=most, text=asked.text)
-        self.values, self._above, self._between = Values(outcome), 0, 0
+        self.values, self._above, self._between = Values(name), 0, 0
+        self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood
 
-    def add(self, rows: Rows, left: Sequence[str], right: Sequence[str], values: Callable[[Rows], NDArray[Any]]) -> None:
-        """Rows that follow. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
-        look = Survey(self._where)
-        look.n = rows.first
-        look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
-        look.refuse_missing()
-        outcome = values(rows) if len(rows.numbers) else np.empty(0)
-        self.values.add(outcome, len(rows.frame))
-        if outcome.dtype.kind in "iufb":
-            self._above += int((outcome > 0).sum())
-            self._between += int(((outcome > 0) & (outcome < 1)).sum())
-        self.survey.add(columns_of(rows.frame.select(*right)), len(rows.frame), rows.counted)
-
-    def outcome(self) -> Outcome:
+    def read(self, left: Sequence[str], right: Sequence[str]) -> None:
+        """Look at all rows. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
+        for rows in self.table.batches(len(self.columns), self.columns):
+            look = Survey(self.table.where)
+            look.n = rows.first
+            look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
+            look.refuse_missing()
+            outcome = self.outcomes(rows) if len(rows.numbers) else np.empty(0)
+            self.values.add(outcome, len(rows.frame))
+            if outcome.dtype.kind in "iufb":
+                self._above += int((outcome > 0).sum())
+                self._between += int(((outcome > 0) & (outcome < 1)).sum())
+            self.survey.add(columns_of(rows.frame.select(*right)), len(rows.frame), rows.counted)
+            self.sample += [rows.inside.head(SAMPLE)] if len(rows.numbers) and not self.sample else []
         if not self.values.rows:
-            raise BadInputError(f"{self._where}: no rows")
-        about = self.values.outcome(self._asked.outcome, self._asked.positive)
-        return replace(about, notes=(*self._notes, *about.notes))
+            raise BadInputError(f"{self.table.where}: no rows")
+        about = self.values.outcome(self.asked.outcome, self.asked.positive)
+        self.outcome = replace(about, notes=(*self.table.reader.notes, *about.notes))
 
-    def signs(self, outcome: Outcome) -> int:
-        """Rows of the question, of each of the table."""
-        return self.values.counted * outcome.blocks + (
-            self._above if outcome.kind == "poisson" else self._between * outcome.of_shares
-        )
+    @property
+    def signs(self) -> int:
+        more = self._above if self.outcome.kind == "poisson" else self._between * self.outcome.of_shares
+        return self.values.counted * self.outcome.blocks + more
+
+
+def _decide(seen: _Seen, design: Design, points: Callable[[Rows], Matrix]) -> Separated:
+    about, asked = seen.outcome, seen.asked
+    if not design.columns:
+        raise BadInputError(f"{seen.table.where}: no column beside the intercept: nothing can separate")
+
+    def coded(rows: Rows) -> tuple[Matrix, Codes]:
+        return points(rows), about.codes(seen.outcomes(rows))
+
+    found = TableRegression(seen.table, seen.columns, coded, design, about, seen.values.counted, seen.signs)
+    if found.size > asked.memory / SHARE:
+        return _streamed(found, asked)
+    matrices, codes, numbers = zip(*found.parts(), strict=True)
+    rows = range(found.n) if asked.weights is None else np.concatenate(numbers).tolist()
+    return examined(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows), asked.options)
 
 
 def _streamed(found: TableRegression, asked: Asked) -> Separated:
@@ -339,14 +339,12 @@ def _streamed(found: TableRegression, asked: Asked) -> Separated:
         folder = Path(scratch) / "data"
         found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
         labels, intercept = (ALL_POSITIVE, None) if found.explicit else (None, found.design.intercept)
-        shown = asked.progress is not None
         limits = Limits(max_passes=asked.options.get("max_passes"), time_limit=asked.options.get("time_limit"))
-        resources, output = Resources(memory=asked.options.get("memory")), Output(progress=shown)
+        resources, output = Resources(memory=asked.options.get("memory")), Output(progress=asked.progress is not None)
         answer = separate(Problem.of(str(folder), labels, intercept=intercept), "auto", limits, resources, output)
-    direction = Direction.of(TableKind.of(answer), found.design, found.outcome)
+    direction = Direction.of(answer, found.design, found.outcome)
     if direction is None:
         return overlapping(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
     tally = Tally.of(found.parts(), found.outcome, answer, direction, NAMED)
     columns = tally.alone(found.design.intercept) or responsible(direction, tally.most)
-    rows = list(tally.rows)
-    return blamed(found.design, found.outcome, answer, direction, columns, tally, rows, lambda change: None)
+    return blamed(found.design, found.outcome, answer, direction, columns, tally, list(tally.rows), lambda change: None)

@@ -48,7 +48,6 @@ class Formula:
     def of(
         self, frame: nw.DataFrame[Any], asked: tuple[str | None, Any], rows: Labels | None, counted: Places | None
     ) -> Regression:
-        """The regression of a frame. Raises BadInputError for columns that are not there, and for missing values."""
         used = frame.select(*self.needed(frame.columns))
         survey = Survey("the frame", rows)
         for name in used.columns:

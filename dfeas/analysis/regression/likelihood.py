@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.analysis.regression.answer import Advice, Separated
+from dfeas.analysis.regression.answer import SHOWN, Advice, Separated
 from dfeas.analysis.regression.blame import Direction, Tally, depending, levels_of, responsible
 from dfeas.analysis.regression.design import Design, Floats, Matrix
-from dfeas.analysis.regression.needed import Separable
-from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
-from dfeas.analysis.separation import Separation, TableKind, separate_table
+from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, row_numbers, sign_rows
+from dfeas.analysis.separation import Separation, separate_table
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.errors import BadInputError
 from dfeas.problem import Problem
+from dfeas.run.exact.guesses import find_spare
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.verify.dyadic import integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP
@@ -42,39 +41,19 @@ class Regression:
     outcome: Outcome
     rows: Sequence[Any]  # labels of the rows
 
-    def kind(self, options: Options) -> TableKind | None:
+    def ask_part(self, options: Options) -> Separation | None:
         """What is proved; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
         try:
-            return TableKind.of(self.asked(options))
+            return self.ask(options)
         except BadInputError:
             return None
 
-    def asked(self, options: Options) -> Separation:
-        if self._one_sided:
-            problem = Problem.of(self.signed(), ALL_POSITIVE)
-        else:
-            some = signed(self.points, self.codes, self.outcome)
-            problem = Problem.of(some.points, some.labels, intercept=self.design.intercept)
+    def ask(self, options: Options) -> Separation:
+        alone = self.outcome.kind == "multinomial" or not (self.codes >= BOTH).any()  # several blocks, or one sign
+        points, labels = sign_rows(self.points, self.codes, self.outcome, self.design.intercept, positive=alone)
+        problem = Problem.of(points, ALL_POSITIVE if alone else labels, intercept=None if alone else self.design.intercept)
         limits = Limits(max_passes=options.get("max_passes"), time_limit=options.get("time_limit"))
         return separate_table(problem, limits, Resources(memory=options.get("memory")), Output())
-
-    @property
-    def _one_sided(self) -> bool:
-        """Whether the intercept is one of the columns, in several blocks or of points of one sign."""
-        return self.outcome.kind == "multinomial" or not (self.codes >= BOTH).any()
-
-    def signed(self) -> Matrix:
-        some = signed(wide(self.points) if self.design.intercept else self.points, self.codes, self.outcome)
-        if self.outcome.kind == "multinomial":
-            return some.points
-        if isinstance(some.points, np.ndarray):
-            return some.points * np.where(some.labels > 0, 1.0, -1.0)[:, None]
-        return scipy.sparse.csr_array(some.points.multiply(np.where(some.labels > 0, 1.0, -1.0)[:, None]))
-
-    def rows_of(self, support: Any) -> list[int]:
-        if support is None:
-            return []
-        return [int(row) for row in np.unique(row_numbers(self.codes, self.outcome)[support])]
 
     def without(self, places: Sequence[int]) -> Regression | None:
         design, kept = self.design.without(places)
@@ -97,10 +76,8 @@ class Regression:
         return replace(self, points=points).without([column[level]])
 
 
-def row_numbers(codes: Codes, outcome: Outcome) -> Codes:
-    """The row of the table that each signed point is of."""
-    times = np.full(len(codes), outcome.blocks) if outcome.kind == "multinomial" else 1 + (codes == BOTH)
-    return np.repeat(np.arange(len(codes)), times)
+Tried: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
+"""Whether estimates are finite after a change; None where nobody looks."""
 
 
 def examined(regression: Regression, options: Options) -> Separated:
@@ -113,13 +90,14 @@ def examined(regression: Regression, options: Options) -> Separated:
     design, outcome, label = regression.design, regression.outcome, regression.rows
     if not design.columns:
         raise BadInputError("no column beside the intercept: nothing can separate")
-    answer = regression.asked(options)
-    direction = Direction.of(TableKind.of(answer), design, outcome)
+    answer = regression.ask(options)
+    direction = Direction.of(answer, design, outcome)
     if direction is None:
-        return overlapping(design, outcome, answer, [label[row] for row in regression.rows_of(answer.support)])
+        here = [] if answer.support is None else np.unique(row_numbers(regression.codes, outcome)[answer.support]).tolist()
+        return overlapping(design, outcome, answer, [label[row] for row in here])
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
-    every = np.arange(len(regression.codes))
-    tally = Tally.of([(regression.points, regression.codes, every)], outcome, answer, direction, np.inf)
+    every = regression.points, regression.codes, np.arange(len(regression.codes))
+    tally = Tally.of([every], outcome, answer, direction, np.inf)
     alone = tally.alone(design.intercept)
     if small and not alone:
         direction = _fewest(regression, answer, direction, options, stop)
@@ -127,17 +105,12 @@ def examined(regression: Regression, options: Options) -> Separated:
 
     def tried(change: Callable[[Regression], Regression | None]) -> bool | None:
         other = change(regression) if small and not stop() else None
-        kind = None if other is None else _kind(other, options)
-        return None if kind is None else kind == OVERLAP
+        if other is not None and not other.design.columns:
+            return len(set(other.codes.tolist())) > 1 or BOTH in other.codes
+        found = None if other is None else other.ask_part(options)
+        return None if found is None or found.kind is None else found.kind == OVERLAP
 
     return blamed(design, outcome, answer, direction, columns, tally, [label[row] for row in tally.rows], tried)
-
-
-def _kind(regression: Regression, options: Options) -> str | None:
-    if not regression.design.columns:
-        return OVERLAP if len(set(regression.codes.tolist())) > 1 or BOTH in regression.codes else COMPLETE
-    found = regression.kind(options)
-    return None if found is None else found.kind
 
 
 def _fewest(
@@ -159,7 +132,7 @@ def _fewest(
         nonlocal kept, direction
         places = [place for place in kept if design.columns[place].term not in some]
         fewer = regression.without([place for place in range(m) if place not in places]) if places else None
-        found = None if fewer is None else fewer.kind(options)
+        found = None if fewer is None else fewer.ask_part(options)
         if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
             return False
         other = Direction.of(found, fewer.design, regression.outcome)
@@ -178,20 +151,18 @@ def _fewest(
 
 
 def _spare(regression: Regression, answer: Separation, terms: Sequence[Any], stop: Callable[[], bool]) -> list[Any] | None:
-    points = regression.signed()
+    design, outcome = regression.design, regression.outcome
+    points, _ = sign_rows(regression.points, regression.codes, outcome, design.intercept, positive=True)
     points = points if isinstance(points, np.ndarray) or points.shape[0] * points.shape[1] > LOOKED_AT else points.toarray()
     if not isinstance(points, np.ndarray):
         return None
     beyond = np.ones(len(points), np.bool_)
     if answer.kind != COMPLETE:
         beyond = integer_signs(points, np.array(answer.y, object))[0] != 0
-    design = regression.design
-    width = len(design.columns) + int(design.intercept)
-    first = np.arange(regression.outcome.blocks)[:, None] * width
+    first = np.arange(outcome.blocks)[:, None] * (len(design.columns) + int(design.intercept))
     places = [(first + design.places(term)).ravel() for term in terms]
-    separable = Separable.of(points, beyond, design.intercept)
-    needed = None if separable is None else separable.needed(places, stop)
-    return None if needed is None else [term for number, term in enumerate(terms) if number not in needed]
+    spare = find_spare(points, beyond, places, design.intercept, stop)
+    return None if spare is None else [terms[number] for number in spare]
 
 
 def overlapping(design: Design, outcome: Outcome, answer: Separation, points: list[Any]) -> Separated:
@@ -219,30 +190,21 @@ def blamed(
     columns: list[int],
     tally: Tally,
     points: list[Any],
-    tried: Callable[[Callable[[Regression], Regression | None]], bool | None],
+    tried: Tried,
 ) -> Separated:
     """The answer where something separates; ``tried`` says whether estimates are finite after a change, or nothing."""
     levels = levels_of(design, direction, columns)
-    by_name: dict[Any, Any] = {}
-    for place, name in enumerate(design.names):
-        if direction.values[:, place].any():
-            by_name[name] = _coefficient(direction.values[:, place], outcome)
-    return Separated(
-        kind=answer.kind,
-        columns=[design.names[place] for place in columns],
-        points=points,
+    names, runs = design.names, np.flatnonzero(direction.values[:, :-1].any(axis=0)).tolist()
+    by_name = {names[place]: _coefficient(direction.values[:, place], outcome) for place in runs}
+    return replace(
+        overlapping(design, outcome, answer, points),
+        columns=[names[place] for place in columns],
         direction=by_name,
         intercept=_coefficient(direction.values[:, -1], outcome),
-        depending=[],
-        proof=answer.proof,
-        found=answer,
-        outcome=outcome.kind,
-        classes=outcome.classes,
         levels=levels,
         advice=list(_advice(design, outcome, columns, levels, tally, tried)),
-        notes=[*design.notes, *outcome.notes],
         separated=tally.separated,
-        coded=frozenset(design.names[place] for place in design.places(*levels)),
+        coded=frozenset(names[place] for place in design.places(*levels)),
     )
 
 
@@ -253,17 +215,13 @@ def _coefficient(values: Floats, outcome: Outcome) -> Any:
 
 
 def _advice(
-    design: Design,
-    outcome: Outcome,
-    columns: list[int],
-    levels: dict[Any, list[str]],
-    tally: Tally,
-    tried: Callable[[Callable[[Regression], Regression | None]], bool | None],
+    design: Design, outcome: Outcome, columns: list[int], levels: dict[Any, list[str]], tally: Tally, tried: Tried
 ) -> Iterator[Advice]:
     for term, some in levels.items():
         counts = tally.of_levels(design, term)
-        for level in some:
-            other = _nearest(level, [each for each in counts if each not in some], counts, design.factors[term].ordered)
+        others = [each for each in counts if each not in set(some)]
+        for level in some[:SHOWN]:
+            other = _nearest(level, others, counts, design.factors[term].ordered)
             if other is not None and len(counts) > 2:  # of two levels that is to leave out the column
                 said = f"merge level {level} of {term} ({_counted(counts[level], outcome)}) with {other}"
                 text = f"{said} ({_counted(counts[other], outcome)})"

@@ -64,30 +64,33 @@ class Outcome:
         return len(self.classes) - 1 if self.kind == "multinomial" else 1
 
 
-@dataclass(frozen=True)
-class Signed:
-    """Points and labels of the question, and the row of the table that each is of."""
-
-    points: Matrix
-    labels: NDArray[np.int8]
-    row: NDArray[np.int64]
+def row_numbers(codes: Codes, outcome: Outcome) -> Codes:
+    """The row of the table that each signed point is of."""
+    times = np.full(len(codes), outcome.blocks) if outcome.kind == "multinomial" else 1 + (codes == BOTH)
+    return np.repeat(np.arange(len(codes)), times)
 
 
-def signed(points: Matrix, codes: Codes, outcome: Outcome) -> Signed:
-    """What some rows (b, m) ask; the intercept, of more classes, is one of the columns."""
+def sign_rows(
+    points: Matrix, codes: Codes, outcome: Outcome, intercept: bool, positive: bool
+) -> tuple[Matrix, NDArray[np.int8]]:
+    """Points that some rows (b, m) ask about, and labels; with ``positive`` all are 1, and the intercept is the last column."""
+    points = wide(points) if positive and intercept else points
     if outcome.kind == "multinomial":
-        return _against_others(points, codes, outcome.blocks)
-    both = codes == BOTH
-    if not both.any():
-        return Signed(points, codes.astype(np.int8), np.arange(len(codes)))
-    row = np.repeat(np.arange(len(codes)), 1 + both)
-    labels = codes[row]
+        points = _oppose_classes(points, codes, outcome.blocks)
+        return points, np.ones(points.shape[0], np.int8)
+    row = row_numbers(codes, outcome)
+    labels = codes[row].astype(np.int8)
     place = np.flatnonzero(labels == BOTH)
     labels[place[::2]], labels[place[1::2]] = 1, -1
-    return Signed(points[row], labels.astype(np.int8), row)
+    points = points[row] if len(place) else points
+    if not positive:
+        return points, labels
+    sign = labels.astype(np.float64)[:, None]
+    points = points * sign if isinstance(points, np.ndarray) else scipy.sparse.csr_array(points.multiply(sign))
+    return points, np.ones_like(labels)
 
 
-def _against_others(points: Matrix, codes: Codes, blocks: int) -> Signed:
+def _oppose_classes(points: Matrix, codes: Codes, blocks: int) -> Matrix:
     """(b (K - 1), (K - 1) m): x_i in the block of its class, and -x_i in that of another; the first class has none."""
     n, m = points.shape
     other = np.broadcast_to(np.arange(blocks + 1), (n, blocks + 1))
@@ -96,16 +99,16 @@ def _against_others(points: Matrix, codes: Codes, blocks: int) -> Signed:
     each = scipy.sparse.csr_array(points)[row]
     size = np.diff(each.indptr)
 
-    def placed(place: Codes, sign: float) -> Any:
+    def place_rows(place: Codes, sign: float) -> Any:
         """The rows in blocks of features; those of the first class vanish."""
         data = sign * each.data * np.repeat(place > 0, size)
         indices = each.indices + np.repeat(np.maximum(place - 1, 0) * m, size)
         return scipy.sparse.csr_array((data, indices, each.indptr), shape=(len(row), blocks * m))
 
-    whole = scipy.sparse.csr_array(placed(codes[row], 1.0) + placed(other, -1.0))
+    whole = scipy.sparse.csr_array(place_rows(codes[row], 1.0) + place_rows(other, -1.0))
     whole.eliminate_zeros()
     whole.sort_indices()
-    return Signed(whole, np.ones(len(row), np.int8), row)
+    return whole
 
 
 def wide(points: Matrix) -> Matrix:
@@ -139,7 +142,6 @@ class Values:
             self._many = len(self._known) > MOST_CLASSES
 
     def outcome(self, asked: str | None, positive: Any = None) -> Outcome:
-        """What is regressed. Raises UsageError where that is not clear, BadInputError where it cannot be."""
         notes = weightless(self.rows, self.counted)
         return replace(self._outcome(asked, positive), notes=notes)
 
@@ -205,7 +207,6 @@ def counted(weights: Any, n: int, where: str, rows: Labels | None = None) -> Pla
 
 
 def _numbers(weights: Any, where: str) -> Floats:
-    """Weights as numbers; those that are missing are none."""
     series = nw.from_native(weights, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
         return series.cast(nw.Float64).to_numpy()

@@ -5,6 +5,7 @@ They are asked of points whose features and lengths were brought to about one by
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats
-from dfeas.verify.dyadic import Integers
+from dfeas.verify.dyadic import Integers, Matrix
 
 NONE = -(10**6)
 """Stands for the exponent of zero."""
@@ -25,6 +26,8 @@ ROUNDING = 1e-9
 """Shares below this are not trusted to have a sign."""
 APART = 1e-9
 """Lengths below this, where points have one, are zero but for rounding, and so are shares of the greatest weight."""
+SURE = 1e-7
+"""A direction that is longer than the inverse of this, with products of one, may be rounding."""
 SPARSE = 0.3
 """Share of entries that are not zero below which HiGHS is given a sparse matrix."""
 
@@ -39,7 +42,6 @@ class EvenPoints:
 
     @classmethod
     def of(cls, points: Integers) -> EvenPoints:
-        """Of integers of any length."""
         mantissa, exponent = parts(points)
         feature = _drop_unknown(exponent.max(axis=0))  # first: units of integers say nothing
         for _ in range(ROUNDS):
@@ -79,16 +81,16 @@ def whole(values: Floats, exponent: NDArray[np.int64]) -> Integers:
     return np.asarray(digits.astype(object) << power.astype(object), object)
 
 
-def heavy(points: Floats) -> tuple[Floats, Floats] | None:
-    """Weights x (s,) >= 0 with a zero sum of points (s, d): at least one for as many points as can have any; and z (d,) with
-    products of at least one with all others, and of zero with these.
+def heavy(points: Matrix) -> tuple[Floats, Floats] | None:
+    """Weights x (s,) >= 0 with a zero sum of points (s, d), an array or CSR: at least one for as many points as can have any;
+    and z (d,) with products of at least one with all others, and of zero with these.
 
     max sum p with sum_j (p_j + q_j) a_j = 0, 0 <= p <= 1, q >= 0; its dual is that of Konis (2007): max sum s, A'z >= s,
     0 <= s <= 1. None when HiGHS finds no optimum.
     """
-    s = len(points)
-    matrix = _matrix(points.T)
-    both = scipy.sparse.hstack([matrix, matrix], format="csc") if scipy.sparse.issparse(matrix) else np.hstack([matrix, matrix])
+    s = points.shape[0]
+    matrix: Any = _matrix(points.T)
+    both: Any = (scipy.sparse.hstack if scipy.sparse.issparse(matrix) else np.hstack)([matrix, matrix])
     bounds = [(0.0, 1.0)] * s + [(0.0, np.inf)] * s
     cost = np.concatenate([-np.ones(s), np.zeros(s)])
     optimum = scipy.optimize.linprog(cost, A_eq=both, b_eq=np.zeros(points.shape[1]), bounds=bounds, method="highs-ds")
@@ -120,7 +122,6 @@ class CentredPoints:
     place: int  # of the intercept; -1 without one
 
     def direction(self, z: Floats) -> Floats:
-        """For points as they were, from one (d,) for these."""
         y: Floats = z * self.scale
         y[self.place] -= 0.0 if self.place < 0 else self.shift @ y
         return y
@@ -189,6 +190,35 @@ def nearest(points: Floats) -> Floats | None:
     except RuntimeError:
         return None
     return np.where(x > APART * x.max(initial=0.0), x, 0.0)
+
+
+def find_spare(
+    points: Floats, beyond: NDArray[np.bool_], terms: Sequence[NDArray[np.int64]], intercept: bool, stop: Callable[[], bool]
+) -> list[int] | None:
+    """Which terms, features of points (s, d), a separation can do without, when each is left out in turn that can be.
+
+    The others are positive on points beyond the hyperplane and zero on those on it. None where numbers are too large, where
+    float64 cannot tell, or ``stop`` said so.
+    """
+    even = equilibrate(points, centred=intercept)
+    if even is None:
+        return None
+    above, on, kept, spare = even.points[beyond], span(even.points[~beyond]), np.ones(points.shape[1], np.bool_), list[int]()
+    for number, term in enumerate(terms):
+        if stop():
+            return None
+        fewer = kept.copy()
+        fewer[term] = False
+        if len(spare) + 1 < len(terms):
+            sides: dict[str, Any] = {"A_ub": -above[:, fewer], "b_ub": -np.ones(len(above))}
+            sides |= {"A_eq": on[:, fewer], "b_eq": np.zeros(len(on))}
+            found = scipy.optimize.linprog(np.zeros(fewer.sum()), bounds=(None, None), method="highs-ds", **sides)
+            if found.status not in (0, 2) or (found.x is not None and np.abs(found.x).max(initial=0.0) > 1 / SURE):
+                return None
+            if found.status == 0:
+                kept = fewer
+                spare.append(number)
+    return spare
 
 
 def span(points: Floats) -> Floats:
@@ -262,6 +292,6 @@ def _drop_unknown(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(exponent < NONE // 2, 0, exponent)
 
 
-def _matrix(dense: Floats) -> Floats | scipy.sparse.csc_array:
-    """As HiGHS takes it best."""
-    return scipy.sparse.csc_array(dense) if np.count_nonzero(dense) < SPARSE * dense.size else dense
+def _matrix(points: Matrix) -> Matrix:
+    sparse = scipy.sparse.issparse(points) or np.count_nonzero(points) < SPARSE * points.size
+    return scipy.sparse.csc_array(points) if sparse else points

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.analysis.regression.needed import Separable
-from dfeas.run.exact.guesses import Reduction, equilibrate, nearest
+from dfeas.run.exact.guesses import Reduction, equilibrate, find_spare, nearest
 from dfeas.run.exact.partition import FacePartition, partition
 from dfeas.verify.integers import independent
 from tests.run.exact.test_partition import integers
@@ -85,9 +84,7 @@ def test_needed_terms_are_those_of_integers(seed: int) -> None:
         beyond = exact(points).beyond
     features = points.shape[1] - int(intercept)
     terms = np.array_split(np.arange(features), max(1, features - 1))
-    separable = Separable.of(points, beyond, intercept)
-    assert separable is not None
-    found = separable.needed(terms, lambda: False)
-    if beyond.any():
-        assert found in (None, greedy(points, beyond, terms))
-    assert separable.needed(terms, lambda: True) is None
+    found = find_spare(points, beyond, terms, intercept, lambda: False)
+    if beyond.any() and found is not None:
+        assert [term for term in range(len(terms)) if term not in found] == greedy(points, beyond, terms)
+    assert find_spare(points, beyond, terms, intercept, lambda: True) is None
