@@ -250,7 +250,6 @@ class Allowance:
     taken: int = 0
 
     def take(self, part: Any) -> Any:
-        """The same rows, which are counted. Raises BadInputError where they are too many."""
         self.taken += int(part.memory_usage(deep=True).sum())
         if self.taken > self.most:
             raise BadInputError(
@@ -261,7 +260,6 @@ class Allowance:
 
 
 def _whole(frame: Any, options: Options) -> Any:
-    """A frame of Dask in memory, computed once. Raises BadInputError for one that is too large."""
     if not is_lazy(frame):
         return frame
     most = parse_bytes(options.get("memory")) // 2

@@ -1,7 +1,7 @@
 """Separation decided before anything is solved: small tables, and sparse points whose features are levels of one effect.
 
 A solve takes features as they come; with levels by the ten thousand it takes long, or ends undecided. Where they can be
-eliminated (``dfeas.fixed_effects``) the kind comes from one read into memory, and is proved from the data as the checker does.
+eliminated (``dfeas.run.exact``) the kind comes from one read into memory, and is proved from the data as the checker does.
 Of a small table, all of which the exact search takes at once, a solve is most of the time, and says nothing that it needs.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -20,8 +19,8 @@ from dfeas.data.storage.places import local
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
-from dfeas.run.exact.levels import Levels
-from dfeas.run.exact.search import MOST_BESIDE, Face, certificate_of, decide_levels, decide_table, require_proved
+from dfeas.run.exact.effects import decide_effects
+from dfeas.run.exact.search import Face, certificate_of, decide_table, require_proved
 from dfeas.run.execute import open_sinks, report_start
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
@@ -41,62 +40,42 @@ WIDE = 256
 """Features below which a solve is as fast."""
 ENTRY_BYTES, POINT_BYTES = 160, 100
 """Of memory for each entry and each point: they are held in several orders, beside bounds."""
-FLAT = 20_000_000
-"""Entries of vectors orthogonal to all points that are written, at most."""
 
 
-def eliminate_levels(
-    problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output
+def decide_early(
+    problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output, *, small: bool = False
 ) -> tuple[Face, Result] | None:
-    """The kind with its evidence, and a result that says no more than the checker proves; None where this is not for the data,
-    or a limit was reached. With ``out`` its folder is written.
+    """The kind with its evidence, of a ``small`` table or of one with levels, and a result that says no more than the checker
+    proves; None where this is not for the data, or a limit was reached. With ``out`` its folder is written.
     """
     asked = Request.begun(goal, limits, resources)
-    if resources.client is not None:
-        return None
-    opened = open_data(source_for(problem.spec, resources))[1]
-    if not _fits(opened, asked.memory):
+    if resources.client is not None or not (small or _fits(open_data(source_for(problem.spec, resources))[1], asked.memory)):
         return None
     if output.out is not None:
         require_free(local(output.out, "out"))
     until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
+        n, d, checked = session.dataset.n, session.dataset.dimension, session.checking.dataset
+        if small and (n * d > SMALL or d > NARROW):
+            return None
         require_labels(problem.spec, session.dataset)
         surveyed = survey(session)
-        checked = session.checking.dataset
-        levels = Levels.of(rows(checked, np.arange(checked.n)))
-        if levels is None or len(levels.columns) > MOST_BESIDE or len(levels.empty) * levels.d > FLAT:
-            return None
-        decided = decide_levels(levels, until)
-        if decided is None:
-            return None
-        del levels
-        face, near = decided
-        require_proved(session.checking, face)
-        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
-        why = f"{session.dataset.dimension} features, most of them levels of one effect, which are eliminated"
-        return face, _write_result(stack, session, asked, near, surveyed, folder, output, (NAME, why))
-
-
-def decide_small(
-    problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output
-) -> tuple[Face, Result] | None:
-    """The same of a small table in memory; nothing is written."""
-    if resources.client is not None:
-        return None
-    asked = Request.begun(goal, limits, resources)
-    with ExitStack() as stack:
-        session = stack.enter_context(open_session(problem, resources))
-        if session.dataset.n * session.dataset.dimension > SMALL or session.dataset.dimension > NARROW:
-            return None
-        surveyed = survey(session)
-        left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
-        face = decide_table(session.checking, limits.until(output.stop, asked.began), left)
-        if isinstance(face, str):
-            return None
-        how = TABLE, "a table that is small enough to be decided at once"
-        return face, _write_result(stack, session, asked, face, surveyed, None, output, how)
+        if small:
+            left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
+            face = decide_table(session.checking, until, left)
+            if isinstance(face, str):
+                return None
+            near, how = face, (TABLE, "a table that is small enough to be decided at once")
+        else:
+            decided = decide_effects(rows(checked, np.arange(checked.n)), until)
+            if decided is None:
+                return None
+            face, (support, weights) = decided
+            require_proved(session.checking, face)
+            near = replace(face, support=support, weights=weights)
+            how = NAME, f"{d} features, most of them levels of effects, which are eliminated"
+        return face, _write_result(stack, session, asked, near, surveyed, output, how)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -106,15 +85,9 @@ def _fits(dataset: Dataset, memory: int) -> bool:
 
 
 def _write_result(
-    stack: ExitStack,
-    session: Session,
-    asked: Request,
-    face: Face,
-    surveyed: Surveyed,
-    folder: Path | None,
-    output: Output,
-    method: tuple[str, str],
+    stack: ExitStack, session: Session, asked: Request, face: Face, surveyed: Surveyed, output: Output, method: tuple[str, str]
 ) -> Result:
+    folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
     dataset, (name, why) = session.dataset, method
     job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
     how = RunOptions.of(0.0, Output(progress=output.progress))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.presolve import decide_small, eliminate_levels
+from dfeas.analysis.presolve import decide_early
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Part, Row
@@ -170,7 +170,7 @@ def separate(problem: Problem, method: str, limits: Limits, resources: Resources
     """The answer to ``dfeas.separation``."""
     require_points(problem.spec.where, "separation")
     began, goal = time.monotonic(), Goal(eps=EPS)
-    early = eliminate_levels(problem, goal, limits, resources, output)
+    early = decide_early(problem, goal, limits, resources, output)
     if early is not None:
         kind = describe_face(*early)
         if output.out is not None:
@@ -185,22 +185,8 @@ def separate(problem: Problem, method: str, limits: Limits, resources: Resources
 
 def separate_table(problem: Problem, limits: Limits, resources: Resources, output: Output) -> Separation:
     """The same of a table in memory; the result of a small one says no more than what is proved, as nothing was solved."""
-    early = decide_small(problem, Goal(eps=EPS), limits, resources, output)
+    early = decide_early(problem, Goal(eps=EPS), limits, resources, output, small=True)
     return separate(problem, "auto", limits, resources, output) if early is None else describe_face(*early)
-
-
-@dataclass(frozen=True)
-class TableKind:
-    """Which of the three is proved, and of what direction."""
-
-    kind: str | None  # None: not decided
-    on: int
-    y: list[int] | NDArray[np.float64] | None  # (d,) in whole numbers, or of a solve
-
-    @classmethod
-    def of(cls, answer: Separation) -> TableKind:
-        """That of an answer."""
-        return cls(answer.kind, answer.on, answer.result.y if answer.y is None else answer.y)
 
 
 def conclude_separation(

@@ -3,16 +3,16 @@ and rank.
 
 FLINT does the work of dense ones (p-adic lifting, Dixon 1982).
 
-A feature of a sparse matrix whose entries are 1 and -1 is a pivot for all rows that have it; where no row has two of some such
-features, all of them are eliminated at once, without fractions and without new features in any row. What is left has few
-features, and is dense.
+Entries of 1 and -1 are pivots of sparse rows, without fractions. What they leave has few columns, and is dense.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import flint
@@ -100,10 +100,6 @@ def _pivots_of(echelon: Any, rank: int) -> Indices:
     return np.array(pivots, np.int64)
 
 
-SPARE = 64
-"""Rows beyond the features that a rank is looked for in at first."""
-
-
 @dataclass(frozen=True)
 class IntegerEntries:
     """A matrix (r, d) whose entries are digits, in the order of a CSR matrix."""
@@ -188,47 +184,75 @@ def units(points: Any) -> Indices:
         open_ = open_ & (np.bincount(column[covered[row]], minlength=len(count)) == 0)
 
 
+MOST_WORK = 10_000_000
+"""Entries that are changed, about, before what is left of rows is taken for dense."""
+
+
+@dataclass
+class Echelon:
+    """Sparse rows of integers, eliminated by pivots of 1 and -1: modulo the rows a pivot is equal to its ``terms``.
+
+    The column that fewest of these have goes first, so rows of one or two levels and few numbers fill up little. Columns below
+    zero, which a caller may add, are no pivots.
+    """
+
+    count: Indices  # entries of each column
+    terms: dict[int, dict[int, int]] = field(default_factory=dict)
+    users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))  # pivots with a column among their terms
+    others: list[dict[int, int]] = field(default_factory=list)  # rows that had no 1 and no -1, or came when all was full
+    work: int = 0  # entries that were changed
+
+    @classmethod
+    def of(cls, entries: IntegerEntries, numbered: bool = False) -> Echelon:
+        """Of all rows; with ``numbered`` row i, which is equal to column -1 - i then, says what rows all others are made of."""
+        echelon = cls(np.bincount(entries.column, minlength=entries.shape[1]))
+        first = np.searchsorted(entries.row, np.arange(entries.shape[0] + 1)).tolist()
+        columns, digits = entries.column.tolist(), entries.digits.tolist()
+        for i in range(entries.shape[0]):
+            here = slice(first[i], first[i + 1])
+            echelon._add(dict(zip(columns[here], digits[here], strict=True)) | ({-1 - i: -1} if numbered else {}))
+        echelon.others = [echelon.reduce(row) for row in echelon.others]
+        return echelon
+
+    def reduce(self, row: dict[int, int]) -> dict[int, int]:
+        """The same modulo all rows, without pivots."""
+        total = defaultdict[int, int](int)
+        for column, value in row.items():
+            for other, times in self.terms.get(column, {column: 1}).items():
+                total[other] += value * times
+        return {column: value for column, value in total.items() if value}
+
+    @cached_property
+    def dense(self) -> tuple[Integers, Indices, Indices]:
+        """The other rows (r, k), their columns, and the first of them that are independent."""
+        columns = sorted({column for row in self.others for column in row if column >= 0})
+        rows = np.array([[row.get(column, 0) for column in columns] for row in self.others], object)
+        rows = rows.reshape(len(self.others), len(columns))
+        return rows, np.array(columns, np.int64), independent(rows)
+
+    def _add(self, row: dict[int, int]) -> None:
+        row = self.reduce(row)
+        units = [column for column, value in row.items() if column >= 0 and abs(value) == 1]
+        if not units or self.work > MOST_WORK:
+            self.others += [row] if max(row, default=-1) >= 0 else []
+            return
+        pivot = min(units, key=lambda column: (len(self.users[column]), self.count[column], column))
+        factor = -row.pop(pivot)
+        self.terms[pivot] = terms = {column: factor * value for column, value in row.items()}
+        self.work += len(row) * (1 + len(self.users[pivot]))
+        for user in (pivot, *self.users.pop(pivot)):
+            own = self.terms[user]
+            times = own.pop(pivot, 0)
+            for column, value in terms.items():
+                own[column] = own.get(column, 0) + times * value
+                (self.users[column].add if own[column] else self.users[column].discard)(user)
+                if not own[column]:
+                    del own[column]
+
+
 def rank(points: Any) -> int:
     """Of a CSR matrix of finite float64."""
     points = points.copy()
     points.eliminate_zeros()
-    pivots = units(points)
-    others = np.setdiff1d(np.unique(points.indices), pivots)
-    rest = points[:, others]
-    entries = IntegerEntries.of(rest, exponents(rest))
-    first, factor = _find_pivots(points, pivots)
-    if not len(others):
-        return len(pivots)
-    every = np.arange(points.shape[0])
-    kept = np.unique(np.linspace(0, len(every) - 1, min(len(every), len(others) + SPARE)).astype(np.int64))
-    basis = np.zeros((0, len(others)), object)
-    while len(kept):
-        more = entries.dense(kept) - factor[kept, None] * _dense(entries, first[kept])
-        basis = np.vstack([basis, more])
-        basis = basis[independent(basis)]
-        across = nullspace(basis)
-        beyond = np.zeros(len(every), np.bool_)
-        for y in across.T:
-            value = entries.times(y)
-            beyond |= (value - factor * value[first]) != 0
-        kept = np.flatnonzero(beyond)[: len(others) + SPARE]
-    return len(pivots) + len(basis)
-
-
-def _dense(entries: IntegerEntries, rows: Indices) -> Integers:
-    order, back = np.unique(rows, return_inverse=True)
-    return entries.dense(order)[back]
-
-
-def _find_pivots(points: Any, pivots: Indices) -> tuple[Indices, Integers]:
-    """For each row the row of its pivot, and what times it has to be taken from it: 0 where it has none."""
-    turn = np.full(points.shape[1], -1)
-    turn[pivots] = np.arange(len(pivots))
-    row = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-    here = np.flatnonzero(turn[points.indices] >= 0)
-    row, place, value = row[here], turn[points.indices[here]], points.data[here]
-    head, value_of = np.zeros(len(pivots), np.int64), np.zeros(len(pivots))
-    head[place[::-1]], value_of[place[::-1]] = row[::-1], value[::-1]
-    first, factor = np.arange(points.shape[0]), np.zeros(points.shape[0], np.int64)
-    first[row], factor[row] = head[place], (value * value_of[place]).astype(np.int64)
-    return first, factor.astype(object)
+    echelon = Echelon.of(IntegerEntries.of(points, exponents(points)))
+    return len(echelon.terms) + len(echelon.dense[2])

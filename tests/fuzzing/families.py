@@ -198,7 +198,19 @@ def touching(rng: np.random.Generator) -> Drawn:
     return np.vstack([X, more]).astype(np.float64), np.concatenate([labels, -labels[score == 0]])
 
 
+def effects(rng: np.random.Generator) -> Drawn:
+    """Levels of one to three effects, few of one class, without those of the reference, among empty features: sparse points."""
+    n = int(rng.integers(4, 40))
+    parts = [np.zeros((n, 256))]
+    for _ in range(int(rng.integers(1, 4))):
+        levels = int(rng.integers(2, 12))
+        parts.append((rng.integers(0, levels, n)[:, None] == np.arange(1, levels)).astype(float))
+    if rng.random() < 0.5:
+        parts.append(rng.integers(-3, 4, (n, 1)) * 2.0 ** rng.integers(-3, 4))
+    return np.hstack(parts), np.where(rng.random(n) < rng.choice([0.05, 0.2, 0.5]), 1, -1)
+
+
 SEPARATION: tuple[Family, ...] = (
     regression, regression, regression, touching, touching, one_hot, low_rank, integers, power_scales, dates, twins, offsets,
-    feature_scales, ids,
+    feature_scales, ids, effects,
 )  # fmt: skip

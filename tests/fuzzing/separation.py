@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse
 
 import dfeas
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
-from tests.fuzzing.families import SEPARATION
+from tests.fuzzing.families import SEPARATION, effects
 from tests.fuzzing.linear import refused
 from tests.fuzzing.oracle import Truth, as_stored, scores
 
@@ -34,14 +35,15 @@ class Separation:
     def judge(self, case: Case) -> Judgement:
         X, labels, intercept = case.arrays["X"], case.arrays["labels"], bool(case.options["intercept"])
         truth = Truth(X, labels, intercept)
+        given = scipy.sparse.csr_array(X) if case.family == effects.__name__ else X
         try:
             if case.options["check"]:
-                told = self.check(X, labels, intercept=intercept)
+                told = self.check(given, labels, intercept=intercept)
                 found = told.found
                 if (told.kind, told.proof) != (found.kind, found.proof):
                     return wrong(f"check_separation says {told.kind}/{told.proof}, separation {found.kind}/{found.proof}")
             else:
-                found = self.separation(X, labels, intercept=intercept)
+                found = self.separation(given, labels, intercept=intercept)
         except dfeas.DfeasError as error:
             return refused(truth, str(error))
         true, said = truth.kind, f"{found.kind}/{found.proof}: {found.message}"

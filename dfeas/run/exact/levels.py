@@ -101,7 +101,6 @@ class Levels:
         return IntegerEntries.of(self.rest[rows], self.least)
 
     def products(self, rows: Indices, b: Integers) -> Integers:
-        """b'z (r,) of some rows, in integers."""
         products = [self._entries(rows[i : i + PIECE]).times(b) for i in range(0, len(rows), PIECE)]
         return np.concatenate([np.zeros(0, object), *products])
 
@@ -118,7 +117,6 @@ class Levels:
 
     @property
     def one_sided(self) -> NDArray[np.bool_]:
-        """Sides (s,) of levels without another one."""
         free = self.level >= 0
         free[self.joint] = False
         return free

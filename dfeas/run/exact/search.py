@@ -39,11 +39,8 @@ FIRST = 6
 """Points of the first working set for each dimension."""
 TAKEN = 4
 """Points for each dimension that a read takes in."""
-MOST = 1500
-"""Features: of more the first working set, dense and in integers, takes gigabytes."""
 LEAST = 64
 """Points that are worth a read."""
-
 STOPPED = "it was asked to stop, or time was up, between exact steps"
 
 Indices = NDArray[np.int64]
@@ -70,8 +67,6 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
     """
     data = checking.dataset
     n, d = data.n, dimension_of(data)
-    if d > MOST:
-        return f"{d} features are more than the {MOST} that the exact search is for"
     extra = np.arange(n, n + int(d != data.dimension))
     if not len(start):
         start = _spread(n, d)
@@ -135,7 +130,6 @@ def require_proved(checking: Checking, face: Face) -> None:
 
 
 def _refute(checking: Checking, face: Face) -> CheckFailedError | None:
-    """Why the checker does not prove what was found."""
     mark = checking.dataset.fingerprint
     claim = Claim(face.kind, "exact", mark, face.on, face.rank, face.y, face.support, face.weights, face.flat)
     try:
@@ -185,12 +179,14 @@ def _spread(n: int, d: int) -> Indices:
     return np.unique(np.linspace(0, n - 1, count).astype(np.int64))
 
 
-MOST_BESIDE = 1000
-"""Features beside the levels that this is for."""
+Conflict = tuple[Indices, Integers]
+"""Points, ascending, and positive weights of them with a zero sum."""
+MOST_BESIDE = 200
+"""Features beside the levels that this is for: more are decided sooner by one sparse linear programme."""
 
 
-def decide_levels(levels: Levels, stop: Callable[[], bool]) -> tuple[Face, Face] | None:
-    """What is proved of all points, and the same with a conflict of few points only; None when ``stop`` said so."""
+def decide_levels(levels: Levels, stop: Callable[[], bool]) -> tuple[Face, Conflict] | None:
+    """What is proved of all points, and a conflict of few of them; None when ``stop`` said so."""
     pairs = levels.spread(max(LEAST, FIRST * len(levels.columns)))
     reads, strict = 0, True
     while True:
@@ -206,8 +202,7 @@ def decide_levels(levels: Levels, stop: Callable[[], bool]) -> tuple[Face, Face]
         more = _find_missed(levels, gaps, across, strict)
         if not len(more):
             face = _lift_face(levels, pairs, points, split, gaps, across, reads)
-            few, amounts = _of_points(levels, pairs, split.weights)
-            return face, replace(face, support=few, weights=amounts)
+            return face, _of_points(levels, pairs, split.weights)
         before, pairs = len(pairs), np.unique(np.vstack([pairs, more]), axis=0)
         if len(pairs) == before:
             raise DfeasError("the exact search took in no new pair: please report this")
@@ -230,7 +225,6 @@ def _find_missed(levels: Levels, gaps: Gaps, across: Integers, strict: bool) -> 
 def _lift_face(
     levels: Levels, pairs: Pairs, points: Integers, split: FacePartition, gaps: Gaps, across: Integers, reads: int
 ) -> Face:
-    """What is proved, for all features."""
     on = int((gaps.on < len(levels.row)).sum())
     if split.y is None and not levels.one_sided.any():
         basis = _shorten_vectors(flat(levels, across))
@@ -263,7 +257,7 @@ def _on_all_levels(levels: Levels, pairs: Pairs, points: Integers, weights: Inte
     return np.vstack([pairs, more]), np.append(weights, np.full(len(more), times, object))
 
 
-def _of_points(levels: Levels, pairs: Pairs, weights: Integers) -> tuple[NDArray[np.int64], Integers]:
+def _of_points(levels: Levels, pairs: Pairs, weights: Integers) -> Conflict:
     """Points of the data, ascending, and their weights, from weights of pairs."""
     total = np.zeros(len(levels.row) + 1, object)
     for side in pairs.T:

@@ -13,13 +13,15 @@ import dfeas
 from dfeas.analysis import presolve
 from dfeas.analysis.verify import verify_separation
 from dfeas.errors import UsageError
-from dfeas.run.exact import search
+from dfeas.run.exact import effects, search
+from dfeas.run.exact.effects import decide_effects, decide_sparse, peel_levels
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.partition import partition
-from dfeas.run.exact.search import decide_levels
+from dfeas.run.exact.search import Face, decide_levels
 from dfeas.verify.dyadic import common
 from dfeas.verify.integers import IntegerEntries, exponents, independent, rank, units
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
+from tests.exact import kind_of
 from tests.run.test_resume import run_until
 
 
@@ -46,6 +48,29 @@ def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
+def require_right(signed: np.ndarray, face: Face, few: tuple[np.ndarray, np.ndarray]) -> None:
+    """The face is that of the partition of the dense points, with evidence, and few of them are a conflict."""
+    whole, exponent = common(signed)
+    beyond = partition(whole).beyond
+    assert face.kind == (COMPLETE if beyond.all() else QUASI if beyond.any() else OVERLAP)
+    if face.y is not None:
+        score = whole @ (face.y << (exponent - exponent.min()).astype(object))
+        assert ((score > 0) == beyond).all()
+        assert not score[~beyond].any()
+        assert face.on == (~beyond).sum()
+    if len(face.support):
+        for support, weights in ((face.support, face.weights), few):
+            assert (weights > 0).all()
+            assert not (weights @ whole[support]).any()
+        assert len(independent(whole[face.support])) == face.rank
+    else:
+        assert face.kind != OVERLAP
+    if face.kind == OVERLAP:
+        assert face.rank == len(independent(whole))
+        assert len(independent(face.flat.T)) == signed.shape[1] - face.rank
+        assert not (whole @ (face.flat << (exponent - exponent.min()).astype(object)[:, None])).any()
+
+
 @given(st.integers(0, 100_000))
 @example(1)
 @settings(max_examples=50)
@@ -56,23 +81,47 @@ def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
     assert levels is not None
     decided = decide_levels(levels, lambda: False)
     assert decided is not None
-    face, _ = decided
-    whole, exponent = common(signed)
-    beyond = partition(whole).beyond
-    assert face.kind == (COMPLETE if beyond.all() else QUASI if beyond.any() else OVERLAP)
-    if face.y is not None:
-        score = whole @ (face.y << (exponent - exponent.min()).astype(object))
-        assert ((score > 0) == beyond).all()
-        assert not score[~beyond].any()
-        assert face.on == (~beyond).sum()
-    if face.kind != COMPLETE:
-        assert (face.weights > 0).all()
-        assert not (face.weights @ whole[face.support]).any()
-        assert len(independent(whole[face.support])) == face.rank
-    if face.kind == OVERLAP:
-        assert face.rank == len(independent(whole))
-        assert len(independent(face.flat.T)) == X.shape[1] - face.rank
-        assert not (whole @ (face.flat << (exponent - exponent.min()).astype(object)[:, None])).any()
+    require_right(signed, *decided)
+
+
+@pytest.mark.parametrize(("beside", "seeds"), [(-1, range(200)), (1000, range(200, 300))])
+def test_effects_are_decided_as_the_dense_points_are(beside: int, seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "MOST_BESIDE", beside)
+    undecided, peeled = 0, 0
+    for seed in seeds:
+        X, y = table(seed)
+        signed = X * y[:, None]
+        decided = decide_effects(sp.csr_array(signed), lambda: False)
+        if decided is None:
+            assert Levels.of(sp.csr_array(signed)[peel_levels(sp.csr_array(signed))[0]]) is None
+            undecided += 1
+            continue
+        peeled += peel_levels(sp.csr_array(signed))[1] is not None
+        require_right(signed, *decided)
+    assert undecided < 0.05 * len(seeds)
+    assert peeled > 0.3 * len(seeds)
+
+
+def test_the_oracle_says_the_same_of_effects() -> None:
+    for seed in range(60):
+        X, y = table(seed)
+        signed = common(X * y[:, None])[0]
+        decided = decide_sparse(sp.csr_array(X * y[:, None]))
+        assert decided is not None
+        assert decided[0].kind == kind_of(signed.tolist())
+
+
+def test_two_effects_of_many_levels_take_no_solve() -> None:
+    rng = np.random.default_rng(0)
+    f, g, y = rng.integers(0, 500, 5_000), rng.integers(0, 400, 5_000), rng.random(5_000) < 0.1
+    dummies = [sp.csr_array((np.ones(5_000), (np.arange(5_000), code)), shape=(5_000, code.max() + 1)) for code in (f, g)]
+    separated = dfeas.separation(sp.hstack(dummies, format="csr"), y.astype(int), intercept=True)
+    left = np.ones(5_000, bool)
+    for _ in range(50):  # levels of zeros only leave, and those that come of it: most rows, while all ones stay
+        for code in (f, g):
+            left &= (np.bincount(code[left & y], minlength=500) > 0)[code]
+    assert (separated.kind, separated.proof, separated.result.method) == (QUASI, "exact", presolve.NAME)
+    assert y.sum() <= separated.on <= left.sum()
 
 
 @given(st.integers(0, 100_000))
