@@ -689,13 +689,12 @@ def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based:
         assert found is None, text
         assert str(error).startswith("here: line ")
         return
-    labels, points = expected
-    assert np.isfinite(points.values).all()
-    assert np.isfinite(labels).all()
-    assert np.array_equal(points.sparse(200).toarray(), points.dense(200))
+    assert np.isfinite(expected.values).all()
+    assert np.isfinite(expected.labels).all()
+    assert np.array_equal(expected.sparse(200).toarray(), expected.dense(200))
     if found is not None:
-        assert found[0].tolist() == labels.tolist()
-        assert np.array_equal(found[1].dense(200), points.dense(200))
+        assert found.labels.tolist() == expected.labels.tolist()
+        assert np.array_equal(found.dense(200), expected.dense(200))
 
 
 @settings(max_examples=800)

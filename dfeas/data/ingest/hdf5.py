@@ -150,18 +150,15 @@ def _values(dataset: Any, where: str) -> NDArray[Any]:
 ATTRIBUTES = ("feature_names", "features")
 """Of a dataset of HDF5, a list of text; and the array of an .npz file is called as the first."""
 
-Found = tuple[list[str], str]
-"""Names, none where there are none, and why such as are there are not read."""
 
-
-def names_in(path: Place, points: str) -> Found:
-    """Names of the features of the array ``points`` of a file; what cannot be read as names is none, and points are read."""
+def names_in(path: Place, points: str) -> tuple[list[str], str]:
+    """Names of the features of the array ``points`` of a file, if it has any, and why such as are there are not read."""
     try:
         if path.suffix == ".npz":
             return _of_npz(path), ""
         if path.suffix in SUFFIXES:
             with open_file(path) as file:
-                return _of_hdf5(file, path, points), ""
+                return _of_hdf5(file, str(path), points), ""
     except (DfeasError, *DAMAGE) as error:
         return [], f"names of features not read: {' '.join(str(error).split())[:200]}"
     return [], ""
@@ -177,38 +174,33 @@ def _of_npz(path: Place) -> list[str]:
             return _names_of(npy.read_array(stream, allow_pickle=False))
 
 
-def _of_hdf5(file: Any, path: Place, points: str) -> list[str]:
+def _of_hdf5(file: Any, where: str, points: str) -> list[str]:
     """Of an attribute of the points, of the scale of their second axis, or of AnnData the index of var."""
-    where = str(path)
-    if path.suffix == ".h5ad":
-        return _of_anndata(file, where, points.strip("/"))
-    node = node_of(file, points, where)
-    for name in ATTRIBUTES:
-        found = attribute(node, name, where)
-        if found is not None:
-            return _names_of(found)
-    if isinstance(node, h5py.Dataset) and node.ndim == 2:
-        for scale in node.dims[1].values():
-            if h5py.check_string_dtype(scale.dtype) is not None:
-                # by its name: every way into a file is one that does not lead out of it
-                return _names_in(node_of(file, scale.name, where), path)
-    return []
+    if where.endswith(".h5ad"):
+        node = _index_of_var(file, where, points.strip("/"))
+    else:
+        node = node_of(file, points, where)
+        for name in ATTRIBUTES:
+            found = attribute(node, name, where)
+            if found is not None:
+                return _names_of(found)
+        scales = node.dims[1].values() if isinstance(node, h5py.Dataset) and node.ndim == 2 else ()
+        scale = next((each.name for each in scales if h5py.check_string_dtype(each.dtype) is not None), None)
+        # by its name: every way into a file is one that does not lead out of it
+        node = None if scale is None else node_of(file, scale, where)
+    if not isinstance(node, h5py.Dataset):
+        return []
+    _require_few(prod(node.shape) * node.dtype.itemsize, where)
+    return _names_of(node[:])
 
 
-def _of_anndata(file: Any, where: str, points: str) -> list[str]:
-    """The index of var, which is that of X and of layers; ``raw`` has a var of its own."""
+def _index_of_var(file: Any, where: str, points: str) -> Any:
+    """That of X and of layers; ``raw`` has a var of its own."""
     table = {"X": "var", "raw/X": "raw/var"}.get(points, "var" if points.startswith("layers/") else "")
     var = node_of(file, table, where) if table else None
     if not isinstance(var, h5py.Group):
-        return []
-    index = attribute(var, "_index", where)
-    column = node_of(var, str(index or "_index"), f"{where}:{table}")
-    return _names_in(column, where) if isinstance(column, h5py.Dataset) else []
-
-
-def _names_in(dataset: Any, where: object) -> list[str]:
-    _require_few(prod(dataset.shape) * dataset.dtype.itemsize, where)
-    return _names_of(dataset[:])
+        return None
+    return node_of(var, str(attribute(var, "_index", where) or "_index"), f"{where}:{table}")
 
 
 def _names_of(found: Any) -> list[str]:

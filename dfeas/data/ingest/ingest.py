@@ -116,17 +116,18 @@ def require_split(src: Any, out: Any, options: IngestOptions) -> None:
         raise UsageError(f"{src}: a cluster is for points, not for cones; leave it out")
     if not isinstance(src, str | Path):
         raise _unsplit("the data frame" if kind == "frame" else "the array", "in the memory of this process")
-    path = place(src)
-    if kind in ("csv", "tsv", "svmlight") and (path.suffix in PACKED or not path.is_file()):
-        raise _unsplit(str(path), "compressed" if path.suffix in PACKED else "no file")
-    if kind == "arrays" and path.suffix == ".npz":
-        raise _unsplit(str(path), "an archive")
-    if kind == "arrays" and path.suffix == ".npy" and is_url(str(src)):
-        raise _unsplit(str(path), "in an object store")
-    if kind == "arrays":
+    path, why = place(src), ""
+    if kind in _SPEEDS:
+        why = "compressed" if path.suffix in PACKED else "" if path.is_file() else "no file"
+    elif kind == "arrays" and path.suffix == ".npz":
+        why = "an archive"
+    elif kind == "arrays" and path.suffix == ".npy" and is_url(str(src)):
+        why = "in an object store"
+    elif kind == "arrays":
         with open_rows(path, options.points) as rows:
-            if isinstance(rows, CscRows):
-                raise _unsplit(str(path), "CSC")
+            why = "CSC" if isinstance(rows, CscRows) else ""
+    if why:
+        raise _unsplit(str(path), why)
 
 
 def _unsplit(where: str, why: str) -> UsageError:
@@ -306,15 +307,13 @@ class Ingest:
         )
         return max(1, blocks)
 
-    def _parts(self, n: int, step: int) -> Iterator[Partition]:
-        for first in range(0, n, step * self.rows):
-            stop = min(n, first + step * self.rows)
-            label = None if self.label is None else self.label[first:stop]
-            yield Partition(self.source, self.dtype, self.rows, label, first, stop)
-
     def _pieces(self, target: DatasetWriter, n: int) -> Iterator[Piece]:
-        for part in self._parts(n, self._step):
-            yield Piece(replace(part, source=self.source.part(part.first, part.stop or n)), target.for_worker())
+        size = self._step * self.rows
+        for first in range(0, n, size):
+            stop = min(n, first + size)
+            label = None if self.label is None else self.label[first:stop]
+            part = Partition(self.source.part(first, stop), self.dtype, self.rows, label, first, stop)
+            yield Piece(part, target.for_worker())
 
     def _finish(self, target: DatasetWriter, tables: Mapping[int, NDArray[Any]] | None = None) -> Header:
         """Labels become what they are to be, now that all classes are known; codes of a piece by its table."""

@@ -93,8 +93,7 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, N
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for future in waiting:
-                future.cancel()
+            pool.shutdown(cancel_futures=True)
 
 
 def cut(batches: Generator[Batch, None, None], rows: int) -> Iterator[tuple[Points, list[Categories]]]:

@@ -47,6 +47,24 @@ _SEPARATORS = bytes.maketrans(b" :", b"\n\n")
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class ParsedLines:
+    """Points of some lines, as a CSR matrix has them, and their labels."""
+
+    labels: Floats  # (b,)
+    values: Floats  # (e,)
+    places: NDArray[np.int64]  # (e,) features, ascending in each row
+    ends: NDArray[np.int64]  # (b + 1,) where rows begin and end
+
+    def sparse(self, m: int) -> csr_array:
+        return canonicalise(block_of(self.values, self.places, self.ends, m))
+
+    def dense(self, m: int) -> Floats:
+        points = np.zeros((len(self.labels), m))
+        points[np.repeat(np.arange(len(points)), np.diff(self.ends)), self.places] = self.values
+        return points
+
+
 class Svmlight(TextSource):
     """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given.
 
@@ -87,17 +105,13 @@ class Svmlight(TextSource):
             )
 
     def parse(self, run: Lines) -> Batch:
-        parsed = _parse_run(run.text, self.m, self._base)
-        labels, points = self._parse_lines(run) if parsed is None else parsed
+        parsed = _parse_run(run.text, self.m, self._base) or self._parse_lines(run)
         if self._given and not self.sparse:
-            self._refuse_growth(len(labels), len(run.text))
-        return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Categories.of(labels))
+            self._refuse_growth(len(parsed.labels), len(run.text))
+        return Batch(parsed.sparse(self.m) if self.sparse else parsed.dense(self.m), Categories.of(parsed.labels))
 
-    def _parse_lines(self, run: Lines) -> tuple[Floats, _Parsed]:
-        labels: list[float] = []
-        places: list[int] = []
-        values: list[float] = []
-        ends = [0]
+    def _parse_lines(self, run: Lines) -> ParsedLines:
+        labels, values, places, ends = list[float](), list[float](), list[int](), [0]
         for offset, line in enumerate(run.text.removesuffix(b"\n").split(b"\n")):
             words = [word for word in _BLANKS.split(line.partition(b"#")[0]) if word]
             if words:
@@ -107,8 +121,9 @@ class Svmlight(TextSource):
                     places.append(place)
                     values.append(value)
                 ends.append(len(places))
-        parsed = _Parsed(np.array(values, np.float64), np.array(places, np.int64), np.array(ends, np.int64))
-        return np.array(labels, np.float64), parsed
+        return ParsedLines(
+            np.array(labels, np.float64), np.array(values, np.float64), np.array(places, np.int64), np.array(ends, np.int64)
+        )
 
     def _row(self, words: list[bytes], at: str) -> Iterator[tuple[int, float]]:
         last = self._base - 1
@@ -172,23 +187,8 @@ def _text(word: bytes) -> str:
     return word.decode(errors="replace")
 
 
-@dataclass(frozen=True)
-class _Parsed:
-    values: Floats  # (e,)
-    places: NDArray[np.int64]  # (e,) features, ascending in each row
-    ends: NDArray[np.int64]  # (b + 1,) where rows begin and end
-
-    def sparse(self, m: int) -> csr_array:
-        return canonicalise(block_of(self.values, self.places, self.ends, m))
-
-    def dense(self, m: int) -> Floats:
-        points = np.zeros((len(self.ends) - 1, m))
-        points[np.repeat(np.arange(len(points)), np.diff(self.ends)), self.places] = self.values
-        return points
-
-
-def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, _Parsed] | None:
-    """Labels (b,) and points of whole lines; None where ``_parse_lines`` has to look."""
+def _parse_run(text: bytes, m: int, base: int) -> ParsedLines | None:
+    """Whole lines at once; None where ``_parse_lines`` has to look."""
     text = _tidy(text)
     values = numbers(text.translate(_SEPARATORS))
     if values is None:
@@ -216,7 +216,7 @@ def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, _Parsed] | None:
     ends = np.append(0, np.cumsum(np.diff(starts, append=len(values)) // 2))
     if not rows_ascend(features, ends):
         return None
-    return values[starts], _Parsed(values[where + 1], features, ends)
+    return ParsedLines(values[starts], values[where + 1], features, ends)
 
 
 def _tidy(text: bytes) -> bytes:
