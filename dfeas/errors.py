@@ -30,7 +30,7 @@ class DfeasError(Exception):
         return visible(_choose_words(self.args[0], typed=False))
 
     @property
-    def typed(self) -> str:
+    def as_typed(self) -> str:
         """As it would be typed on the command line."""
         return visible(_choose_words(self.args[0], typed=True))
 
@@ -84,7 +84,7 @@ class CheckFailedError(DfeasError):
     exit_code = 6
 
 
-def changed(where: str) -> CorruptDataError:
+def describe_change(where: str) -> CorruptDataError:
     """For a source that is not what it was at the first look."""
     return CorruptDataError(f"{where}: it changed while it was read; let nobody write to it, and run again")
 

@@ -25,7 +25,7 @@ def parse_bytes(text: str | int | None, name: str = "memory") -> int:
 
     Raises UsageError for anything else, which names the argument.
     """
-    text = setting("memory", DEFAULT_MEMORY) if text is None else text
+    text = read_setting("memory", DEFAULT_MEMORY) if text is None else text
     match = _SIZE.fullmatch("".join(str(text).lower().split()))
     size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ") if match else 0.0
     if match is None or (match[3] and not match[2]) or not size < 2.0**63:
@@ -33,7 +33,7 @@ def parse_bytes(text: str | int | None, name: str = "memory") -> int:
     return int(size)
 
 
-def setting(name: str, default: Any) -> Any:
+def read_setting(name: str, default: Any) -> Any:
     """What people set once: a variable of the environment, ``DFEAS_CACHE_DIR``, or where Dask is loaded its configuration,
     ``dfeas.cache-dir``; otherwise the default. Raises UsageError for what is no number, where one is expected.
     """

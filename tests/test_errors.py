@@ -46,7 +46,7 @@ def test_commands_in_errors_can_be_typed_and_called(tmp_path: Path) -> None:
     with pytest.raises(dfeas.UsageError) as caught:
         dfeas.solve(tmp_path / "two words.csv", "0")
     assert str(caught.value).endswith("two words.csv', 'two words.data')")
-    assert caught.value.typed.endswith("two words.csv' 'two words.data'")
+    assert caught.value.as_typed.endswith("two words.csv' 'two words.data'")
     with pytest.raises(dfeas.BadInputError, match=r"see dfeas ingest --help for other formats"):
         dfeas.solve(tmp_path)
 
@@ -74,7 +74,7 @@ def test_what_a_url_keeps_secret_is_not_repeated(url: str, tmp_path: Path) -> No
     for ask in asked:
         with pytest.raises(dfeas.DfeasError) as caught:
             ask()
-        assert not {"SECRET", "SEC/RET"} & set(re.findall("SEC/?RET", f"{caught.value} {caught.value.typed}"))
+        assert not {"SECRET", "SEC/RET"} & set(re.findall("SEC/?RET", f"{caught.value} {caught.value.as_typed}"))
     command = [sys.executable, "-m", "dfeas", "solve", "data", "--scheduler", url, "--out", "run", "--json"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 2

@@ -35,4 +35,4 @@ def apart(*words: Any, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def says(words: str) -> Callable[[DfeasError], bool]:
     """Whether an error has some words, a regular expression, as the command line or Python says it."""
-    return lambda error: any(re.search(words, text) for text in (error.typed, str(error)))
+    return lambda error: any(re.search(words, text) for text in (error.as_typed, str(error)))

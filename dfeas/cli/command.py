@@ -46,7 +46,7 @@ def one_line_errors(context: click.Context | None = None) -> Iterator[None]:
     try:
         yield
     except DfeasError as error:
-        _leave(error.exit_code, error.typed, context)
+        _leave(error.exit_code, error.as_typed, context)
     except click.UsageError as error:
         help_of = error.ctx.command_path if error.ctx is not None else "dfeas"
         _leave(2, f"{' '.join(error.format_message().split())} (see {help_of} --help)", error.ctx or context)

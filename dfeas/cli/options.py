@@ -27,7 +27,7 @@ from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
 from dfeas.problem import LOSSES, Kernel
 from dfeas.run.spec import SOFT_METHODS
-from dfeas.settings import setting, variable
+from dfeas.settings import read_setting, variable
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -247,7 +247,7 @@ QUIET = option(
     "Output",
     "--quiet/--progress",
     "-q",
-    default=lambda: not setting("progress", True),
+    default=lambda: not read_setting("progress", True),
     help=f"Show no progress.  [{variable('progress')}=0]",
 )
 ADDRESS: dict[str, Any] = {"metavar": "ADDR", "envvar": variable("scheduler"), "show_envvar": True}

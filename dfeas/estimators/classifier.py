@@ -95,7 +95,7 @@ def values_of(y: Any) -> NDArray[Any]:
     return array_of(y.compute() if is_frame(y) else y, "y")
 
 
-def applied(function: Callable[[NDArray[Any]], NDArray[Any]], X: Any, m: int, example: NDArray[Any]) -> Any:
+def map_rows(function: Callable[[NDArray[Any]], NDArray[Any]], X: Any, m: int, example: NDArray[Any]) -> Any:
     """``function`` of points (b, m), which returns (b,) or (b, k): of each chunk of a Dask array, each partition of a frame.
 
     ``example`` has its type and the shape of its answer for one point.
@@ -126,11 +126,11 @@ def on_its_cluster(fit: Callable[..., F]) -> Callable[..., F]:
     """A ``fit`` in which the cluster of the estimator, if it has one, computes what is of Dask."""
 
     @wraps(fit)
-    def fitted(estimator: LinearClassifier, *args: Any, **options: Any) -> F:
+    def fit_there(estimator: LinearClassifier, *args: Any, **options: Any) -> F:
         with value_errors(), open_client(estimator.client) as client, nullcontext() if client is None else client.as_current():
             return fit(estimator, *args, **options)
 
-    return fitted
+    return fit_there
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -154,14 +154,14 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def _cluster_of(self, points: Any) -> dict[str, Any]:
         """The option that says on which cluster a fit reads these points; none for this process."""
-        return {}
+        return {"client": True} if getattr(self, "client", None) is not None and is_dask(points) else {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
+    def _read_labels(self, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
         """Points, and the class (n,) of each as an index of ``classes_``. Raises ValueError for what is no classification."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -186,7 +186,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Labels (n,), -1 and +1, of each problem of two classes."""
         return [np.where(index == k, 1, -1).astype(np.int8) for k in self._positive]
 
-    def _solved(self, points: Any, index: NDArray[np.int64], **options: Any) -> dict[int, Result]:
+    def _solve_classes(self, points: Any, index: NDArray[np.int64], **options: Any) -> dict[int, Result]:
         """The results of all classes that there are, on the same reads; of two that of the positive one."""
         asked = {name: getattr(self, name) for name in ("method", "eps", "margin_tolerance")}
         options |= {**asked, **self._options, **self._cluster_of(points)}
@@ -196,7 +196,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
             answer = one_vs_rest(points, index, **options)
         return {int(name): result for name, result in answer.results.items()}
 
-    def _decided(self, results: Sequence[Result]) -> None:
+    def _keep_results(self, results: Sequence[Result]) -> None:
         """Take the results of all problems."""
         self.results_ = results
         self.verdicts_ = [result.verdict for result in results]
@@ -212,7 +212,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         scores = self._scores(points)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def _chosen(self, points: Any) -> NDArray[Any]:
+    def _choose_classes(self, points: Any) -> NDArray[Any]:
         scores = self._flat(points)
         index = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
@@ -223,7 +223,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         if is_dask(X):
             points_of(self, X, reset=False)
             wide = (1,) if len(self.classes_) == 2 else (1, len(self.classes_))
-            return applied(self._flat, X, self.n_features_in_, np.zeros(wide))
+            return map_rows(self._flat, X, self.n_features_in_, np.zeros(wide))
         return self._flat(points_of(self, X, reset=False))
 
     def predict(self, X: Any) -> Any:
@@ -231,8 +231,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if is_dask(X):
             points_of(self, X, reset=False)
-            return applied(self._chosen, X, self.n_features_in_, self.classes_[:1])
-        return self._chosen(points_of(self, X, reset=False))
+            return map_rows(self._choose_classes, X, self.n_features_in_, self.classes_[:1])
+        return self._choose_classes(points_of(self, X, reset=False))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of points (by weight) whose class is right."""
@@ -246,9 +246,6 @@ class LinearClassifier(Classifier):
 
     fit_intercept: bool = True
     client: Any = None
-
-    def _cluster_of(self, points: Any) -> dict[str, Any]:
-        return {"client": True} if self.client is not None and is_dask(points) else {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What is fitted goes elsewhere; a client stays with the process that has it."""

@@ -28,7 +28,7 @@ class SoftMarginClassifier(LinearClassifier):
     tol: float = 1e-4
     class_weight: Any = None
 
-    def _fitted(self, X: Any, index: NDArray[np.int64], starts: Any = None, **options: Any) -> list[SoftMarginResult]:
+    def _fit_margins(self, X: Any, index: NDArray[np.int64], starts: Any = None, **options: Any) -> list[SoftMarginResult]:
         """All problems of two classes, on the same reads; ``starts`` (problems, m) are hyperplanes to begin from.
 
         Raises ValueError for what dfeas cannot take; warns when a gap is not reached.
@@ -45,7 +45,7 @@ class SoftMarginClassifier(LinearClassifier):
             warnings.warn(f"{type(self).__name__}: {short[0].message}", ConvergenceWarning, stacklevel=4)
         return results
 
-    def _taken(self, results: list[SoftMarginResult], fit: int = 0) -> Self:
+    def _keep_fits(self, results: list[SoftMarginResult], fit: int = 0) -> Self:
         """Take the results of all problems, and of each the fit at this place."""
         self.results_ = results
         self.n_iter_ = max([1, *(result.iterations for result in results)])
@@ -122,10 +122,10 @@ class LinearSVC(SoftMarginClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
         starts = self._starts()
-        points, index = self._labelled(X, y)
+        points, index = self._read_labels(X, y)
         weight = self._point_weights(index, sample_weight)
         known = starts is not None and starts.shape == (len(self._positive), self.n_features_in_ + bool(self.fit_intercept))
-        return self._taken(self._fitted(points, index, starts if known else None, C=self.C, weights=weight))
+        return self._keep_fits(self._fit_margins(points, index, starts if known else None, C=self.C, weights=weight))
 
     def _starts(self) -> Floats | None:
         """The hyperplanes of the last fit, if this one goes on from there."""
@@ -174,10 +174,10 @@ class LinearSVCCV(SoftMarginClassifier):
     @on_its_cluster
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
-        points, index = self._labelled(X, y)
+        points, index = self._read_labels(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
-        results = self._fitted(points, index, C=list(self.Cs), folds=folds, weights=weight, seed=self.seed)
+        results = self._fit_margins(points, index, C=list(self.Cs), folds=folds, weights=weight, seed=self.seed)
         self.errors_ = np.mean([[entry.error for entry in result.validation] for result in results], axis=0)
         chosen = int(np.argmin(self.errors_))
         self.C_ = results[0].validation[chosen].C
-        return self._taken(results, chosen * (1 + folds))
+        return self._keep_fits(results, chosen * (1 + folds))

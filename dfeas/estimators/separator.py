@@ -85,9 +85,9 @@ class Separator(LinearClassifier):
     @on_its_cluster
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
-        points, index = self._labelled(X, y)
+        points, index = self._read_labels(X, y)
         self._seen: tuple[Any, NDArray[Any]] | None = None
-        return self._separated(points, index)
+        return self._separate(points, index)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Append points in memory to those of earlier calls; solve again only if one is on the wrong side of its hyperplane."""
@@ -110,11 +110,13 @@ class Separator(LinearClassifier):
             signs = np.stack([signed[-len(scores) :] for signed in self._problems(index)], axis=1)
             if (scores * signs > 0).all():
                 return self
-        return self._separated(points, index)
+        return self._separate(points, index)
 
-    def _separated(self, points: Any, index: NDArray[np.int64]) -> Self:
-        results = self._problems_solved(points, index)
-        self._decided(list(results.values()))
+    def _separate(self, points: Any, index: NDArray[np.int64]) -> Self:
+        """Where all points are of one class nothing is asked."""
+        one = (index == index[0]).all()
+        results = {} if one else self._solve_classes(points, index, intercept=self.fit_intercept)
+        self._keep_results(list(results.values()))
         Y = [self._direction(results.get(k), points, index, k) for k in self._positive]
         return self._set(Y, True)
 
@@ -125,12 +127,6 @@ class Separator(LinearClassifier):
             X, Y = rows_of(points, slice(None)), np.vstack([self.coef_.T, self.intercept_])
             give_true_signs(X, [plane_of(each, X.shape[1]) for each in proved], scores, near_zero(X, Y, scores))
         return scores
-
-    def _problems_solved(self, points: Any, index: NDArray[np.int64]) -> dict[int, Result]:
-        """None where all points are of one class."""
-        if (index == index[0]).all():
-            return {}
-        return self._solved(points, index, intercept=self.fit_intercept)
 
     def _direction(self, result: Result | None, points: Any, index: NDArray[np.int64], k: int) -> Floats:
         """The separator (m+1,) of class k, or a soft margin; where there is nothing to separate, what all points are."""
@@ -197,10 +193,10 @@ class KernelSeparator(Classifier):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
-        points, index = self._labelled(X, y)
+        points, index = self._read_labels(X, y)
         with value_errors():
             kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        self._decided(list(self._solved(points, index, kernel=kernel).values()))
+        self._keep_results(list(self._solve_classes(points, index, kernel=kernel).values()))
         function = self.kernel if callable(self.kernel) else None
         self._kernel = NormalisedKernel.from_text(json.dumps(self.results_[0].kernel), function)
         self.support_, self.dual_coef_, self.support_vectors_ = [], [], []

@@ -13,7 +13,7 @@ from dfeas.geometry.points import PointSpace
 from dfeas.geometry.protocol import Geometry
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Kernel
-from dfeas.settings import setting
+from dfeas.settings import read_setting
 
 
 def geometry_of(dataset: Dataset, kernel: Kernel | None = None) -> Geometry:
@@ -43,7 +43,7 @@ def known_method(method: str, kernel: Kernel | None, more: tuple[str, ...] = ())
 def kernel_options(options: Kernel | None, scratch: str | Path | None = None) -> Kernel | None:
     """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
     if options is None:
-        if scratch is not None and str(scratch) != setting("scratch", None):  # that is for runs with a kernel
+        if scratch is not None and str(scratch) != read_setting("scratch", None):  # that is for runs with a kernel
             raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
         return None
     kernel_of(options.kernel, options.gamma, options.degree, options.coef0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError, spell
-from dfeas.settings import parse_bytes, require_types, setting
+from dfeas.settings import parse_bytes, read_setting, require_types
 
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
@@ -67,9 +67,9 @@ class Resources:
 
     memory: str | int | None = None  # the setting, where it is None
     client: Workers | None = None
-    cache_dir: str | None = field(default_factory=partial(setting, "cache_dir", None))
-    scratch: str | None = field(default_factory=partial(setting, "scratch", None))
-    checkpoint_every: float = field(default_factory=partial(setting, "checkpoint_every", EVERY))
+    cache_dir: str | None = field(default_factory=partial(read_setting, "cache_dir", None))
+    scratch: str | None = field(default_factory=partial(read_setting, "scratch", None))
+    checkpoint_every: float = field(default_factory=partial(read_setting, "checkpoint_every", EVERY))
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -95,7 +95,7 @@ class Output:
     @property
     def shows_progress(self) -> bool:
         """What was asked for, or the setting."""
-        return bool(setting("progress", False)) if self.progress is None else self.progress
+        return bool(read_setting("progress", False)) if self.progress is None else self.progress
 
 
 @contextmanager

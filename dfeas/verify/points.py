@@ -27,7 +27,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.data.storage.vectors import pieces, total
-from dfeas.errors import CheckFailedError
+from dfeas.errors import CheckFailedError, spell
 from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Floats, Wide, gamma, without_zeros
 from dfeas.verify.balance import balance
 from dfeas.verify.blocks import (
@@ -208,7 +208,7 @@ class Points:
 
 def _name_option(y: Floats, data: Data) -> str:
     """Which option a direction (m,) or (m+1,) was found with, where that is not the one of the data."""
-    word = {data.m: "--no-intercept (intercept=False)", data.m + 1: "--intercept"}.get(y.size)
+    word = {data.m: spell("intercept", False), data.m + 1: spell("intercept", True)}.get(y.size)
     return "" if word is None or y.size == data.m + int(data.intercept) else f": it was found with {word}"
 
 

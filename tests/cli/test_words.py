@@ -31,13 +31,13 @@ from tests.typed import dfeas as typed
 )
 def test_an_argument_is_said_in_both_languages(text: str, called: str, typed: str) -> None:
     assert str(UsageError(text)) == called
-    assert UsageError(text).typed == typed
+    assert UsageError(text).as_typed == typed
 
 
 def test_an_error_says_which_arguments_it_is_about() -> None:
     error = UsageError(f"{spell('sep', ';')} and {spell('label_column', 'NAME')} of data")
     assert error.arguments == {"sep", "label_column"}
-    assert UsageError(error.about_labels()).typed == "--sep ';' and --label-column NAME of data"
+    assert UsageError(error.about_labels()).as_typed == "--sep ';' and --label-column NAME of data"
     assert str(UsageError(error.about_labels())) == "sep=';' and labels='NAME' of data"
 
 

@@ -58,7 +58,7 @@ from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stack_points
 from dfeas.problem import Problem
 from dfeas.run.resources import Limits, Output, Resources
-from dfeas.settings import parse_bytes, setting
+from dfeas.settings import parse_bytes, read_setting
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
@@ -335,7 +335,7 @@ def _decide(seen: _Seen, design: Design, points: Callable[[Rows], Matrix]) -> Se
 
 
 def _streamed(found: TableRegression, asked: Asked) -> Separated:
-    with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch or setting("scratch", None)) as scratch:
+    with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch or read_setting("scratch", None)) as scratch:
         folder = Path(scratch) / "data"
         found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
         labels, intercept = (ALL_POSITIVE, None) if found.explicit else (None, found.design.intercept)

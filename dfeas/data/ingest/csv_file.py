@@ -31,7 +31,7 @@ from dfeas.data.ingest.text import (
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
-from dfeas.errors import BadInputError, UsageError, changed, spell
+from dfeas.errors import BadInputError, UsageError, describe_change, spell
 
 if TYPE_CHECKING:
     from dfeas.data.writers.dataset import Pool
@@ -222,7 +222,7 @@ class CsvColumns:
             cells = dict(zip(self.columns, self._lines.text(run), strict=True))
             arrays = [self._cast(name, cells[name], self._kinds[name]) for name in columns]
             if any(array is None for array in arrays):
-                raise changed(self.where)
+                raise describe_change(self.where)
             yield pyarrow.record_batch(arrays, names=list(columns))
 
     def _runs(self) -> Iterator[Lines]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.places import require_column, require_entries
 from dfeas.data.storage.sparse_readers import block_of, sparse_shape
-from dfeas.errors import BadInputError, CorruptDataError, changed
+from dfeas.errors import BadInputError, CorruptDataError, describe_change
 from dfeas.linalg import csr
 
 if TYPE_CHECKING:
@@ -164,5 +164,5 @@ class CscRows:
         order = np.argsort(row, kind="stable")  # features of a row ascend already
         starts = self._row_starts[first : stop + 1] - self._row_starts[first]
         if len(order) != starts[-1]:
-            raise changed(self._where)
+            raise describe_change(self._where)
         return block_of(value[order], feature[order], starts, self.shape[1])

@@ -23,7 +23,7 @@ from dfeas.data.labels import Categories
 from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import sparse_block_rows
 from dfeas.data.storage.places import Place, absolute, place
-from dfeas.errors import BadInputError, changed
+from dfeas.errors import BadInputError, describe_change
 from dfeas.linalg.points import Points, is_dense
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def index_of(path: Place, body: tuple[int, int], count: Callable[[bytes], Counts
     parts = sorted(pool(ByteRange.look, ranges), key=lambda part: (part.edges[0, 0], part.edges[-1, 0]))
     joints = [begin, *(byte for part in parts for byte in part.edges[[0, -1], 0]), size]
     if joints[::2] != joints[1::2]:
-        raise changed(str(path))
+        raise describe_change(str(path))
     steps = [np.diff(part.edges, axis=0) for part in parts]
     edges = np.cumsum(np.concatenate([[(begin, line, 0)], *steps]), axis=0)
     return LineIndex(edges, sum((part.counts for part in parts), Counts()))
@@ -299,7 +299,7 @@ class TextSource(PointSource):
                 yield Batch(batch.points[here], batch.labels[here])
             at += count
         if at != points:
-            raise changed(self.where)
+            raise describe_change(self.where)
 
     def usual_rows(self, dtype: np.dtype[Any]) -> int:
         """Of sparse points as many as suit the first of them."""
