@@ -62,11 +62,6 @@ class Collection:
     def partitions(self) -> int:
         return -(-int(self.X.shape[0]) // self.rows)
 
-    @property
-    def lazy_labels(self) -> bool:
-        """Whether labels are in partitions, too."""
-        return self.labels is not None and not isinstance(self.labels, np.ndarray)
-
     def range(self, partition: int) -> range:
         """The rows that a partition has."""
         return range(partition * self.rows, min((partition + 1) * self.rows, int(self.X.shape[0])))

@@ -29,6 +29,7 @@ from dfeas.data.storage.chunks import (
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import (
     ATTRIBUTE,
+    CODE,
     Header,
     chunks_together,
     every,
@@ -234,25 +235,26 @@ def _arrays(path: Place) -> tuple[Header, dict[str, StoredArray]]:
         raise
     except DAMAGE:
         raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
-    n, blocks, entries = header.n, -(-header.n // header.block_rows), header.entries or 0
-    forms: dict[str, tuple[tuple[int, ...], str | None]] = {  # the same bytes may be numbers of another type
-        "X": ((n, header.m), header.dtype),
-        "X/data": ((entries,), header.dtype),
-        "X/indices": ((entries,), None),
-        "X/indptr": ((n + 1,), "int64"),
-        "offset": ((blocks + 1,), "int64"),
-        "label": ((n,), None if header.cones is not None else stored_type(header.classes).name),
-        "norm": ((n,), "float64"),
-        "checksum": ((blocks, 3), "uint32"),
+    n, rows, blocks, entries = header.n, header.block_rows, -(-header.n // header.block_rows), header.entries or 0
+    label = CODE if header.cones is not None else stored_type(header.classes)
+    forms: dict[str, tuple[tuple[int, ...], tuple[str, ...], int]] = {  # shape, types, and rows of a chunk; 0: any
+        "X": ((n, header.m), (header.dtype,), rows),
+        "X/data": ((entries,), (header.dtype,), 0),
+        "X/indices": ((entries,), ("int32", "int64"), 0),
+        "X/indptr": ((n + 1,), ("int64",), rows),
+        "offset": ((blocks + 1,), ("int64",), blocks + 1),
+        "label": ((n,), (label.name,), rows),
+        "norm": ((n,), ("float64",), rows),
+        "checksum": ((blocks, 3), ("uint32",), blocks),
     }
-    rows = {**dict.fromkeys(("X", "X/indptr", "label", "norm"), header.block_rows), "offset": blocks + 1, "checksum": blocks}
     for name, array in arrays.items():
-        shape, kind = forms[name]
+        shape, kinds, chunk = forms[name]
         if array.shape != shape:
             raise CorruptDataError(f"{path}: {name} has shape {array.shape}, expected {shape}; ingest it again")
-        if kind not in (None, array.dtype.name):
-            raise CorruptDataError(f"{path}: {name} has type {array.dtype}, expected {kind}; ingest it again")
-        if array.rows != rows.get(name, array.rows) or (name == "X/indices" and array.dtype.name not in ("int32", "int64")):
+        if array.dtype.name not in kinds:
+            expected = " or ".join(kinds)
+            raise CorruptDataError(f"{path}: {name} has type {array.dtype}, expected {expected}; ingest it again")
+        if chunk not in (0, array.rows):
             raise CorruptDataError(f"{path}: {name} is not stored as its ingest did; ingest it again")
         array.require_files(path / name)
     return header, arrays

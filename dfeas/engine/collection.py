@@ -26,6 +26,7 @@ from dfeas.data.collections import (
 )
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec, Source
+from dfeas.data.storage.numbers import is_dask_array
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.distributed import DaskEngine, Locality, Sent, question_name
@@ -96,7 +97,7 @@ class CollectionEngine(DaskEngine):
         assert collection is not None, "a dataset of a collection"
         self.collection = collection
         self._points = collection.X.to_delayed().ravel().tolist()
-        self._labels = collection.labels.to_delayed().ravel().tolist() if collection.lazy_labels else None
+        self._labels = collection.labels.to_delayed().ravel().tolist() if is_dask_array(collection.labels) else None
         self._blocks = collection.rows // dataset.block_rows  # of each partition but the last
 
     def run(self, question: Question) -> Any:
