@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dfeas.errors import CheckFailedError
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 SQUARES = (1e-20, 1e30)
 """Squares of norms in float32 that underflow leaves alone, as it does the products of such points."""
@@ -99,7 +99,7 @@ class Wide:
         """Products (r,) with y (d,)."""
         return np.asarray(self.points @ y)
 
-    def magnitude(self, rows: Rows, y: Floats) -> Floats:
+    def magnitude(self, rows: Indices, y: Floats) -> Floats:
         """Products (s,) of magnitudes, |x|'|y|, of some rows."""
         return np.asarray(abs(self.points[rows]) @ np.abs(y))
 
@@ -140,7 +140,7 @@ class Wide:
             return self.points * factor[:, None]
         return self._like(self.points.data * np.repeat(factor, np.diff(self.points.indptr)))
 
-    def narrow(self, rows: Rows, y: Floats) -> Iterator[tuple[Floats, Floats]]:
+    def narrow(self, rows: Indices, y: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Some rows in pieces: points (s, u), y (u,) with the features that matter to them."""
         if self.dense:
             yield self.points[rows], y
@@ -150,7 +150,12 @@ class Wide:
             yield points.toarray(), y[used]
 
 
-def without_zeros(points: Any) -> tuple[Any, Rows]:
+def row_numbers(points: Any) -> Indices:
+    """The row (nnz,) of each entry of a CSR matrix."""
+    return np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+
+
+def without_zeros(points: Any) -> tuple[Any, Indices]:
     """A CSR matrix without the features that no point has, and those that are left; one stays in any case."""
     used, place = np.unique(points.indices, return_inverse=True)
     if not len(used):
@@ -197,7 +202,7 @@ class Fast:
         columns = np.ascontiguousarray(score.T)
         return [cls(y, intercept, column, inverse, measured) for y, column in zip(scaled, columns, strict=True)]
 
-    def find_unproved(self, label: NDArray[Any], known: float) -> Rows:
+    def find_unproved(self, label: NDArray[Any], known: float) -> Indices:
         """Points with these signs (b,) that are not proved here to be on the positive side, with a margin above the least.
 
         ``known`` is a margin that is proved of other points.

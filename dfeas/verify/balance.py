@@ -30,13 +30,11 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.arithmetic import UP, UP_SUMS, Floats, floor_of, gamma
+from dfeas.verify.arithmetic import UP, UP_SUMS, Floats, Indices, floor_of, gamma
 from dfeas.verify.blocks import BlockTally
 from dfeas.verify.cone_rows import ConeRows, DenseConeRows, bound_least
 from dfeas.verify.dyadic import Dyadic, Integers, common
 from dfeas.verify.integers import independent, solve
-
-Indices = NDArray[np.int64]
 
 REGULAR = 0.5
 """Largest |I - R M| that is used."""

@@ -22,11 +22,9 @@ from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, un
 from dfeas.data.storage.sparse_readers import Entries
 from dfeas.data.storage.vectors import is_mapped, pieces
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import Floats
+from dfeas.verify.arithmetic import Floats, Indices
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.view import FeatureMoments
-
-Rows = NDArray[np.int64]
 
 AHEAD, WRONG, SHOWN = 8, 5, 120
 """Blocks that the kernel is asked to read ahead, points on the wrong side that are enough, characters of a view in messages."""
@@ -142,7 +140,7 @@ def blocks(
         yield place, read(data, index, buffers, points)
 
 
-def blocks_of(data: Data, supports: Iterable[Rows]) -> tuple[int, ...] | None:
+def blocks_of(data: Data, supports: Iterable[Indices]) -> tuple[int, ...] | None:
     """The blocks that have points with numbers that ascend in each support; None when these are all, or it is not known what
     they should be, and for a support that is mapped: it has points nearly everywhere.
     """
@@ -202,7 +200,7 @@ def require_signs(signs: bool, where: str) -> None:
         raise CheckFailedError(f"{where}: a label is neither -1 nor +1; nothing can be proved")
 
 
-def require_support(support: Rows, n: int, what: str = "points") -> None:
+def require_support(support: Indices, n: int, what: str = "points") -> None:
     """Raise CheckFailedError unless these are numbers of points, ascending."""
     last, ascending = -1, support.ndim == 1 and len(support) > 0
     for (piece,) in pieces(support if ascending else support[:0]):

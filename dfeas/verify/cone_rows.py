@@ -18,9 +18,7 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import rows_of
-from dfeas.verify.arithmetic import TINY, UP, Floats, U, floor_of, gamma, largest_singular, longest, shortest
-
-Rows = NDArray[np.int64]
+from dfeas.verify.arithmetic import TINY, UP, Floats, Indices, U, floor_of, gamma, largest_singular, longest, shortest
 
 SMALL = 1 << 18
 """Entries of a cone, as an array of its features, up to which it is one."""
@@ -74,7 +72,7 @@ class ConeRows(ABC):
 
     kind: str
     size: int
-    row: Rows  # (c,) their first rows, as stored
+    row: Indices  # (c,) their first rows, as stored
     rows: Any
 
     @property
@@ -98,7 +96,7 @@ class ConeRows(ABC):
     def frobenius(self) -> Floats:
         """Upper bounds (c,) of the lengths of all entries together."""
 
-    def norms(self, some: Rows) -> tuple[Floats, Floats]:
+    def norms(self, some: Indices) -> tuple[Floats, Floats]:
         """Bounds (s,) from below and above of the norms of some of the cones, see ``dfeas.data.cones``."""
         if self.kind == "s":
             return self.bound_singular(some, 0)
@@ -109,11 +107,11 @@ class ConeRows(ABC):
         return below, above
 
     @abstractmethod
-    def bound_first(self, some: Rows) -> tuple[Floats, Floats]:
+    def bound_first(self, some: Indices) -> tuple[Floats, Floats]:
         """Bounds (s,) from below and above of the lengths of the first rows of some of the cones."""
 
     @abstractmethod
-    def bound_singular(self, some: Rows, first: int) -> tuple[Floats, Floats]:
+    def bound_singular(self, some: Indices, first: int) -> tuple[Floats, Floats]:
         """The same of the largest singular values of their rows from ``first`` on."""
 
     @abstractmethod
@@ -138,10 +136,10 @@ class DenseConeRows(ConeRows):
     def frobenius(self) -> Floats:
         return longest(longest(self.rows))
 
-    def bound_first(self, some: Rows) -> tuple[Floats, Floats]:
+    def bound_first(self, some: Indices) -> tuple[Floats, Floats]:
         return shortest(self.rows[some, 0]), longest(self.rows[some, 0])
 
-    def bound_singular(self, some: Rows, first: int) -> tuple[Floats, Floats]:
+    def bound_singular(self, some: Indices, first: int) -> tuple[Floats, Floats]:
         return largest_singular(self.rows[some, first:])
 
     def sums(self, factor: Floats) -> tuple[Floats, Floats]:
@@ -158,7 +156,7 @@ class SparseConeRows(ConeRows):
         return int(np.bincount(self.rows.indices, minlength=1).max())
 
     @property
-    def _cone(self) -> Rows:
+    def _cone(self) -> Indices:
         """The cone (e,) of each entry."""
         count = np.diff(self.rows.indptr[:: self.dimension])
         return np.repeat(np.arange(len(count)), count)
@@ -178,11 +176,11 @@ class SparseConeRows(ConeRows):
         squares = np.bincount(cone, (self.rows.data / scale[cone]) ** 2, minlength=len(scale))
         return np.asarray(np.sqrt(squares) * scale * (1 + gamma(len(cone) + 8)) * UP)
 
-    def bound_first(self, some: Rows) -> tuple[Floats, Floats]:
+    def bound_first(self, some: Indices) -> tuple[Floats, Floats]:
         above = SparseConeRows("l", 1, some, self.rows[some * self.dimension]).frobenius()
         return above * (1 - 3 * gamma(len(self.rows.data) + 8)), above
 
-    def bound_singular(self, some: Rows, first: int) -> tuple[Floats, Floats]:
+    def bound_singular(self, some: Indices, first: int) -> tuple[Floats, Floats]:
         rows = some[:, None] * self.dimension + np.arange(first, self.dimension)
         return bound_singular_values(self.rows[rows.reshape(-1)], rows.shape[1])
 
@@ -196,7 +194,7 @@ def off(terms: int, magnitudes: Floats) -> Floats:
     return np.asarray(gamma(terms) / (1 - 2 * gamma(terms)) * magnitudes * UP + 4 * terms * TINY)
 
 
-def drop_features(rows: Any, d: int) -> tuple[Rows, Any]:
+def drop_features(rows: Any, d: int) -> tuple[Indices, Any]:
     """Room (c,) for the features of each cone, and what makes arrays (s, d, width) of some cones without the others."""
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     cone, m = row // d, rows.shape[1]
@@ -204,7 +202,7 @@ def drop_features(rows: Any, d: int) -> tuple[Rows, Any]:
     first = np.searchsorted(key, m * np.arange(rows.shape[0] // d + 1))
     place = where.reshape(-1) - first[cone]
 
-    def dense(some: Rows, width: int) -> Floats:
+    def dense(some: Indices, width: int) -> Floats:
         at = np.full(len(first) - 1, -1)
         at[some] = np.arange(len(some))
         own = np.flatnonzero(at[cone] >= 0)
@@ -233,7 +231,7 @@ def bound_singular_values(rows: Any, d: int) -> tuple[Floats, Floats]:
     return below, above
 
 
-def split_rows(rows: Any, d: int) -> Iterator[tuple[Rows, Any]]:
+def split_rows(rows: Any, d: int) -> Iterator[tuple[Indices, Any]]:
     """Rows of matrices (d, m) in parts, those of as many rows at a time, with the matrix (p,) that each part is of.
 
     No feature of a matrix is in two of its parts, so XX' has no entry but in one, and its largest eigenvalue is that of a part.

@@ -20,7 +20,7 @@ import numpy as np
 from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
 from dfeas.data.storage.vectors import is_mapped
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import TINY, UP, Floats, Rows, gamma
+from dfeas.verify.arithmetic import TINY, UP, Floats, Indices, gamma
 from dfeas.verify.blocks import (
     Data,
     Looker,
@@ -233,7 +233,7 @@ def scores(data: Data, certificate: Certificate) -> tuple[Floats, Floats]:
     return score, error
 
 
-def _score_rows(block: SignedBlock, rows: Rows, y: Floats) -> tuple[Floats, Floats, Floats]:
+def _score_rows(block: SignedBlock, rows: Indices, y: Floats) -> tuple[Floats, Floats, Floats]:
     """l_j z_j'y (r,) of some points as they are seen, bounds of their errors, and lengths."""
     points = block.wide(rows)
     terms = points.terms + block.roundings + 1

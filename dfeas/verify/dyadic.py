@@ -19,7 +19,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
-from dfeas.verify.arithmetic import TINY, UP_LOOSE, Floats, U, gamma
+from dfeas.verify.arithmetic import TINY, UP_LOOSE, Floats, U, gamma, row_numbers
 from dfeas.verify.arithmetic import UP_SUMS as UP
 
 Integers = NDArray[np.object_]
@@ -359,7 +359,7 @@ def _digits(points: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArr
     if isinstance(points, np.ndarray):
         return whole, *_align(whole, power, 1)
     least, none = np.full(points.shape[0], FAR), whole == 0
-    row = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+    row = row_numbers(points)
     np.minimum.at(least, row[~none], power[~none])
     least[least == FAR] = 0
     return whole, np.where(none, 0, power - least[row]), least

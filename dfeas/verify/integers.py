@@ -17,11 +17,9 @@ from typing import Any
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from dfeas.verify.arithmetic import Indices, row_numbers
 from dfeas.verify.dyadic import FAR, Integers, mantissas, zeros_of
-
-Indices = NDArray[np.int64]
 
 PRIME = 2**61 - 1
 """Independence modulo a prime is independence; what depends modulo this one is looked at again in integers."""
@@ -117,7 +115,7 @@ class IntegerEntries:
         shift = power - least[column]
         down = np.clip(-shift, 0, 62)  # these bits are zeros
         digits = (whole >> down).astype(object) << np.maximum(shift, 0).astype(object)
-        row = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+        row = row_numbers(points)
         return cls(np.asarray(digits, object), row, column, points.shape)
 
     def times(self, y: Integers) -> Integers:
@@ -167,7 +165,7 @@ def units(points: Any) -> Indices:
     turn = np.empty(len(count), np.int64)
     turn[np.lexsort((np.arange(len(count)), count))] = np.arange(len(count))
     column = points.indices.astype(np.int64)
-    row = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+    row = row_numbers(points)
     chosen, open_ = np.zeros(len(count), np.bool_), unit
     while True:
         here = open_[column]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import UP_SUMS as UP
-from dfeas.verify.arithmetic import Floats, Wide, gamma
+from dfeas.verify.arithmetic import Floats, Indices, Wide, gamma
 from dfeas.verify.blocks import (
     WRONG,
     Block,
@@ -38,8 +38,6 @@ from dfeas.verify.blocks import (
 )
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.kernel_bounds import BoundedValues, Kernel, Same, bound_quickly, bound_values
-
-Indices = NDArray[np.int64]
 
 TILE_BYTES = 8 << 20
 """Kernel values at a time."""

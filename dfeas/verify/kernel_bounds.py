@@ -28,7 +28,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, UsageError
-from dfeas.verify.arithmetic import ELEMENTARY, Floats, Rows, U, Wide, gamma, without_zeros
+from dfeas.verify.arithmetic import ELEMENTARY, Floats, Indices, U, Wide, gamma, without_zeros
 from dfeas.verify.arithmetic import UP_SUMS as UP
 
 Function = Callable[[Any, Any], Any]
@@ -55,7 +55,7 @@ LOST = 2.0**-1070
 DENSE_WORK, DENSE_BYTES = 400, 32 << 20
 """A multiplication of stored entries takes so many times as long as one of arrays; bytes of an array that is made for it."""
 
-Same = tuple[Rows, Rows]
+Same = tuple[Indices, Indices]
 """Rows and columns of some values."""
 
 

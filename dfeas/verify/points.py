@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.vectors import pieces, total
 from dfeas.errors import CheckFailedError, spell
-from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Floats, Wide, gamma, without_zeros
+from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Floats, Indices, Wide, gamma, without_zeros
 from dfeas.verify.balance import balance
 from dfeas.verify.blocks import (
     WRONG,
@@ -48,8 +48,6 @@ from dfeas.verify.certificate import HYPERPLANE, Answer, Certificate, Check, att
 from dfeas.verify.dyadic import signs as exact_signs
 from dfeas.verify.dyadic import split_integers
 from dfeas.verify.view import FeatureMoments, FeatureScaling, SignedBlock, ViewTransform, transform_of
-
-Indices = NDArray[np.int64]
 
 LOST = 2.0**-500
 """More than a quotient weight / norm that underflows takes from a sum: TINY times the largest norm."""

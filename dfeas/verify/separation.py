@@ -23,7 +23,7 @@ from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, read_json
 from dfeas.data.storage.readers import Buffers, Stop
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
-from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Wide
+from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Indices, Wide
 from dfeas.verify.blocks import (
     Block,
     Data,
@@ -43,8 +43,6 @@ from dfeas.verify.certificate import Check
 from dfeas.verify.dyadic import Integers, Matrix, common, find_orthogonal, integer_signs
 from dfeas.verify.integers import IntegerEntries, exponents, independent
 from dfeas.verify.integers import rank as rank_of
-
-Indices = NDArray[np.int64]
 
 COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
 SEPARATION = "separation.json"

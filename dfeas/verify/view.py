@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import Number, parse_json
 from dfeas.errors import CheckFailedError
-from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Rows, U, Wide, gamma
+from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Indices, U, Wide, gamma
 from dfeas.verify.dyadic import ExactSums, products
 from dfeas.verify.dyadic import signs as signs_of
 
@@ -240,7 +240,7 @@ class SignedBlock:
     def size(self) -> int:
         return int(self.points.shape[0])
 
-    def cut(self, rows: Rows, dimension: int) -> Iterator[slice]:
+    def cut(self, rows: Indices, dimension: int) -> Iterator[slice]:
         """Runs of some rows that are looked at at a time; of few features their scores and bounds take more than they do."""
         dense = isinstance(self.points, np.ndarray)
         size = max(1, PIECE_BYTES // (8 * max(dimension, LEAST_WIDTH)) if dense else self.size)
@@ -251,17 +251,17 @@ class SignedBlock:
         """Of an entry: that of a difference, and with a transform of a product, too."""
         return 1 if self.scaling is None else 2
 
-    def nonzero(self, rows: Rows) -> NDArray[np.bool_]:
+    def nonzero(self, rows: Indices) -> NDArray[np.bool_]:
         if self.scaling is None or self.intercept:
             return self.wide(rows).nonzero()
         return self.scaling.nonzero(self.points[rows])
 
-    def wide(self, rows: Rows | slice) -> Wide:
+    def wide(self, rows: Indices | slice) -> Wide:
         """Some points in float64, with the intercept. Raises CheckFailedError when one is not finite."""
         points = self.points[rows] if self.scaling is None else self.scaling(self.points[rows])
         return Wide.of(points, self.intercept, self._where)
 
-    def plain(self, rows: Rows) -> Wide:
+    def plain(self, rows: Indices) -> Wide:
         """The same without the transform."""
         return Wide.of(self.points[rows], self.intercept, self._where)
 
