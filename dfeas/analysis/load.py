@@ -15,7 +15,7 @@ from dfeas.data.storage import files
 from dfeas.data.storage.files import read_json
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.prediction import named_as_there
-from dfeas.run.result_files import CERTIFICATE, RACE, RESULT, SOFT_MARGIN, certificate_of, classes_of, load_result
+from dfeas.run.result_files import CERTIFICATE, RACE, SOFT_MARGIN, certificate_of, classes_of, load_result
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.termination import Proof
@@ -67,16 +67,15 @@ def _load_run(folder: Path) -> Loaded:
     if (folder / RACE).is_file():
         values = read_json(folder / RACE, {"reads": int | float, "results": {str: dict}}, "race", files.RACE)
         return Race({name: _result(folder / name) for name in values["results"]}, values["reads"])
-    below = sorted(path.parent for path in folder.glob(f"class-*/{RESULT}")) if folder.is_dir() else []
-    if not (folder / RESULT).is_file() and below:
-        return _soft_classes(below)
-    classes = classes_of(folder)
-    values = load_result(folder, soft=True)
+    classes, values = classes_of(folder), load_result(folder, soft=True)
+    soft = values.get("kind") == SOFT_MARGIN
     if classes is not None:
-        results = {name: _result(path) for name, path in classes.items()}
-        return OneVsRest(results, values["reads"], values["seconds"], values["fingerprint"])
-    if values.get("kind") == SOFT_MARGIN:
-        return _soft_margin(folder, named_as_there(values))
+        whole = values["reads"], values["seconds"], values["fingerprint"]
+        if soft:
+            return SoftMarginClasses({name: _soft_margin(path) for name, path in classes.items()}, *whole)
+        return OneVsRest({name: _result(path) for name, path in classes.items()}, *whole)
+    if soft:
+        return _soft_margin(folder)
     result = _result(folder)
     if (folder / MARGIN).is_file():
         return _hard_margin(result, read_json(folder / MARGIN, {"fingerprint": str}, "margin", files.HARD_MARGIN))
@@ -92,20 +91,12 @@ def _result(folder: Path) -> Result:
     return Result.from_json(values, evidence=certificate, certificate=place)
 
 
-def _soft_margin(folder: Path, values: Mapping[str, Any]) -> SoftMarginResult:
+def _soft_margin(folder: Path) -> SoftMarginResult:
+    values = named_as_there(load_result(folder, soft=True))
     certificate = certificate_of(folder, values)
     if certificate is None:
         raise CorruptDataError(f"{folder / CERTIFICATE}: missing, and the hyperplane is there")
     return SoftMarginResult.from_json(values, certificate.y, certificate=str(folder / CERTIFICATE))
-
-
-def _soft_classes(folders: list[Path]) -> SoftMarginClasses:
-    results = [_soft_margin(folder, named_as_there(load_result(folder, soft=True))) for folder in folders]
-    names = [
-        folder.name.removeprefix("class-") if each.classes is None else each.classes[1]
-        for folder, each in zip(folders, results, strict=True)
-    ]
-    return SoftMarginClasses(dict(zip(names, results, strict=True)), max(each.reads for each in results))
 
 
 def _hard_margin(result: Result, values: Mapping[str, Any]) -> HardMargin:

@@ -78,9 +78,7 @@ def _begin(
 def _end(answer: Answer, out: Path, as_json: bool) -> None:
     """Print an answer and where its files are, and exit with its code, or that of the result that got least far."""
     values: dict[str, Any] | None = None
-    if isinstance(answer, SoftMarginClasses):
-        values = {name: result.to_json() for name, result in answer.results.items()}
-    elif isinstance(answer, HardMargin | Separation):
+    if isinstance(answer, HardMargin | Separation):
         name = "hard_margin" if isinstance(answer, HardMargin) else "separation"
         values = {name: answer.to_json(), **answer.result.to_json()}
     put(answer, as_json, Row("results", str(out)), values=values)

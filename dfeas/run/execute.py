@@ -20,7 +20,7 @@ from dfeas.run.budget import PROCESS_BYTES, Projection
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard, Terminal, Watched
-from dfeas.run.result_files import TRACE
+from dfeas.run.result_files import TRACE, folder_of
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, survey
 from dfeas.run.soft_margin.fit import SoftMarginTarget
@@ -29,7 +29,7 @@ from dfeas.run.spec import RunSpec
 from dfeas.run.task import Task
 from dfeas.run.termination import RESUMABLE, Goal, passes_to_gap, remaining_passes
 from dfeas.run.trace import Log, RunOptions, Sink, TraceFile, circumstances
-from dfeas.run.verdict import OneVsRest, Race, VerdictTarget, folder_of
+from dfeas.run.verdict import OneVsRest, Race, VerdictTarget
 
 Answer: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
 
@@ -166,13 +166,13 @@ class _Execution:
             (result,) = results.values()
             answer: Answer = result
             return answer
-        if self.job.soft is not None:
-            return SoftMarginClasses(results, reads)
+        seconds, fingerprint = max(result.seconds for result in results.values()), self.session.dataset.fingerprint
         if self.job.race:
-            several: Race | OneVsRest = Race(results, reads)
+            several: Race | OneVsRest | SoftMarginClasses = Race(results, reads)
+        elif self.job.soft is None:
+            several = OneVsRest(results, reads, seconds, fingerprint)
         else:
-            seconds = max(result.seconds for result in results.values())
-            several = OneVsRest(results, reads, seconds, self.session.dataset.fingerprint)
+            several = SoftMarginClasses(results, reads, seconds, fingerprint)
         if self.folder is not None:
             several.save(self.folder)
         return several

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Self
+from urllib.parse import quote
 
 from dfeas import __version__
 from dfeas.data.storage import files
@@ -164,6 +165,16 @@ def classes_of(run: Path) -> dict[str, Path] | None:
     if not folders:
         raise _unreadable(run, "it lists no class")
     return folders
+
+
+NAME_LENGTH = 80
+"""Of a class in the name of its folder."""
+
+
+def folder_of(name: str, place: int) -> str:
+    """The name of the folder of a class: its own name, with what a file system may not like written as %XX."""
+    text = quote(name, safe=" +,=@")
+    return f"class-{text}" if len(text) <= NAME_LENGTH and not text.endswith((" ", ".")) else f"class-{place}"
 
 
 @dataclass(frozen=True)

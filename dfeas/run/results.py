@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import parse_view
-from dfeas.display import Displayed, Part, Row
+from dfeas.display import Part, Row
 from dfeas.errors import format_bytes
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.run.prediction import FittedModel, Predictor
-from dfeas.run.result_files import Saved
+from dfeas.run.result_files import CLASSES, Saved, folder_of, versions
 from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate
 
@@ -95,10 +95,15 @@ class Fitted(Saved, Predictor):
         return replace(model, points=self.points, function=self.function)
 
 
-class PerClass(Displayed, Predictor):
-    """Results of classes, each against the rest."""
+class PerClass(Saved, Predictor):
+    """Results of classes, each against the rest, and what is the same of all of them."""
+
+    SHARED: ClassVar[tuple[str, ...]]  # fields of each result that are the same
 
     results: Mapping[str, Any]  # each is Fitted, in the order of the classes
+    reads: float
+    seconds: float
+    fingerprint: str
 
     @property
     def success(self) -> bool:
@@ -109,6 +114,11 @@ class PerClass(Displayed, Predictor):
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, in their order."""
         return tuple(self.results)
+
+    @property
+    def stopped(self) -> Stop:
+        """Why the run ended: ``Stop.VERDICT``, or the reason of the first class that has none."""
+        return next((result.stopped for result in self.results.values() if result.stopped != Stop.VERDICT), Stop.VERDICT)
 
     @property
     def coef(self) -> Floats | None:
@@ -128,6 +138,24 @@ class PerClass(Displayed, Predictor):
         evidence = [result._certificate for result in self.results.values()]
         model = FittedModel.of("the result", {**first.to_json(), "sides": None}, evidence, files, self.classes)
         return replace(model, points=first.points, function=first.function)
+
+    def to_json(self) -> dict[str, Any]:
+        first = next(iter(self.results.values()))
+        return {
+            "stopped": self.stopped,
+            "message": self.stopped.sentence,
+            **{name: getattr(first, name) for name in self.SHARED},
+            "reads": self.reads,
+            "bytes_read": round(self.reads * first.bytes_read / first.reads) if first.reads else 0,
+            "seconds": self.seconds,
+            "fingerprint": self.fingerprint,
+            "versions": versions(),
+            "data": None if first.data is None else {**first.data, "positive": None, "many": True},
+            CLASSES: {
+                name: {"folder": folder_of(name, place), **result.to_json()}
+                for place, (name, result) in enumerate(self.results.items())
+            },
+        }
 
 
 @dataclass(frozen=True, repr=False)

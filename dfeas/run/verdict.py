@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import quote
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from dfeas.run.budget import Projection, abreast, project
 from dfeas.run.cost import PROBE, Probe
 from dfeas.run.exact.search import exact_outcome
 from dfeas.run.recovery import Portions, conflicts
-from dfeas.run.result_files import CLASSES, RACE, Saved, versions
+from dfeas.run.result_files import RACE, Saved, versions
 from dfeas.run.results import ALL_POSITIVE_ROW, PerClass, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
@@ -276,7 +275,7 @@ class Race(Saved):
 
 
 @dataclass(frozen=True, repr=False)
-class OneVsRest(PerClass, Saved):
+class OneVsRest(PerClass):
     """How each class ended, and what was read for all of them together.
 
     Attributes
@@ -300,6 +299,8 @@ class OneVsRest(PerClass, Saved):
     ['a']
     """
 
+    SHARED: ClassVar = ("m", "n", "intercept", "eps", "margin_tolerance", "method", "why")
+
     results: dict[str, Result]
     reads: float
     seconds: float
@@ -308,39 +309,6 @@ class OneVsRest(PerClass, Saved):
     def _parts(self) -> Iterator[Part]:
         return _several(self.results, self.reads)
 
-    @property
-    def stopped(self) -> Stop:
-        """Why the run ended: ``Stop.VERDICT``, or the reason of the first class that has none."""
-        return next((result.stopped for result in self.results.values() if result.stopped != Stop.VERDICT), Stop.VERDICT)
-
     def to_json(self) -> dict[str, Any]:
-        first = next(iter(self.results.values()))
-        shared = ("m", "n", "intercept", "eps", "margin_tolerance", "method", "why")
         decided = sum(result.verdict != UNDECIDED for result in self.results.values())
-        place = None if first.data is None else {**first.data, "positive": None, "many": True}
-        return {
-            "verdict": f"{decided} of {len(self.results)} classes decided",
-            "stopped": self.stopped,
-            "message": self.stopped.sentence,
-            **{name: getattr(first, name) for name in shared},
-            "reads": self.reads,
-            "bytes_read": round(self.reads * first.bytes_read / first.reads) if first.reads else 0,
-            "seconds": self.seconds,
-            "fingerprint": self.fingerprint,
-            "versions": versions(),
-            "data": place,
-            CLASSES: {
-                name: {"folder": folder_of(name, place), **result.to_json()}
-                for place, (name, result) in enumerate(self.results.items())
-            },
-        }
-
-
-NAME_LENGTH = 80
-"""Of a class in the name of its folder."""
-
-
-def folder_of(name: str, place: int) -> str:
-    """The name of the folder of a class: its own name, with what a file system may not like written as %XX."""
-    text = quote(name, safe=" +,=@")
-    return f"class-{text}" if len(text) <= NAME_LENGTH and not text.endswith((" ", ".")) else f"class-{place}"
+        return {"verdict": f"{decided} of {len(self.results)} classes decided", **super().to_json()}

@@ -240,6 +240,10 @@ class SoftMarginClasses(PerClass):
         In the order of the classes.
     reads : float
         Of the data: what several classes asked at once counts once.
+    seconds : float
+        Wall time of the run.
+    fingerprint : str
+        Of the data with all its classes.
 
     Examples
     --------
@@ -249,8 +253,15 @@ class SoftMarginClasses(PerClass):
     (('a', 'b', 'c'), (3, 2))
     """
 
+    SHARED: ClassVar = ("m", "n", "intercept", "loss", "target", "method")
+
     results: dict[str, SoftMarginResult]
     reads: float
+    seconds: float
+    fingerprint: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": SOFT_MARGIN, **super().to_json()}
 
     def _parts(self) -> Iterator[Part]:
         yield SOFT_MARGINS.grid([SOFT_MARGINS.row(name, Path(), vars(each)) for name, each in self.results.items()])

@@ -351,7 +351,7 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
     np.savez(tmp_path / "a.npz", X=X, y=label)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=200)
     more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "gap": 1e-7, "intercept": True}
-    found = dfeas.soft_margin_classes(tmp_path / "data", **more)
+    found = dfeas.soft_margin_classes(tmp_path / "data", **more, out=tmp_path / "run")
     alone = {name: dfeas.soft_margin(tmp_path / "data", positive=name, **more) for name in "abc"}
     assert list(found.results) == ["a", "b", "c"]
     assert found.reads == max(result.reads for result in alone.values())
@@ -365,6 +365,12 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
     waited = dfeas.soft_margin_classes(tmp_path / "data", **more)
     assert [r.path.tobytes() for r in waited.results.values()] == [r.path.tobytes() for r in found.results.values()]
     assert waited.reads == pytest.approx(sum(result.reads for result in alone.values()))
+    again = dfeas.load(tmp_path / "run")
+    assert (again.classes, again.reads, again.coef.tolist()) == (found.classes, found.reads, found.coef.tolist())
+    scored = [dfeas.predict(run, tmp_path / "data").predicted.tolist() for run in (tmp_path / "run", found, again)]
+    assert scored[0] == scored[1] == scored[2]
+    with pytest.raises(dfeas.BadInputError, match="soft margin, which has no verdict"):
+        dfeas.verify_classes(tmp_path / "run")
     with pytest.raises(dfeas.UsageError, match="two classes"):
         dfeas.soft_margin_classes(X, label, class_weight="balanced")
     with pytest.raises(dfeas.UsageError, match="no labels"):
