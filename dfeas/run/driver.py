@@ -14,7 +14,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.linalg.blas import heard
 from dfeas.passes.protocol import AnyPass, Batchable, Blocks, Exclusive, Partial, Question, together
-from dfeas.run.resources import Limits
+from dfeas.run.resources import Limits, never
 from dfeas.run.solver_thread import Abandoned
 from dfeas.run.task import BetweenReads, E, Task
 from dfeas.verify.certificate import Certificate, Checked
@@ -54,11 +54,6 @@ class Keep(Protocol):
 
 def no_keep(state: RunState, last: bool) -> None:
     """Keep nothing: the run cannot go on later."""
-
-
-def never() -> bool:
-    """Whether somebody asks to stop: nobody does."""
-    return False
 
 
 @dataclass(frozen=True)

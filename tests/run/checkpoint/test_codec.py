@@ -16,8 +16,7 @@ from hypothesis.extra import numpy as arrays
 
 from dfeas.errors import CorruptDataError
 from dfeas.methods.protocol import Bracket
-from dfeas.run.checkpoint.codec import _ARRAYS_OF, _SCALARS, _UNIONS, dump, load, require_fields
-from dfeas.run.checkpoint.names import PLACES, class_of
+from dfeas.run.checkpoint.codec import _ARRAYS_OF, _SCALARS, _UNIONS, PLACES, class_of, dump, load, require_fields
 
 
 def copied(value: Any) -> Any:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 import dfeas
 from dfeas.methods.protocol import LedState
-from dfeas.run.checkpoint.codec import dump
+from dfeas.run.checkpoint.codec import PLACES, class_of, dump, name_of
 from dfeas.run.checkpoint.folder import Checkpoint, Sealed
-from dfeas.run.checkpoint.names import PLACES, class_of, name_of
 from dfeas.run.soft_margin.fit import SoftMarginState
 from dfeas.run.task import TaskState
 from dfeas.verify.blocks import BlockTally
