@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import assemble, encode, open_arrays, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import require_aligned
+from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import points_of, stored_type, too_many
 from dfeas.data.product import Product
-from dfeas.data.source import DataSpec, Source, is_file
+from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.chunks import (
     ChunkReader,
     StoredArray,

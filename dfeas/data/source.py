@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.frames import point_of
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
-from dfeas.data.storage.layout import looks_like_dataset
-from dfeas.data.storage.places import Place, absolute, local, paths_of
+from dfeas.data.storage.places import absolute, local, paths_of
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.settings import require_types
 
@@ -251,11 +250,3 @@ class Source:
     def within(self, memory: int) -> Source:
         """The same for whoever has so much memory."""
         return replace(self, file_bytes=memory // SHARE)
-
-
-def is_file(path: Place) -> bool:
-    """Whether it is points in a file, which an ingest reads from its beginning, or a folder of Parquet; no array of chunks."""
-    if not path.is_dir():
-        return path.is_file()
-    arrays = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")) or looks_like_dataset(path)
-    return not arrays and any(path.rglob("*.parquet"))

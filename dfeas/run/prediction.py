@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
+from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import plain
 from dfeas.data.open import open_data, open_source
-from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, is_file, parse_view
+from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, parse_view
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
+from dfeas.data.ingest.options import is_file
 from dfeas.data.open import open_data, open_source
-from dfeas.data.source import DataSpec, Source, Transform, is_file
+from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -122,18 +122,12 @@ def _npz_rows(stack: ExitStack, path: Place, name: str) -> NpyRows | SparseRows 
         kind, shape = kind_and_shape(archive)
     if kind not in ("csr", "csc"):
         raise BadInputError(f"{path}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
+    parts: dict[str, Any] = {part: stack.enter_context(_npz_member(archive, path, part)) for part in PARTS}
     if kind == "csc":
-        return CscRows(lambda: _npz_parts(archive, path), shape, str(path))
-    parts = stack.enter_context(_npz_parts(archive, path))
+        return CscRows(parts, shape, str(path))
     indptr = parts["indptr"]
     require_column(prod(indptr.shape) * indptr.dtype.itemsize, f"{path}:indptr")
     return SparseRows({**parts, "indptr": indptr[0 : indptr.shape[0]]}, shape, str(path))
-
-
-@contextmanager
-def _npz_parts(archive: zipfile.ZipFile, path: Place) -> Iterator[dict[str, Any]]:
-    with ExitStack() as stack:
-        yield {part: stack.enter_context(_npz_member(archive, path, part)) for part in PARTS}
 
 
 @contextmanager
@@ -158,9 +152,7 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
         if shape is None or not all(isinstance(part, h5py.Dataset) for part in held.values()):
             raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
         parts = {part: StoredRows(array, f"{path}:{name}/{part}") for part, array in held.items()}
-        if kind == "csc_matrix":
-            return CscRows(lambda: nullcontext(parts), shape, f"{path}:{name}")
-        return SparseRows(parts, shape, f"{path}:{name}")
+        return (CscRows if kind == "csc_matrix" else SparseRows)(parts, shape, f"{path}:{name}")
     if not isinstance(node, h5py.Dataset):
         names = ", ".join(hdf5.datasets(file, where)[:8])
         raise BadInputError(f"{path}: no dataset {name}; it has {names} (say {spell('points')} or labels)")

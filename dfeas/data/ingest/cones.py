@@ -126,20 +126,15 @@ def ingest_cones(
     Raises BadInputError for other files.
     """
     require_apart(out, src)
-    return ingest_product(*product_of(src, cones, name), out, progress, shard)
-
-
-def product_of(src: str | Path, cones: str | None, name: str) -> tuple[Any, Product]:
-    """Rows (N, m) and cones of a file; see ``ingest_cones``."""
     path = local(src, "SRC")
     if path.name.endswith(SDPA):
         if cones is not None:
             raise BadInputError(f"{path}: an SDPA file says what its cones are; leave out {spell('cones')}")
         rows, table = read_sdpa(path)
-        return rows, Product.from_scs(table)
+        return ingest_product(rows, Product.from_scs(table), out, progress, shard)
     if cones is None:
         raise BadInputError(f"{path}: expected an SDPA sparse file (.dat-s), or an array with its cones")
-    return _array(path, name), Product.from_text(cones)
+    return ingest_product(_array(path, name), Product.from_text(cones), out, progress, shard)
 
 
 def _array(path: Path, name: str) -> Any:

@@ -138,6 +138,11 @@ def format_of(src: Any, named: str | None = None) -> str:
     return named or _SUFFIXES.get(name.suffix, "arrays")
 
 
+def is_file(path: Place) -> bool:
+    """Whether it is points in a file, which an ingest reads from its beginning, or a folder of Parquet; no array of chunks."""
+    return format_of(str(path)) == "parquet" if path.is_dir() else path.is_file()
+
+
 def parquet_files(path: Place) -> Sequence[Place]:
     """A file, or those below a folder that are not hidden, in the order of their paths.
 

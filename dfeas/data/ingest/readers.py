@@ -174,7 +174,7 @@ def open_file(source: Source) -> Dataset:
     """
     path, spec = place(source.spec.where), source.spec
     kind = format_of(path)
-    _require_small(path, _size(path), source)
+    _require_small(path, sum(each.stat().st_size for each in parquet_files(path)), source)
     options = _options(path, kind, source)
     with ExitStack() as stack, _asked_of_ingest(path):
         points = open_points(stack, path, kind, options)
@@ -202,7 +202,7 @@ def _read(
     for block, some in Partition(points, points.dtype, rows, label).blocks(encoder):
         size += nbytes(block)
         _require_small(path, size, source)
-        blocks.append(block.copy())  # of a buffer
+        blocks.append(block)
         codes.append(some)
     if not blocks:
         raise BadInputError(f"{points.where}: no points")
@@ -218,10 +218,6 @@ def _options(path: Place, kind: str, source: Source) -> IngestOptions:
     if kind == "svmlight":
         return IngestOptions(features=source.features)
     return NO_LABELS if labels is None else IngestOptions(labels=labels)
-
-
-def _size(path: Place) -> int:
-    return sum(each.stat().st_size for each in parquet_files(path))
 
 
 def _require_small(path: Place, size: int, source: Source) -> None:

@@ -5,8 +5,7 @@ Entries lie by columns, so that all are read for some rows: as many rows are gat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +25,11 @@ PARTS = ("data", "indices", "indptr")
 """Arrays of a CSR matrix."""
 
 
+def _unfit(kind: str, shape: tuple[int, int], where: str) -> CorruptDataError:
+    n, m = shape
+    return CorruptDataError(f"{where}: not a {kind} matrix of shape {n} x {m}: indptr, indices and data do not fit")
+
+
 class SparseRows:
     """Rows of a CSR matrix by slices; of ``indptr`` what a slice needs is read with it, if any part of it can be."""
 
@@ -35,25 +39,21 @@ class SparseRows:
         self.shape, self.dtype = (n, m), parts["data"].dtype
         self._indptr = parts["indptr"]
         if self._indptr.shape != (n + 1,) or {self._indptr.dtype.kind, self._indices.dtype.kind} - {"i", "u"}:
-            raise self._unfit()
+            raise _unfit("CSR", self.shape, self._where)
         self.entries = int(self._indptr[n : n + 1][0])
         if self._indptr[0:1][0] != 0 or (self._data.shape, self._indices.shape) != ((self.entries,), (self.entries,)):
-            raise self._unfit()
+            raise _unfit("CSR", self.shape, self._where)
 
     @classmethod
     def of(cls, matrix: Any) -> SparseRows:
         rows = matrix.tocsr()
         return cls({part: getattr(rows, part) for part in PARTS}, rows.shape, "the matrix")
 
-    def _unfit(self) -> CorruptDataError:
-        n, m = self.shape
-        return CorruptDataError(f"{self._where}: not a CSR matrix of shape {n} x {m}: indptr, indices and data do not fit")
-
     def __getitem__(self, rows: slice) -> csr_array:
         first, stop, _ = rows.indices(self.shape[0])
         indptr = np.asarray(self._indptr[first : stop + 1]).astype(np.int64)
         if (np.diff(indptr) < 0).any() or indptr[0] < 0 or indptr[-1] > self.entries:
-            raise self._unfit()
+            raise _unfit("CSR", self.shape, self._where)
         require_entries(int(indptr[-1] - indptr[0]), self.dtype.itemsize, self._where)
         here = slice(int(indptr[0]), int(indptr[-1]))
         data, indices = np.asarray(self._data[here]), np.asarray(self._indices[here])
@@ -76,30 +76,25 @@ def kind_and_shape(archive: Any) -> tuple[str, NDArray[Any]]:
 
 
 class CscRows:
-    """Rows of a CSC matrix by slices that follow each other; how many entries each has, 8 bytes a point, is in memory.
-
-    ``opened`` gives its arrays from their beginning on, as often as it is asked.
-    """
+    """Rows of a CSC matrix by slices that follow each other; how many entries each has, 8 bytes a point, is in memory."""
 
     gathered_entries: ClassVar[int] = 6_000_000
     """Entries of the rows that are gathered at a time: with their places and their order they take half a GB."""
     read_entries: ClassVar[int] = 1 << 20
     """Entries that are read at a time."""
 
-    def __init__(self, opened: Callable[[], AbstractContextManager[dict[str, Any]]], shape: Any, where: str) -> None:
-        self._opened, self._where = opened, where
-        self.shape = n, m = sparse_shape(shape, where)
-        with opened() as parts:
-            indptr, data, indices = parts["indptr"], parts["data"], parts["indices"]
-            self.dtype = data.dtype
-            require_column(prod(indptr.shape) * indptr.dtype.itemsize, f"{where}: indptr")
-            self._column = np.asarray(indptr[0 : indptr.shape[0]])
-            whole = {indptr.dtype.kind, indices.dtype.kind} <= {"i", "u"}
-            self._column = self._column.astype(np.int64) if whole else np.empty(0, np.int64)
-            self.entries = int(self._column[-1]) if len(self._column) else 0
-            fits = (data.shape, indices.shape) == ((self.entries,), (self.entries,))
-        if len(self._column) != m + 1 or self._column[0] != 0 or (np.diff(self._column) < 0).any() or not fits:
-            raise CorruptDataError(f"{where}: not a CSC matrix of shape {n} x {m}: indptr, indices and data do not fit")
+    def __init__(self, parts: dict[str, Any], shape: Any, where: str) -> None:
+        self._where, self._data, self._indices = where, parts["data"], parts["indices"]
+        self.shape, self.dtype = sparse_shape(shape, where), parts["data"].dtype
+        indptr = parts["indptr"]
+        require_column(prod(indptr.shape) * indptr.dtype.itemsize, f"{where}: indptr")
+        column = np.asarray(indptr[0 : indptr.shape[0]])
+        whole = {indptr.dtype.kind, self._indices.dtype.kind} <= {"i", "u"} and len(column) == self.shape[1] + 1
+        self._column = column.astype(np.int64) if whole else np.full(1, -1)
+        self.entries = int(self._column[-1])
+        fits = (self._data.shape, self._indices.shape) == ((self.entries,), (self.entries,))
+        if self._column[0] != 0 or (np.diff(self._column) < 0).any() or not fits:
+            raise _unfit("CSC", self.shape, where)
         self._starts: NDArray[np.int64] | None = None  # (n + 1,) where rows would begin
         self._held: tuple[int, csr_array] | None = None  # rows that were gathered, from a first one on
 
@@ -143,11 +138,10 @@ class CscRows:
 
     def _chunks(self, values: bool) -> Iterator[tuple[int, NDArray[np.int64], NDArray[Any] | None]]:
         """The number of a first entry, points of entries, and what they are."""
-        with self._opened() as parts:
-            for begin in range(0, self.entries, self.read_entries):
-                here = slice(begin, min(self.entries, begin + self.read_entries))
-                indices = np.asarray(parts["indices"][here]).astype(np.int64)
-                yield begin, indices, np.asarray(parts["data"][here]) if values else None
+        for begin in range(0, self.entries, self.read_entries):
+            here = slice(begin, min(self.entries, begin + self.read_entries))
+            indices = np.asarray(self._indices[here]).astype(np.int64)
+            yield begin, indices, np.asarray(self._data[here]) if values else None
 
     def _features(self, begin: int, count: int) -> NDArray[np.int64]:
         low, high = np.searchsorted(self._column, [begin, begin + count - 1], "right") - 1
