@@ -23,7 +23,7 @@ from dfeas.data.storage.sparse_readers import Entries
 from dfeas.data.storage.vectors import is_mapped, pieces
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import Floats, Indices
-from dfeas.verify.certificate import Certificate
+from dfeas.verify.certificate import Answer, Certificate
 from dfeas.verify.view import FeatureMoments
 
 AHEAD, WRONG, SHOWN = 8, 5, 120
@@ -371,10 +371,31 @@ def nodes_of(parts: Iterable[tuple[int, P]]) -> list[Node[P]]:
 class Looker(Protocol):
     """Looks at blocks for certificates. Picklable."""
 
-    as_stored: ClassVar[bool]  # whether it looks at points without their transform
+    as_stored: ClassVar[bool] = False  # whether it looks at points without their transform
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Any]:
         """Takes blocks one after the other, and says what each shows of all certificates."""
+
+
+class Checker(Looker, Protocol):
+    """How certificates of one kind are proved."""
+
+    def require(self, certificate: Certificate, data: Data) -> None:
+        """Raise CheckFailedError when a certificate cannot be one of the data, whatever its blocks hold."""
+
+    def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
+        """The blocks, ascending, that a first look at certificates needs; None for all."""
+        return None
+
+    def more(self, certificates: Sequence[Certificate]) -> int:
+        """Reads of all blocks after the first look, as a rule."""
+        return 0
+
+    def conclude(self, part: Any, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
+        """What all blocks show of each, or why that proves nothing; ``read`` has them looked at again, in another way.
+
+        Raises CheckFailedError when one of them cannot be looked at.
+        """
 
 
 def look_at(

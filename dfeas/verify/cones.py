@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import NORMS, UP, Floats, U, gamma, longest
 from dfeas.verify.balance import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
-from dfeas.verify.blocks import WRONG, Block, BlockTally, Data, Tallies, look_at, require_support
+from dfeas.verify.blocks import WRONG, Block, BlockTally, Checker, Data, Looker, Tallies, look_at, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.cone_rows import ConeRows, DenseConeRows, SparseConeRows, bound_least, unit
 
@@ -83,7 +83,7 @@ class ConeTally(BlockTally):
 
 
 @dataclass(frozen=True)
-class Cones:
+class Cones(Checker):
     """Checks separators and weights of cones."""
 
     def require(self, certificate: Certificate, data: Data) -> None:
@@ -101,15 +101,6 @@ class Cones:
         require_support(certificate.support, data.n, "rows")
         if not np.isfinite(weights).all() or np.abs(weights).max() > 1e6:
             raise CheckFailedError("the weights are not finite, or above 1e6")
-
-    def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> None:
-        """All blocks: a cone may have rows in any of them."""
-
-    def more(self, certificates: Sequence[Certificate]) -> int:
-        """None as a rule; a conflict may need another one, to be proved exactly."""
-        return 0
-
-    as_stored: ClassVar = False
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
         known = [np.inf] * len(certificates)  # the least margins so far
@@ -310,12 +301,10 @@ def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
 
 
 @dataclass(frozen=True)
-class Inside:
+class Inside(Looker):
     """Looks at the cones in which the weights have least eigenvalues above a level."""
 
     level: float
-
-    as_stored: ClassVar = False
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
         """How far inside of their cones the weights of each block are."""

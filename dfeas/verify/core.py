@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from dfeas.data.storage.vectors import is_mapped
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import TINY, UP, Floats, Indices, gamma
 from dfeas.verify.blocks import (
+    Checker,
     Data,
-    Looker,
     Maps,
     Node,
     Tallies,
@@ -44,25 +44,6 @@ from dfeas.verify.kernel import Kernels
 from dfeas.verify.kernel_bounds import Function, Kernel
 from dfeas.verify.points import Points, Sight
 from dfeas.verify.view import SignedBlock
-
-
-class Checker(Looker, Protocol):
-    """How certificates of one kind are proved."""
-
-    def require(self, certificate: Certificate, data: Data) -> None:
-        """Raise CheckFailedError when a certificate cannot be one of the data, whatever its blocks hold."""
-
-    def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
-        """The blocks, ascending, that a first look at certificates needs; None for all."""
-
-    def more(self, certificates: Sequence[Certificate]) -> int:
-        """Reads of all blocks after the first look."""
-
-    def conclude(self, part: Any, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
-        """What all blocks show of each, or why that proves nothing; ``read`` has them looked at again, in another way.
-
-        Raises CheckFailedError when one of them cannot be looked at.
-        """
 
 
 def checker_of(data: Data, certificate: Certificate, function: Function | None = None) -> Checker:

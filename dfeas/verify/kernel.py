@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -28,7 +28,9 @@ from dfeas.verify.arithmetic import Floats, Indices, Wide, gamma
 from dfeas.verify.blocks import (
     WRONG,
     Block,
+    Checker,
     Data,
+    Looker,
     blocks_of,
     code_of,
     look_at,
@@ -48,7 +50,7 @@ on what else is checked in the same reads, and so by such a share do margins.
 
 
 @dataclass(frozen=True)
-class KernelSums:
+class KernelSums(Looker):
     """Points that certificates weigh, and sums of them."""
 
     kernel: Kernel
@@ -62,8 +64,6 @@ class KernelSums:
         rows = np.flatnonzero(self.amounts[:, columns].any(axis=1))
         codes = tuple(self.codes[column] for column in columns)
         return KernelSums(self.kernel, self.index[rows], self.points[rows], self.amounts[rows][:, columns], codes)
-
-    as_stored: ClassVar = False
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], ScoreTally]:
         """Scores all points: the kernel is evaluated once for all sums."""
@@ -190,7 +190,7 @@ class ScoreTally:
 
 
 @dataclass(frozen=True)
-class Kernels:
+class Kernels(Checker):
     """Checks separators and weights in a kernel's space."""
 
     kernel: Kernel
@@ -212,8 +212,6 @@ class Kernels:
     def more(self, certificates: Sequence[Certificate]) -> int:
         """All points are scored by separators when those that are weighed are gathered."""
         return int(any(certificate.kind != "gordan" for certificate in certificates))
-
-    as_stored: ClassVar = False
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], SupportTally]:
         """Gathers the points that are weighed."""

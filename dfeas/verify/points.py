@@ -34,6 +34,7 @@ from dfeas.verify.blocks import (
     WRONG,
     Block,
     BlockTally,
+    Checker,
     Data,
     Tallies,
     blocks_of,
@@ -142,7 +143,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class Points:
+class Points(Checker):
     """Checks separators and weights of points."""
 
     as_stored: ClassVar = True
@@ -180,9 +181,6 @@ class Points:
         if transform_of(data.view, data.m) is not None or any(each.kind == "separator" for each in certificates):
             return None
         return blocks_of(data, (certificate.support for certificate in certificates))
-
-    def more(self, certificates: Sequence[Certificate]) -> int:
-        return 0
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
         sight, known = Sight.of(data, certificates), [math.inf] * len(certificates)
