@@ -12,7 +12,7 @@ Evidence: the sum of a round is A x times the sum of its weights, so its length 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, sqrt
 from typing import Protocol
@@ -97,25 +97,25 @@ class CorrectionRule(Protocol):
         """Corrections in all rounds, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MistakesState:
     """The sum of this round, and the y that it stands for."""
 
     guess: float  # of the margin
     total: Floats  # (m,) sum of the corrections of this round
     y: Floats  # (m,) the direction that is asked
-    reach: float  # how far beyond the bar columns are gathered, in shares of |y|
-    made: int  # corrections of this round
-    corrections: int  # of all rounds
-    tally: Amounts  # what each point has added in this round, in unit columns
+    reach: float = 0.0  # how far beyond the bar columns are gathered, in shares of |y|
+    made: int = 0  # corrections of this round
+    corrections: int = 0  # of all rounds
+    tally: Amounts = field(default_factory=Amounts.none)  # what each point has added in this round, in unit columns
     cap: int  # columns gathered per pass
     quota: int  # and of each block
     most: int  # corrections after a pass
     radius: float  # length of the longest point as stored
-    bracket: Bracket
-    violated: int | None  # points on the wrong side of the y that was last asked
-    done: bool  # no column is a mistake any more
-    best_upper: Sparse | None  # x with |Ax| = bracket.upper
+    bracket: Bracket = field(default_factory=Bracket)
+    violated: int | None = None  # points on the wrong side of the y that was last asked
+    done: bool = False  # no column is a mistake any more
+    best_upper: Sparse | None = None  # x with |Ax| = bracket.upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,24 +136,8 @@ class Mistakes(Method[MistakesState]):
         cap = min(self.cap or max(1000, 20 * facts.m), fits, facts.n)
         quota = min(cap, max(LEAST_QUOTA, -(-4 * cap // facts.blocks)))
         most = self.most or min(max(1000, facts.n // 4), 100_000)
-        zero = np.zeros(facts.m)
-        return MistakesState(
-            guess=self.rule.guess(facts),
-            total=zero,
-            y=zero,
-            reach=0.0,
-            made=0,
-            corrections=0,
-            tally=Amounts.none(),
-            cap=cap,
-            quota=quota,
-            most=most,
-            radius=facts.radius,
-            bracket=Bracket(),
-            violated=None,
-            done=False,
-            best_upper=None,
-        )
+        zero, guess = np.zeros(facts.m), self.rule.guess(facts)
+        return MistakesState(guess=guess, total=zero, y=zero, cap=cap, quota=quota, most=most, radius=facts.radius)
 
     def ask(self, state: MistakesState) -> Select:
         y, _ = _unit(state.y)
