@@ -39,11 +39,14 @@ class Reading:
     of: int
     size: int  # bytes of all of them
 
-    def rate(self, now: float) -> str:
-        return f"{format_bytes(self.size * self.done / self.of / max(now - self.began, 1e-9))}/s" if self.size else ""
-
-    def left(self, now: float) -> float:
-        return (now - self.began) * (self.of - self.done) / self.done if self.done else math.inf
+    def line(self, text: str, now: float, left: float = math.inf) -> Line:
+        """How far it is; the time left is to its end where nothing better is known."""
+        seconds = max(now - self.began, 1e-9)
+        if not left < FORESEEABLE:
+            left = seconds * (self.of - self.done) / self.done if self.done else math.inf
+        rate = f"{format_bytes(self.size * self.done / self.of / seconds)}/s" if self.size else ""
+        more = filter(None, (rate, time_left(left).removeprefix("about ")))
+        return Line(text, self.done / self.of, "  ".join(more))
 
 
 class Watched(Sink):
@@ -121,15 +124,13 @@ class Terminal(Watched):
         self.screen.show([self._line(now)])
 
     def _line(self, now: float) -> Line:
-        left, long = self._until - now, self.long
+        last = self._records[-1] if self._records else None
         if self.solver:
-            return Line(f"pass {self._records[-1].passes:.4g}  {self.solver}" if self._records else self.solver)
-        if long is not None:
-            left = left if left < FORESEEABLE else long.left(now)
-            last = f"pass {self._records[-1].passes:.4g}  {self._records[-1].ends}" if self._records else "first read"
-            more = filter(None, (long.rate(now), time_left(left).removeprefix("about ")))
-            return Line(last, long.done / long.of, "  ".join(more))
-        return Line(describe(self._records[-1], left, math.isinf(self.screen.columns)) if self._records else "")
+            return Line(self.solver if last is None else f"pass {last.passes:.4g}  {self.solver}")
+        if (reading := self.long) is not None:
+            done = "first read" if last is None else f"pass {last.passes:.4g}  {last.ends}"
+            return reading.line(done, now, self._until - now)
+        return Line("" if last is None else describe(last, self._until - now, math.isinf(self.screen.columns)))
 
     def note(self, event: str, text: str, **values: Any) -> None:
         if self._unseen and not self.screen.live:
@@ -188,10 +189,9 @@ class Scoreboard(Watched):
             self.screen.leave([Line(line) for line in self._table()])
 
     def show(self) -> None:
-        now, long = self.clock(), self.long
         lines = [Line(text) for text in self._table()]
-        if long is not None:
-            lines.append(Line("a read", long.done / long.of, f"{long.rate(now)}  {time_left(long.left(now))}"))
+        if (reading := self.long) is not None:
+            lines.append(reading.line("a read", self.clock()))
         if self.solver:
             lines.append(Line(self.solver))
         self.screen.show(lines)
@@ -245,12 +245,10 @@ class IngestProgress:
 
     def __call__(self, done: int, total: int) -> None:
         """Show that ``done`` points of about ``total`` are written, if it is time; all are when the two are the same."""
-        seconds = max(self._clock() - self._began, 1e-9)
-        if done < total:
-            if seconds >= (LONG if self._screen.live else self._screen.every) and self._screen.due():
-                left = time_left(seconds * (total - done) / max(done, 1))
-                points = f"{done} of {total} points"
-                rate = f"{done / seconds:.0f} points/s  {left}"
-                self._screen.show([Line(points, done / total, rate) if self._screen.live else Line(f"{points}  {rate}")])
-        else:
-            self._screen.leave([Line(f"{done} points written in {seconds:.1f} s, {done / seconds:.0f} points/s")])
+        screen, seconds = self._screen, max(self._clock() - self._began, 1e-9)
+        rate = f"{done / seconds:.0f} points/s"
+        if done >= total:
+            screen.leave([Line(f"{done} points written in {seconds:.1f} s, {rate}")])
+        elif seconds >= (LONG if screen.live else screen.every) and screen.due():
+            left = time_left(seconds * (total - done) / max(done, 1))
+            screen.show([Line(f"{done} of {total} points", done / total if screen.live else None, f"{rate}  {left}")])
