@@ -15,9 +15,9 @@ from narwhals.stable.v2 import dependencies
 from dfeas.analysis.regression.answer import Advice, Separated
 from dfeas.analysis.regression.design import (
     Column,
+    ColumnSurvey,
     Design,
     Places,
-    Survey,
     as_text,
     columns_of,
     inside,
@@ -25,9 +25,9 @@ from dfeas.analysis.regression.design import (
     require_column,
 )
 from dfeas.analysis.regression.formula import Formula
-from dfeas.analysis.regression.likelihood import Options, Regression, examined
+from dfeas.analysis.regression.likelihood import Options, Regression, check_likelihood
 from dfeas.analysis.regression.models import is_model, of_model
-from dfeas.analysis.regression.outcome import Values, counted, flat, require_other, weightless
+from dfeas.analysis.regression.outcome import Values, find_weighted, flat, require_other, weightless
 from dfeas.data.arrays import accept_array
 from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned
 from dfeas.data.storage.numbers import exact
@@ -122,7 +122,7 @@ def check_separation(
     if is_model(X):
         if y is not None or positive is not None or weights is not None or not intercept:
             raise UsageError("a model says itself what it regresses: leave out y, positive, weights and intercept")
-        return examined(of_model(X, outcome), options)
+        return check_likelihood(of_model(X, outcome), options)
     weights = weights.compute() if hasattr(weights, "compute") else weights
     asked, text = (outcome, positive), (text,) if isinstance(text, str) else text
     if isinstance(X, str) and "~" in X and not X.startswith("~/"):
@@ -139,8 +139,8 @@ def check_separation(
     if (sep, decimal) != (None, "."):
         raise UsageError("sep and decimal are for files of text; leave them out")
     if is_lazy(X) or is_frame(X):
-        return examined(_of_frame(X, y, weights, intercept, asked, options, text), options)
-    return examined(_of_array(X, y, weights, intercept, asked), options)
+        return check_likelihood(_of_frame(X, y, weights, intercept, asked, options, text), options)
+    return check_likelihood(_of_array(X, y, weights, intercept, asked), options)
 
 
 def _of_formula(
@@ -155,11 +155,11 @@ def _of_formula(
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
     if is_lazy(frame):
         names = list(map(str, frame.columns))
-        needed = parsed.needed(names)
+        needed = parsed.list_needed(names)
         frame = frame[[name for name in names if name in needed or (isinstance(weights, str) and name == weights)]]
     whole = _whole(frame, options)
     table = as_text(fill_sparse(open_frame(whole, FRAME)), reading["text"])
-    return examined(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, weights)), options)
+    return check_likelihood(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, weights)), options)
 
 
 def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places | None:
@@ -170,7 +170,7 @@ def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places
         where, weights = f"{FRAME}: column {weights}", frame[weights]
     else:
         require_aligned(whole, weights, where)
-    kept = counted(weights, n, where, rows)
+    kept = find_weighted(weights, n, where, rows)
     weightless(n, n if kept is None else len(kept))
     return kept
 
@@ -194,7 +194,7 @@ def _of_frame(
         require_aligned(whole, y, "y")
     values = flat(y, name)
     _require_rows(len(frame), len(values))
-    survey, columns, n = Survey(FRAME, rows, text=text), columns_of(frame), len(frame)
+    survey, columns, n = ColumnSurvey(FRAME, rows, text=text), columns_of(frame), len(frame)
     survey.add(columns, n, kept)
     design = survey.design(intercept)
     given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}
@@ -220,7 +220,7 @@ def _of_array(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | 
     _require_rows(matrix.shape[0], len(values))
     if isinstance(weights, str):
         raise UsageError(f"weights {weights!r}: an array has no columns of that name; give an array of weights")
-    kept = counted(weights, len(values), "weights")
+    kept = find_weighted(weights, len(values), "weights")
     design = Design(tuple(Column(i, i) for i in range(matrix.shape[1])), {}, intercept)
     return _regression(design, inside(matrix, kept), values, "y", asked, range(len(values)), kept)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix, Places
-from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, wide
+from dfeas.analysis.regression.outcome import BOTH, Codes, Response, wide
 from dfeas.analysis.separation import Separation
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import independent, product, solve
@@ -32,7 +32,7 @@ class Direction:
     exact: Integers | None  # the same in whole numbers, at other scale; None where a look at the points is not needed
 
     @classmethod
-    def of(cls, answer: Separation, design: Design, outcome: Outcome) -> Direction | None:
+    def of(cls, answer: Separation, design: Design, outcome: Response) -> Direction | None:
         whole: Any = answer.result.y if answer.y is None else answer.y
         if answer.kind not in (COMPLETE, QUASI) or whole is None:
             return None
@@ -50,7 +50,7 @@ class Direction:
         return Direction(values, None)
 
 
-def _blocks(values: NDArray[Any], design: Design, outcome: Outcome) -> NDArray[Any]:
+def _blocks(values: NDArray[Any], design: Design, outcome: Response) -> NDArray[Any]:
     blocks = values.reshape(outcome.blocks, -1)
     if design.intercept:
         return blocks
@@ -70,7 +70,7 @@ class Tally:
     rows: list[int] = field(default_factory=list)  # numbers of the first of those
 
     @classmethod
-    def of(cls, parts: Iterable[Part], outcome: Outcome, answer: Separation, direction: Direction, keep: float) -> Tally:
+    def of(cls, parts: Iterable[Part], outcome: Response, answer: Separation, direction: Direction, keep: float) -> Tally:
         tally = cls()
         for points, codes, numbers in parts:
             classes = _classes(codes, outcome)
@@ -102,7 +102,7 @@ class Tally:
         return {level: found[level] for level in design.factors[term].levels if level in found}
 
 
-def _classes(codes: Codes, outcome: Outcome) -> list[NDArray[np.bool_]]:
+def _classes(codes: Codes, outcome: Response) -> list[NDArray[np.bool_]]:
     if outcome.kind == "multinomial":
         return [codes == code for code in range(len(outcome.classes))]
     if outcome.kind == "poisson":
@@ -153,7 +153,7 @@ def levels_of(design: Design, direction: Direction, columns: list[int]) -> dict[
     return found
 
 
-def depending(flat: list[list[int]], names: list[Any], blocks: int) -> list[tuple[Any, list[Any]]]:
+def find_dependence(flat: list[list[int]], names: list[Any], blocks: int) -> list[tuple[Any, list[Any]]]:
     """Columns that follow from others, one for each vector of a basis of what vanishes on all points, and these others.
 
     The basis is brought to echelon form from the last column on, so that no column follows from one that follows itself. In

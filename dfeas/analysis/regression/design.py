@@ -121,7 +121,7 @@ class Variable:
         return [level for level in self.order if level in self.levels] if self.order else sorted(self.levels)
 
 
-class Survey:
+class ColumnSurvey:
     """Looks at a table part after part: which levels columns have, and what is missing."""
 
     def __init__(self, where: str, rows: Any = None, most_levels: int = MOST_LEVELS, text: Sequence[str] = ()) -> None:
@@ -136,7 +136,7 @@ class Survey:
         """
         for name, series in columns.items():
             seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))
-            gap = missing(series)
+            gap = find_missing(series)
             if gap.any():
                 seen.first = self.n + int(gap.argmax()) if not seen.missing else seen.first
                 seen.missing += int(gap.sum())
@@ -145,27 +145,27 @@ class Survey:
             else:
                 values = exact(number(series, self.where), np.float64, self.where)
                 if not np.isfinite(values).all():
-                    row = self.called(self.n + int((~np.isfinite(values)).argmax()))
+                    row = self.call_row(self.n + int((~np.isfinite(values)).argmax()))
                     raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
                 seen.running = self.n == 0 and _is_id(seen.kind, inside(values, counted))
         self.n += n
         self._counted += n if counted is None else len(counted)
 
-    def called(self, row: int) -> str:
+    def call_row(self, row: int) -> str:
         label = row if self._rows is None else self._rows[row]
         return str(row) if label == row else f"{row} ({label})"
 
     def refuse_missing(self) -> None:
         gaps = [each for each in self.variables.values() if each.missing]
         if gaps:
-            shown = [f"{v.name} ({v.missing}, the first in row {self.called(v.first)})" for v in gaps[:SHOWN]]
+            shown = [f"{v.name} ({v.missing}, the first in row {self.call_row(v.first)})" for v in gaps[:SHOWN]]
             more = f" and {len(gaps) - SHOWN} more columns" if len(gaps) > SHOWN else ""
             raise BadInputError(f"{self.where}: missing values in {', '.join(shown)}{more}; fill them, or drop rows or columns")
 
     def _levels(self, series: nw.Series[Any], counted: Places | None, seen: Variable) -> None:
         series = inside(series, counted)
         if isinstance(series.dtype, nw.Categorical | nw.Enum):
-            seen.ordered, as_text = ordered(series)
+            seen.ordered, as_text = read_order(series)
             if not as_text:
                 seen.order |= dict.fromkeys(text(series.cat.get_categories()))
         for level in text(series.unique()):
@@ -186,7 +186,7 @@ class Survey:
         others = [seen.looks[look] for look in ("meant", "name") if look in seen.looks]
         if "meant" in seen.looks or ("number" in seen.looks and others):
             cell, row = min(others, key=lambda each: each[1]) if "number" in seen.looks else others[0]
-            what = f"column {seen.name}: expected numbers, got {cell!r} in row {self.called(row)}"
+            what = f"column {seen.name}: expected numbers, got {cell!r} in row {self.call_row(row)}"
             raise BadInputError(f"{self.where}: {what}; correct it, or say that it is text, by {spell('text', seen.name)}")
 
     def design(self, intercept: bool) -> Design:
@@ -267,7 +267,7 @@ def columns_of(frame: nw.DataFrame[Any]) -> Columns:
     return {series.name: cast("nw.Series[Any]", series) for series in frame.iter_columns()}
 
 
-def missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
+def find_missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
     """Which values are null, or not a number."""
     values = plain(series)
     if values is not None:
@@ -283,7 +283,7 @@ def text(series: nw.Series[Any]) -> list[str]:
     return [str(value) for value in series.to_list()]
 
 
-def ordered(series: nw.Series[Any]) -> tuple[bool, bool]:
+def read_order(series: nw.Series[Any]) -> tuple[bool, bool]:
     """Whether categories have an order that means something, and whether they are to be sorted as text."""
     native = series.to_native()
     kind = getattr(native, "dtype", None) if hasattr(native, "dtype") else getattr(native, "type", None)
@@ -301,7 +301,7 @@ def _kind(series: nw.Series[Any], where: str) -> nw.dtypes.DType:
         advice = "make a number of it, such as days since the first, or a category, such as the year"
         raise BadInputError(f"{where}: column {series.name} holds dates or times; {advice}")
     if kind == nw.Object:
-        values = [value for value, gap in zip(series.to_list(), missing(series), strict=True) if not gap]
+        values = [value for value, gap in zip(series.to_list(), find_missing(series), strict=True) if not gap]
         if all(isinstance(value, bool | np.bool_) for value in values):
             return nw.Boolean()
         if all(isinstance(value, str) for value in values):

@@ -22,22 +22,22 @@ from dfeas.analysis.regression.answer import NAMED, Separated
 from dfeas.analysis.regression.blame import Direction, Part, Tally, responsible
 from dfeas.analysis.regression.design import (
     MOST_LEVELS,
+    ColumnSurvey,
     Design,
     Matrix,
     Places,
-    Survey,
     columns_of,
     inside,
     points_of,
     require_column,
 )
 from dfeas.analysis.regression.formula import Formula
-from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping
+from dfeas.analysis.regression.likelihood import Options, Regression, check_likelihood, describe_answer, describe_separation
 from dfeas.analysis.regression.outcome import (
     Codes,
-    Outcome,
+    Response,
     Values,
-    counted,
+    find_weighted,
     flat,
     require_other,
     row_numbers,
@@ -129,7 +129,7 @@ class RegressionFile:
                 frame = nw.from_native(table, eager_only=True)
                 weights = None if self.weights is None else frame[self.weights]
                 where, numbers = f"{self.where}: column {self.weights}", range(number, number + len(frame))
-                yield Rows(frame.select(*columns), number, counted(weights, len(frame), where, numbers))
+                yield Rows(frame.select(*columns), number, find_weighted(weights, len(frame), where, numbers))
                 number += len(frame)
 
 
@@ -166,16 +166,16 @@ class TableRegression:
 
     table: RegressionFile
     columns: Sequence[str]  # that are read
-    coded: Callable[[Rows], tuple[Matrix, Codes]]  # of the rows in the likelihood
+    code_rows: Callable[[Rows], tuple[Matrix, Codes]]  # of the rows in the likelihood
     design: Design
-    outcome: Outcome
+    outcome: Response
     n: int  # rows in the likelihood
     signs: int  # rows of the question
 
     def parts(self) -> Iterator[Part]:
         for rows in self.table.batches(8 * len(self.design.columns), self.columns):
             if len(rows.numbers):
-                yield (*self.coded(rows), rows.numbers)
+                yield (*self.code_rows(rows), rows.numbers)
 
     @property
     def explicit(self) -> bool:
@@ -253,7 +253,7 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     """What is proved of a formula about a table. Raises BadInputError for one that needs all rows, and they have no room."""
     parsed = Formula(formula)
     table = RegressionFile.of(path, asked)
-    needed = parsed.needed(table.columns)
+    needed = parsed.list_needed(table.columns)
     every, size = list[Rows](), 0
     for rows in table.batches(len(needed), needed):
         every.append(rows)
@@ -267,7 +267,7 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     weightless(len(whole), len(whole) if numbers is None else len(numbers))
     regression = parsed.of(whole, (asked.outcome, asked.positive), None, numbers)
     about = replace(regression.outcome, notes=(*table.reader.notes, *regression.outcome.notes))
-    return examined(replace(regression, outcome=about), asked.options)
+    return check_likelihood(replace(regression, outcome=about), asked.options)
 
 
 def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], asked: Asked) -> Separated:
@@ -289,14 +289,14 @@ class _Seen:
     ) -> None:
         self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
         most = min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
-        self.survey = Survey(table.where, most_levels=most, text=asked.text)
+        self.survey = ColumnSurvey(table.where, most_levels=most, text=asked.text)
         self.values, self._above, self._between = Values(name), 0, 0
         self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood
 
     def read(self, left: Sequence[str], right: Sequence[str]) -> None:
         """Look at all rows. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
         for rows in self.table.batches(len(self.columns), self.columns):
-            look = Survey(self.table.where)
+            look = ColumnSurvey(self.table.where)
             look.n = rows.first
             look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
             look.refuse_missing()
@@ -323,18 +323,18 @@ def _decide(seen: _Seen, design: Design, points: Callable[[Rows], Matrix]) -> Se
     if not design.columns:
         raise BadInputError(f"{seen.table.where}: no column beside the intercept: nothing can separate")
 
-    def coded(rows: Rows) -> tuple[Matrix, Codes]:
+    def code_rows(rows: Rows) -> tuple[Matrix, Codes]:
         return points(rows), about.codes(seen.outcomes(rows))
 
-    found = TableRegression(seen.table, seen.columns, coded, design, about, seen.values.counted, seen.signs)
+    found = TableRegression(seen.table, seen.columns, code_rows, design, about, seen.values.counted, seen.signs)
     if found.size > asked.memory / SHARE:
-        return _streamed(found, asked)
+        return _decide_on_disk(found, asked)
     matrices, codes, numbers = zip(*found.parts(), strict=True)
     rows = range(found.n) if asked.weights is None else np.concatenate(numbers).tolist()
-    return examined(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows), asked.options)
+    return check_likelihood(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows), asked.options)
 
 
-def _streamed(found: TableRegression, asked: Asked) -> Separated:
+def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:
     with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch or read_setting("scratch", None)) as scratch:
         folder = Path(scratch) / "data"
         found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
@@ -344,7 +344,8 @@ def _streamed(found: TableRegression, asked: Asked) -> Separated:
         answer = separate(Problem.of(str(folder), labels, intercept=intercept), "auto", limits, resources, output)
     direction = Direction.of(answer, found.design, found.outcome)
     if direction is None:
-        return overlapping(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
+        return describe_answer(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
     tally = Tally.of(found.parts(), found.outcome, answer, direction, NAMED)
     columns = tally.alone(found.design.intercept) or responsible(direction, tally.most)
-    return blamed(found.design, found.outcome, answer, direction, columns, tally, list(tally.rows), lambda change: None)
+    told = describe_answer(found.design, found.outcome, answer, list(tally.rows))
+    return describe_separation(found.design, found.outcome, told, direction, columns, tally, lambda change: None)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Design, Labels, Matrix, Places, Survey, Variable, inside, missing
+from dfeas.analysis.regression.design import ColumnSurvey, Design, Labels, Matrix, Places, Variable, find_missing, inside
 from dfeas.analysis.regression.likelihood import Regression
 from dfeas.analysis.regression.models import finite, of_columns
 from dfeas.analysis.regression.outcome import Values, flat
@@ -48,13 +48,13 @@ class Formula:
     def of(
         self, frame: nw.DataFrame[Any], asked: tuple[str | None, Any], rows: Labels | None, counted: Places | None
     ) -> Regression:
-        used = frame.select(*self.needed(frame.columns))
-        survey = Survey("the frame", rows)
+        used = frame.select(*self.list_needed(frame.columns))
+        survey = ColumnSurvey("the frame", rows)
         for name in used.columns:
-            gap = missing(used[name])
+            gap = find_missing(used[name])
             if gap.any():
                 row = int(gap.argmax())
-                text = f"{int(gap.sum())}, the first in row {survey.called(row)}"
+                text = f"{int(gap.sum())}, the first in row {survey.call_row(row)}"
                 raise BadInputError(f"missing values in {name} ({text}); fill them, or drop rows")
         n, numbers = len(used), inside(range(len(used)), counted)
         used = inside(used, counted)
@@ -67,14 +67,14 @@ class Formula:
         labels = numbers if rows is None else inside(rows, counted)
         return Regression(design, points[:, kept], about.codes(y), about, labels)
 
-    def needed(self, columns: Sequence[str]) -> list[str]:
+    def list_needed(self, columns: Sequence[str]) -> list[str]:
         absent = sorted({str(name) for name in self._parsed.required_variables} - set(columns))
         if absent:
             raise BadInputError(f"formula {self.text!r}: no column {', '.join(absent)}; the columns are {', '.join(columns)}")
-        return _named(self._parsed, self.text, columns)
+        return _find_columns(self._parsed, self.text, columns)
 
     def regressors(self, columns: Sequence[str]) -> list[str]:
-        return _named(self._parsed.rhs, self.text.partition("~")[2], columns)
+        return _find_columns(self._parsed.rhs, self.text.partition("~")[2], columns)
 
     def outcomes(self, frame: nw.DataFrame[Any], rows: Labels) -> NDArray[Any]:
         """Values (b,) of the left side: those of a column as they are, or of what is computed of columns."""
@@ -142,7 +142,7 @@ def without_bar(text: str) -> str:
     return " + ".join([plain, *coded])
 
 
-def _named(side: Any, text: str, columns: Sequence[str]) -> list[str]:
+def _find_columns(side: Any, text: str, columns: Sequence[str]) -> list[str]:
     """Columns that a side is about; formulaic leaves out those within transforms such as center, so words count, too."""
     names = {str(name) for name in side.required_variables} | set(_WORD.findall(text))
     return [name for name in columns if name in names]

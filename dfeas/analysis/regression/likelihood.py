@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dfeas.analysis.regression.answer import SHOWN, Advice, Separated
-from dfeas.analysis.regression.blame import Direction, Tally, depending, levels_of, responsible
+from dfeas.analysis.regression.blame import Direction, Tally, find_dependence, levels_of, responsible
 from dfeas.analysis.regression.design import Design, Floats, Matrix
-from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, row_numbers, sign_rows
+from dfeas.analysis.regression.outcome import BOTH, Codes, Response, row_numbers, sign_rows
 from dfeas.analysis.separation import Separation, separate_table
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.errors import BadInputError
@@ -38,7 +38,7 @@ class Regression:
     design: Design
     points: Matrix  # (n, m)
     codes: Codes  # (n,)
-    outcome: Outcome
+    outcome: Response
     rows: Sequence[Any]  # labels of the rows
 
     def ask_part(self, options: Options) -> Separation | None:
@@ -61,7 +61,7 @@ class Regression:
             return None
         return replace(self, design=design, points=self.points[:, kept])
 
-    def merged(self, term: Any, level: str, other: str) -> Regression | None:
+    def merge_level(self, term: Any, level: str, other: str) -> Regression | None:
         column = {self.design.columns[place].level: place for place in self.design.places(term)}
         reference = self.design.factors[term].reference
         if level == reference:
@@ -76,11 +76,11 @@ class Regression:
         return replace(self, points=points).without([column[level]])
 
 
-Tried: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
+Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
 """Whether estimates are finite after a change; None where nobody looks."""
 
 
-def examined(regression: Regression, options: Options) -> Separated:
+def check_likelihood(regression: Regression, options: Options) -> Separated:
     """What is proved of it, by which terms, and what can be done."""
 
     def stop() -> bool:
@@ -94,7 +94,7 @@ def examined(regression: Regression, options: Options) -> Separated:
     direction = Direction.of(answer, design, outcome)
     if direction is None:
         here = [] if answer.support is None else np.unique(row_numbers(regression.codes, outcome)[answer.support]).tolist()
-        return overlapping(design, outcome, answer, [label[row] for row in here])
+        return describe_answer(design, outcome, answer, [label[row] for row in here])
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
     every = regression.points, regression.codes, np.arange(len(regression.codes))
     tally = Tally.of([every], outcome, answer, direction, np.inf)
@@ -103,14 +103,15 @@ def examined(regression: Regression, options: Options) -> Separated:
         direction = _fewest(regression, answer, direction, options, stop)
     columns = alone or responsible(direction, tally.most)
 
-    def tried(change: Callable[[Regression], Regression | None]) -> bool | None:
+    def try_change(change: Callable[[Regression], Regression | None]) -> bool | None:
         other = change(regression) if small and not stop() else None
         if other is not None and not other.design.columns:
             return len(set(other.codes.tolist())) > 1 or BOTH in other.codes
         found = None if other is None else other.ask_part(options)
         return None if found is None or found.kind is None else found.kind == OVERLAP
 
-    return blamed(design, outcome, answer, direction, columns, tally, [label[row] for row in tally.rows], tried)
+    told = describe_answer(design, outcome, answer, [label[row] for row in tally.rows])
+    return describe_separation(design, outcome, told, direction, columns, tally, try_change)
 
 
 def _fewest(
@@ -165,15 +166,15 @@ def _spare(regression: Regression, answer: Separation, terms: Sequence[Any], sto
     return None if spare is None else [terms[number] for number in spare]
 
 
-def overlapping(design: Design, outcome: Outcome, answer: Separation, points: list[Any]) -> Separated:
-    """The answer where nothing separates, or nothing was decided."""
+def describe_answer(design: Design, outcome: Response, answer: Separation, points: list[Any]) -> Separated:
+    """The answer, as where nothing separates, or nothing was decided."""
     return Separated(
         kind=answer.kind,
         columns=[],
         points=points,
         direction={},
         intercept=0.0,
-        depending=depending(answer.flat, [*design.names, "intercept"], outcome.blocks),
+        depending=find_dependence(answer.flat, [*design.names, "intercept"], outcome.blocks),
         proof=answer.proof,
         found=answer,
         outcome=outcome.kind,
@@ -182,54 +183,48 @@ def overlapping(design: Design, outcome: Outcome, answer: Separation, points: li
     )
 
 
-def blamed(
-    design: Design,
-    outcome: Outcome,
-    answer: Separation,
-    direction: Direction,
-    columns: list[int],
-    tally: Tally,
-    points: list[Any],
-    tried: Tried,
+def describe_separation(
+    design: Design, outcome: Response, told: Separated, direction: Direction, columns: list[int], tally: Tally, change: Change
 ) -> Separated:
-    """The answer where something separates; ``tried`` says whether estimates are finite after a change, or nothing."""
+    """The answer where something separates, with what is told in any case."""
     levels = levels_of(design, direction, columns)
     names, runs = design.names, np.flatnonzero(direction.values[:, :-1].any(axis=0)).tolist()
     by_name = {names[place]: _coefficient(direction.values[:, place], outcome) for place in runs}
     return replace(
-        overlapping(design, outcome, answer, points),
+        told,
         columns=[names[place] for place in columns],
         direction=by_name,
         intercept=_coefficient(direction.values[:, -1], outcome),
         levels=levels,
-        advice=list(_advice(design, outcome, columns, levels, tally, tried)),
+        advice=list(_advice(design, outcome, columns, levels, tally, change)),
         separated=tally.separated,
         coded=frozenset(names[place] for place in design.places(*levels)),
     )
 
 
-def _coefficient(values: Floats, outcome: Outcome) -> Any:
+def _coefficient(values: Floats, outcome: Response) -> Any:
     if outcome.kind != "multinomial":
         return float(values[0])
     return {name: float(value) for name, value in zip(outcome.classes[1:], values, strict=True)}
 
 
 def _advice(
-    design: Design, outcome: Outcome, columns: list[int], levels: dict[Any, list[str]], tally: Tally, tried: Tried
+    design: Design, outcome: Response, columns: list[int], levels: dict[Any, list[str]], tally: Tally, try_change: Change
 ) -> Iterator[Advice]:
     for term, some in levels.items():
         counts = tally.of_levels(design, term)
-        others = [each for each in counts if each not in set(some)]
+        own = set(some)
+        others = [each for each in counts if each not in own]
         for level in some[:SHOWN]:
             other = _nearest(level, others, counts, design.factors[term].ordered)
             if other is not None and len(counts) > 2:  # of two levels that is to leave out the column
-                said = f"merge level {level} of {term} ({_counted(counts[level], outcome)}) with {other}"
-                text = f"{said} ({_counted(counts[other], outcome)})"
-                yield Advice(text, tried(lambda it, t=term, a=level, b=other: it.merged(t, a, b)))  # type: ignore[misc]
+                said = f"merge level {level} of {term} ({_describe_counts(counts[level], outcome)}) with {other}"
+                text = f"{said} ({_describe_counts(counts[other], outcome)})"
+                yield Advice(text, try_change(lambda it, t=term, a=level, b=other: it.merge_level(t, a, b)))  # type: ignore[misc]
     terms = [term for term in design.terms if set(design.places(term)) & set(columns)]
     if terms:
         names = f"leave out column{'s' if len(terms) > 1 else ''} {', '.join(str(term) for term in terms)}"
-        yield Advice(f"or {names}" if levels else names, tried(lambda it: it.without(design.places(*terms))))
+        yield Advice(f"or {names}" if levels else names, try_change(lambda it: it.without(design.places(*terms))))
     if outcome.kind == "poisson":
         yield Advice("or leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)")
     yield Advice("or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge")
@@ -250,7 +245,7 @@ def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: 
     return min(whole, key=lambda other: (float(np.abs(share(other) - share(level)).sum()), -counts[other].sum()))
 
 
-def _counted(counts: Floats, outcome: Outcome) -> str:
+def _describe_counts(counts: Floats, outcome: Response) -> str:
     rows = int(counts.sum())
     if outcome.kind == "poisson":
         return f"{int(counts[1])} of {rows} rows are above 0"

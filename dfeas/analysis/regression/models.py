@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Column, Design, Factor, Labels, Matrix, Places, inside
 from dfeas.analysis.regression.likelihood import Regression
-from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, Values, counted, flat, weightless
+from dfeas.analysis.regression.outcome import BOTH, Codes, Response, Values, find_weighted, flat, weightless
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError
 
@@ -57,12 +57,12 @@ def of_model(given: Any, outcome: str | None) -> Regression:
     return Regression(design, points[:, places], codes, about, rows)
 
 
-def _outcome(model: Any, kind: str, endog: NDArray[Any], n: int) -> tuple[Outcome, Codes]:
+def _outcome(model: Any, kind: str, endog: NDArray[Any], n: int) -> tuple[Response, Codes]:
     if kind == "multinomial":
         names = getattr(model, "_ynames_map", None) or {code: str(code) for code in range(int(endog.max()) + 1)}
-        return Outcome(kind, tuple(str(names[code]) for code in sorted(names))), endog.astype(np.int64)
+        return Response(kind, tuple(str(names[code]) for code in sorted(names))), endog.astype(np.int64)
     if kind == "binary" and _owner(model) == "GLM":
-        about = Outcome(kind, ("0", "1"), notes=weightless(n, len(endog)))
+        about = Response(kind, ("0", "1"), notes=weightless(n, len(endog)))
         return about, about.codes(endog)
     values = Values()
     values.add(endog, n)
@@ -82,8 +82,8 @@ def _rows(model: Any, n: int) -> list[Any]:
 def _in_likelihood(model: Any, rows: list[Any]) -> Places | None:
     weights = [np.broadcast_to(getattr(model, name), len(rows)) for name in WEIGHTS]
     for name, each in zip(WEIGHTS, weights, strict=True):
-        counted(each, len(rows), f"{name} of the model", rows)
-    return counted(np.min(weights, axis=0), len(rows), "weights")
+        find_weighted(each, len(rows), f"{name} of the model", rows)
+    return find_weighted(np.min(weights, axis=0), len(rows), "weights")
 
 
 def _kind_of(model: Any) -> str:
@@ -151,7 +151,7 @@ def _levels(spec: Any) -> dict[str, list[str]]:
     return {each.name(): [str(level) for level in info.categories] for each, info in infos.items() if info.categories}
 
 
-def _coded(spec: Any, levels: dict[str, list[str]]) -> dict[str, Column]:
+def _code_columns(spec: Any, levels: dict[str, list[str]]) -> dict[str, Column]:
     found = dict[str, Column]()
     for term, places in (getattr(spec, "term_slices", None) or {}).items():
         names = list(spec.column_names)[places]
@@ -172,7 +172,7 @@ def of_columns(points: Matrix, names: list[Any], spec: Any, ones: Sequence[int] 
         ones = [place for place, column in enumerate(points.T) if len(column) and column[0] != 0 and np.ptp(column) == 0]
     kept = [place for place in range(len(names)) if place not in ones[:1]]
     levels = _levels(spec)
-    coded = _coded(spec, levels)
+    coded = _code_columns(spec, levels)
     columns = [coded.get(str(names[place]), Column(names[place], names[place])) for place in kept]
     factors = {}
     for term in dict.fromkeys(column.term for column in columns if column.level is not None):

@@ -36,7 +36,7 @@ BOTH = 0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Response:
     """What is regressed, and how."""
 
     kind: str  # one of OUTCOMES
@@ -64,14 +64,14 @@ class Outcome:
         return len(self.classes) - 1 if self.kind == "multinomial" else 1
 
 
-def row_numbers(codes: Codes, outcome: Outcome) -> Codes:
+def row_numbers(codes: Codes, outcome: Response) -> Codes:
     """The row of the table that each signed point is of."""
     times = np.full(len(codes), outcome.blocks) if outcome.kind == "multinomial" else 1 + (codes == BOTH)
     return np.repeat(np.arange(len(codes)), times)
 
 
 def sign_rows(
-    points: Matrix, codes: Codes, outcome: Outcome, intercept: bool, positive: bool
+    points: Matrix, codes: Codes, outcome: Response, intercept: bool, positive: bool
 ) -> tuple[Matrix, NDArray[np.int8]]:
     """Points that some rows (b, m) ask about, and labels; with ``positive`` all are 1, and the intercept is the last column."""
     points = wide(points) if positive and intercept else points
@@ -141,22 +141,22 @@ class Values:
             self._known |= dict.fromkeys(np.unique(values).tolist() if self._numeric else values.tolist())
             self._many = len(self._known) > MOST_CLASSES
 
-    def outcome(self, asked: str | None, positive: Any = None) -> Outcome:
+    def outcome(self, asked: str | None, positive: Any = None) -> Response:
         notes = weightless(self.rows, self.counted)
         return replace(self._outcome(asked, positive), notes=notes)
 
-    def _outcome(self, asked: str | None, positive: Any) -> Outcome:
+    def _outcome(self, asked: str | None, positive: Any) -> Response:
         if asked not in (None, *OUTCOMES):
             raise UsageError(f"outcome {asked!r}: expected one of {', '.join(OUTCOMES)}")
         if asked == "poisson":
             if not self._numeric or self._least < 0:
                 what = f"{self._least:g} is below 0" if self._numeric else "it holds text"
                 raise BadInputError(f"{self._where}: a Poisson outcome is a count, and {what}")
-            return Outcome("poisson")
-        values, few = self._sorted(), 2
+            return Response("poisson")
+        values, few = self._sort_known(), 2
         shares = self._numeric and not self._whole and self._least >= 0 and self._most <= 1
         if asked == "binary" and shares and positive is None:
-            return Outcome("binary", ("0", "1"))
+            return Response("binary", ("0", "1"))
         if asked is None and positive is None and len(values) > few and self._numeric:
             counts = "counts (outcome poisson), " if self._whole and self._least >= 0 else ""
             counts = "shares (outcome binary), " if shares else counts
@@ -171,14 +171,14 @@ class Values:
         if positive is not None and asked != "multinomial":
             chosen = place_of(plain(positive), names, self._where)
             rest = names[1 - chosen] if len(names) == few else "rest"
-            return Outcome("binary", (rest, names[chosen]), {value: 2 * (i == chosen) - 1 for i, value in enumerate(values)})
+            return Response("binary", (rest, names[chosen]), {value: 2 * (i == chosen) - 1 for i, value in enumerate(values)})
         if asked == "binary" and len(names) > few:
             raise BadInputError(f"{self._where}: {len(names)} classes ({', '.join(names[:6])}); name one as positive")
         if asked == "multinomial" or len(names) > few:
-            return Outcome("multinomial", tuple(names), {value: code for code, value in enumerate(values)})
-        return Outcome("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})
+            return Response("multinomial", tuple(names), {value: code for code, value in enumerate(values)})
+        return Response("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})
 
-    def _sorted(self) -> list[Any]:
+    def _sort_known(self) -> list[Any]:
         try:
             numbers = {value: float(value) for value in self._known}
         except ValueError:
@@ -188,7 +188,7 @@ class Values:
         return sorted(numbers, key=lambda value: numbers[value])
 
 
-def counted(weights: Any, n: int, where: str, rows: Labels | None = None) -> Places | None:
+def find_weighted(weights: Any, n: int, where: str, rows: Labels | None = None) -> Places | None:
     """Places of the rows in the likelihood, which have a weight above 0; None where there are no weights, and all count.
 
     Raises BadInputError for a weight that is missing, infinite or below 0, with its row, called as in ``rows``.
