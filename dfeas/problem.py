@@ -156,9 +156,9 @@ class Objective:
         try:
             values = sorted({float(value) for value in array_of(self.C, "C").reshape(-1).tolist()})
         except (BadInputError, TypeError, ValueError):
-            raise UsageError(f"C {self.C}: expected a number above 0, or several") from None
+            values = []
         if not values or not all(1e-30 <= value <= 1e30 for value in values):
-            raise UsageError(f"C {self.C}: expected numbers from 1e-30 to 1e30")
+            raise UsageError(f"C {self.C}: expected a number above 0, or several, from 1e-30 to 1e30")
         return tuple(values)
 
     @property
@@ -166,17 +166,15 @@ class Objective:
         """Of -1 and +1; None for balanced ones."""
         if self.class_weight is None:
             return 1.0, 1.0
-        if isinstance(self.class_weight, str):
-            if self.class_weight != "balanced":
-                raise UsageError(f"class weight {self.class_weight}: expected balanced")
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             return None
-        text = f"class weights {self.class_weight}: expected two numbers of at least 0, for the classes -1 and +1, or balanced"
         try:
-            both = tuple(float(value) for value in self.class_weight)
+            both = () if isinstance(self.class_weight, str) else tuple(float(value) for value in self.class_weight)
         except (TypeError, ValueError):
-            raise UsageError(text) from None
+            both = ()
         if len(both) != 2 or not all(0 <= value < np.inf for value in both):
-            raise UsageError(text)
+            what = "expected two numbers of at least 0, for the classes -1 and +1, or balanced"
+            raise UsageError(f"class weights {self.class_weight}: {what}")
         return both
 
 
