@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.numbers import array_of, exact, missing, require_exact
+from dfeas.data.storage.numbers import array_of, exact, missing_error, require_exact
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, near
 
@@ -195,7 +195,7 @@ def _in_type(partition: Any, dtype: np.dtype[Any]) -> Any:
     columns = {}
     for name in partition.columns:
         if partition[name].isna().any():
-            raise missing(f"X: column {name}")
+            raise missing_error(f"X: column {name}")
         columns[name] = exact(partition[name].to_numpy(), dtype, f"X: column {name}")
     return type(partition)(columns, index=partition.index)
 

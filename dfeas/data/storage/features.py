@@ -53,9 +53,9 @@ def difference(names: Sequence[str], others: Sequence[str]) -> str:
         place = next(i for i, (name, other) in enumerate(zip(names, others, strict=True)) if name != other)
         return f"the same features in another order (at {place} stands {shorten(names[place])}, not {shorten(others[place])})"
     missing, further = [name for name in others if name not in here], [name for name in names if name not in there]
-    what = [f"without {_listed(missing)}"] if missing else []
-    return f"other features ({', '.join([*what, *([f'with {_listed(further)}'] if further else [])])})"
+    what = [f"without {_list_names(missing)}"] if missing else []
+    return f"other features ({', '.join([*what, *([f'with {_list_names(further)}'] if further else [])])})"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return ", ".join(map(shorten, names[:SHOWN])) + (", .." if len(names) > SHOWN else "")

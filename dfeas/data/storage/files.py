@@ -270,7 +270,7 @@ def conform(value: Any, shape: Any, at: str = "it") -> None:
         good = isinstance(value, shape) and (not isinstance(value, bool) or bool in members or shape is object)
         expected = getattr(shape, "__name__", str(shape))
     if not good:
-        raise ValueError(f"{at} is {_shown(value)}, expected {expected}")
+        raise ValueError(f"{at} is {_quote(value)}, expected {expected}")
     if isinstance(shape, list):
         for place, entry in enumerate(value):
             conform(entry, shape[0], f"{at}[{place}]")
@@ -298,7 +298,7 @@ def _require_flat(value: Any) -> None:
         raise ValueError(f"nested deeper than {MOST_DEPTH}")
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = repr(value) if not isinstance(value, dict | list) else f"a {type(value).__name__}"
     return text if len(text) <= 40 else f"{text[:40]}..."
 

@@ -237,7 +237,6 @@ def sparse_together(chunk_rows: int, usual: int, offsets: NDArray[np.int64], ent
     return together
 
 
-_OF_SPARSE = ("entries", "block_entries")
 _MANY = Number(1, whole=True)
 _SHAPE = {
     "format": _MANY,
@@ -328,14 +327,10 @@ class Header(Displayed):
         return describe_header(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts, nor one without
-        names its features.
-        """
-        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        values = {**plain, "cones": None if self.cones is None else self.cones.to_json()}
-        idle = (*(_OF_SPARSE if self.entries is None else ()), *(() if self.counts else ("counts",)))
-        idle = (*idle, *(() if self.cones is not None else ("cones",)), *(() if self.features else ("features",)))
-        return {name: value for name, value in values.items() if name not in idle}
+        """As plain JSON values, without what only some datasets have."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values["cones"] = None if self.cones is None else self.cones.to_json()
+        return {name: value for name, value in values.items() if f"{name}?" not in _SHAPE or value not in (None, ())}
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> Header:

@@ -73,7 +73,7 @@ def exact(values: Any, dtype: Any, where: str) -> NDArray[Any]:
     if other.any():
         value = array[other][0]
         if np.isnan(value):
-            raise missing(where)
+            raise missing_error(where)
         raise BadInputError(f"{where}: {value!s} came as {array.dtype}, and {target} has no such number: round or declare it")
     return cast
 
@@ -85,7 +85,7 @@ def require_exact(values: NDArray[Any], where: str) -> None:
         raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
 
 
-def missing(where: str) -> BadInputError:
+def missing_error(where: str) -> BadInputError:
     """The error for an entry that is not there."""
     return BadInputError(f"{where}: a value is missing; fill it in, or leave out its row")
 
@@ -150,7 +150,7 @@ def _of_objects(array: NDArray[Any], where: str) -> NDArray[np.float64]:
     values = array.reshape(-1).tolist()
     for value in values:
         if is_missing(value):
-            raise missing(where)
+            raise missing_error(where)
         if not isinstance(value, Real | Decimal | np.bool_):
             raise BadInputError(f"{where}: expected numbers, got {type(value).__name__}")
         if not _is_float(int(value) if isinstance(value, np.integer) else value):
@@ -218,7 +218,7 @@ def require_unpacked(array: Any, where: str, stored: str, decoded: str = "", cal
     ``stored`` is the expression of Python for the array, ``decoded`` one that decodes it, if there is a library for it, and
     ``call`` what is done with it.
     """
-    said = _packing(array)
+    said = _find_packing(array)
     if not said:
         return
     expression = decoded or stored
@@ -232,7 +232,7 @@ def require_unpacked(array: Any, where: str, stored: str, decoded: str = "", cal
     raise BadInputError(f"{where}: packed numbers ({what}); decode them{rows}, as in {call.format(expression)}")
 
 
-def _packing(array: Any) -> dict[str, Any]:
+def _find_packing(array: Any) -> dict[str, Any]:
     """What attributes say that changes the meaning of numbers."""
     attributes, kind = getattr(array, "attrs", None), getattr(getattr(array, "dtype", None), "kind", "O")
     if attributes is None or kind not in "biuf":

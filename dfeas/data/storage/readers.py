@@ -133,22 +133,17 @@ def past_page_cache(path: str, buffer: NDArray[np.uint8], offset: int = 0) -> in
 
     The kernel neither looks for room in memory nor copies: of data that memory cannot hold that is most of its work.
     """
-    direct = getattr(os, "O_DIRECT", 0)
-    if direct:
-        with suppress(OSError):  # not on this storage; or the read through the page cache will say what is wrong
-            descriptor = os.open(path, os.O_RDONLY | direct)
-            try:
-                got: int = os.preadv(descriptor, [buffer.data], offset)
-                return got
-            finally:
-                os.close(descriptor)
+    with suppress(OSError):  # not on this storage; or the read through the page cache will say what is wrong
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        try:
+            return os.preadv(descriptor, [buffer.data], offset)
+        finally:
+            os.close(descriptor)
     return 0
 
 
 def advise_chunk(path: str, offset: int, length: int) -> None:
     """Ask the kernel to read a part of a file ahead, where it can; of length 0 to its end."""
-    if not hasattr(os, "posix_fadvise"):
-        return
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

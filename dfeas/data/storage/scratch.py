@@ -131,7 +131,7 @@ def claim(path: Path, marker: str) -> int:
             path.mkdir()
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except FileExistsError:
-        raise _taken(path) from None
+        raise _exists_error(path) from None
     except FileNotFoundError:
         raise UsageError(f"{path.parent}: no such folder to write to") from None
     except OSError as error:
@@ -148,11 +148,11 @@ def claim(path: Path, marker: str) -> int:
         raise
     except OSError:
         os.close(lock)
-        raise _taken(path) from None
+        raise _exists_error(path) from None
     return lock
 
 
-def _taken(path: Path) -> UsageError:
+def _exists_error(path: Path) -> UsageError:
     return UsageError(f"{path}: exists already; choose another output or remove it")
 
 
@@ -160,7 +160,7 @@ def require_free(path: Path, marker: str) -> bool:
     """Whether a folder without ``marker`` is there, to be taken over. Raises UsageError when the path exists otherwise."""
     abandoned = path.is_dir() and (path / LOCK).exists() and not (path / marker).exists()
     if os.path.lexists(path) and not abandoned:
-        raise _taken(path)
+        raise _exists_error(path)
     return abandoned
 
 
@@ -205,7 +205,7 @@ def _empty(path: Path) -> None:
 
 
 def discard(path: Path, lock: int) -> None:
-    """Remove the folder, the lock last: what a thread of zarr may still be writing leaves a folder that can be taken over."""
+    """Remove the folder, the lock last: what a worker may still be writing leaves a folder that can be taken over."""
     for _ in range(20):
         _empty(path)
         if [entry.name for entry in path.iterdir()] == [LOCK]:

@@ -132,15 +132,15 @@ class CsrChunks:
         if not (np.array_equal(indptr[: -1 : self.chunk_rows], begins) and (indptr[:-1] <= indptr[1:]).all()):
             moved = indptr[: -1 : self.chunk_rows] != begins
             at = int(moved.argmax()) if moved.any() else int((indptr[:-1] > indptr[1:]).argmax()) // self.chunk_rows
-            raise self._damaged(chunks[at], "indptr")
+            raise self._damage_error(chunks[at], "indptr")
         unsigned = indices.view(np.dtype(f"u{indices.dtype.itemsize}"))  # a negative index is a large one
         if len(indices) and int(unsigned.max()) >= self.features:
             place = int((unsigned >= self.features).argmax())
             row = int(np.searchsorted(indptr, place, side="right")) - 1
-            raise self._damaged(chunks[row // self.chunk_rows], "indices")
+            raise self._damage_error(chunks[row // self.chunk_rows], "indices")
         return block_of(data, indices, indptr, self.features)
 
-    def _damaged(self, chunk: int, what: str) -> CorruptDataError:
+    def _damage_error(self, chunk: int, what: str) -> CorruptDataError:
         text = f"chunk {chunk} of X is damaged: its {what} are out of range; restore or ingest again"
         return CorruptDataError(f"{self.where}: {text}")
 
