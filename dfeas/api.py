@@ -13,8 +13,8 @@ from dfeas.analysis.separation import Separation, conclude_separation
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.storage.layout import MARKER, Header
+from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.places import require_apart
-from dfeas.data.storage.scratch import require_free
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, Transforms

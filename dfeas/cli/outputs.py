@@ -11,8 +11,8 @@ from pathlib import Path
 
 from dfeas.data.storage.files import LOCK
 from dfeas.data.storage.layout import MARKER
+from dfeas.data.storage.locks import being_written
 from dfeas.data.storage.places import is_url
-from dfeas.data.storage.scratch import being_written
 from dfeas.errors import UsageError
 from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.verify.separation import SEPARATION

@@ -17,8 +17,8 @@ from dfeas.data.open import resolve
 from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import atomic_write, read_json
+from dfeas.data.storage.locks import being_written
 from dfeas.data.storage.places import local, require_apart
-from dfeas.data.storage.scratch import being_written
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError

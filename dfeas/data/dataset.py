@@ -20,8 +20,8 @@ from dfeas.data.source import Transform, view_text
 from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowReader, SliceReader, chunks_of
+from dfeas.data.storage.scratch import Picks
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
-from dfeas.data.storage.vectors import Picks
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Points, copy_into, is_dense, nbytes, norms
 from dfeas.passes.block import Block, Sides, against

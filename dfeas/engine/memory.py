@@ -11,7 +11,7 @@ import psutil
 from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
 from dfeas.data.storage.readers import SliceReader
-from dfeas.data.storage.vectors import Picks
+from dfeas.data.storage.scratch import Picks
 from dfeas.data.subsets import SubsetReader
 from dfeas.data.views import MappedReader
 from dfeas.errors import UsageError, enough, format_bytes, spell

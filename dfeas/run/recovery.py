@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.storage.vectors import pieces, spool, total
+from dfeas.data.storage.scratch import pieces, spool, total
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Evidence, Mixture, ScratchVector, Sparse

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
-from dfeas.data.storage.vectors import total
+from dfeas.data.storage.scratch import total
 from dfeas.display import Displayed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.table import SOFT_MARGINS

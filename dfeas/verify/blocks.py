@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from dfeas.data.storage.features import difference
 from dfeas.data.storage.files import parse_json
 from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, unless_stopped
+from dfeas.data.storage.scratch import is_mapped, pieces
 from dfeas.data.storage.sparse_readers import Entries
-from dfeas.data.storage.vectors import is_mapped, pieces
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import Floats, Indices
 from dfeas.verify.certificate import Answer, Certificate

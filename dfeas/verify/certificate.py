@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import DAMAGE, atomic_write, parse_json
-from dfeas.data.storage.vectors import map_vector, part, pieces
+from dfeas.data.storage.scratch import map_vector, part, pieces
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError

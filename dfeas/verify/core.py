@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
-from dfeas.data.storage.vectors import is_mapped
+from dfeas.data.storage.scratch import is_mapped
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import TINY, UP, Floats, Indices, gamma
 from dfeas.verify.blocks import (

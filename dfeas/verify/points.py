@@ -26,7 +26,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.vectors import pieces, total
+from dfeas.data.storage.scratch import pieces, total
 from dfeas.errors import CheckFailedError, spell
 from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Floats, Indices, Wide, gamma, without_zeros
 from dfeas.verify.balance import balance

@@ -19,7 +19,7 @@ import zarr
 from dfeas import ingest
 from dfeas.cli.main import main
 from dfeas.data.generate.points import Instance, generate
-from dfeas.data.storage.scratch import claim
+from dfeas.data.storage.locks import claim
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((40, 3))

@@ -28,7 +28,7 @@ from dfeas.analysis.info import info
 from dfeas.analysis.verify import verify_run
 from dfeas.cli.main import commands
 from dfeas.data.generate.points import Instance
-from dfeas.data.storage.scratch import claim, release
+from dfeas.data.storage.locks import claim, release
 from dfeas.methods.registry import METHODS
 from tests.typed import DFEAS, apart, dfeas
 

@@ -431,7 +431,7 @@ def test_masked_ragged_and_unknown_shapes_are_refused() -> None:
 def test_claiming_a_folder_that_was_finished_meanwhile_does_not_empty_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dfeas.data.storage import scratch as claiming
+    from dfeas.data.storage import locks as claiming
 
     out, real = tmp_path / "out", os.open
     lock = claiming.claim(out, "marker")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.data.storage.scratch import being_written
+from dfeas.data.storage.locks import being_written
 from dfeas.errors import UsageError
 
 HOLD = """
 import sys
 from pathlib import Path
-from dfeas.data.storage.scratch import claim
+from dfeas.data.storage.locks import claim
 held = claim(Path("out"), "result.json")
 print("held", flush=True)
 sys.stdin.read()

@@ -29,7 +29,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage import object_lock, object_readers, object_store
+from dfeas.data.storage import locks, object_readers, object_store
 from dfeas.data.storage.object_readers import KeptBlocks
 from dfeas.data.storage.object_store import ObjectPath
 from dfeas.data.storage.places import zarr_store
@@ -462,7 +462,7 @@ def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, mo
         open_source(Source(DataSpec(where)))
     with pytest.raises(UsageError, match="another process writes it, or died less than 120 s ago"):
         generate(instance, where)
-    monkeypatch.setattr(object_lock, "DEAD_SECONDS", 0.0)
+    monkeypatch.setattr(locks, "DEAD_SECONDS", 0.0)
     header = generate(instance, where)
     assert open_source(Source(DataSpec(where))).header == header
     assert not any(found["path"].endswith(("of-the-dead", "dfeas.lock")) for found in ObjectPath.of(where).objects())
@@ -473,7 +473,7 @@ def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, mo
 
 
 def test_a_writer_that_was_silent_too_long_gives_way(door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(object_lock, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(locks, "BEAT_SECONDS", 0.02)
     where = f"{URL}/silent/data"
     np.savez(tmp_path / "a.npz", X=np.random.default_rng(0).standard_normal((3000, 4)), y=np.arange(3000) % 2)
     taken = False

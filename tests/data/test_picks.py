@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from dfeas.data.storage import vectors
-from dfeas.data.storage.vectors import Picks
+from dfeas.data.storage import scratch
+from dfeas.data.storage.scratch import Picks
 
 
 @pytest.mark.parametrize("share", [0.003, 0.3, 1.0])
 @pytest.mark.parametrize("run", [8, 64, 1 << 16])
 def test_they_are_the_numbers_of_a_mask(monkeypatch: pytest.MonkeyPatch, run: int, share: float) -> None:
-    monkeypatch.setattr(vectors, "RUN", run)
+    monkeypatch.setattr(scratch, "RUN", run)
     rng = np.random.default_rng(run)
     mask = rng.random(1003) < share
     mask[[0, 700]] = True

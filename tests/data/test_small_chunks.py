@@ -28,8 +28,7 @@ from dfeas.data.storage.layout import (
     sparse_together,
 )
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
-from dfeas.data.writers.chunks import seal_index
-from dfeas.data.writers.ledger import Ledger
+from dfeas.data.writers.chunks import Ledger, seal_index
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
 from dfeas.passes.block import Block

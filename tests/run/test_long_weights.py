@@ -14,8 +14,8 @@ import dfeas
 from dfeas.data.dataset import SIDES_WIDTH
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage import vectors
-from dfeas.data.storage.vectors import is_mapped, part, pieces, spool, total
+from dfeas.data.storage import scratch
+from dfeas.data.storage.scratch import is_mapped, part, pieces, spool, total
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, CorruptDataError
@@ -32,7 +32,7 @@ N = 3000
 
 def pretend(monkeypatch: pytest.MonkeyPatch, piece: int, many: int, portion: int) -> None:
     """That fewer weights are many."""
-    monkeypatch.setattr(vectors, "PIECE", piece)
+    monkeypatch.setattr(scratch, "PIECE", piece)
     monkeypatch.setattr(certificates, "MANY", many)
     monkeypatch.setattr(core, "PORTION", portion)
 

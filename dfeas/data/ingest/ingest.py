@@ -31,13 +31,12 @@ from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import CODE, Categories, LabelEncoder
 from dfeas.data.storage.files import sync
 from dfeas.data.storage.layout import MARKER, SPARSE_BLOCK_BYTES, Header
+from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import Place, is_url, place
-from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
+from dfeas.data.writers.chunks import Ledger, chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
-from dfeas.data.writers.ledger import Ledger
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError, UsageError, spell
 from dfeas.linalg.blas import processors

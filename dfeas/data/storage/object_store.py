@@ -25,7 +25,7 @@ import boto3
 import botocore.exceptions
 import obstore
 from obstore.auth.boto3 import Boto3CredentialProvider
-from obstore.exceptions import BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
+from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -286,10 +286,14 @@ class ObjectPath:
     def absolute(self) -> ObjectPath:
         return self
 
+    def head(self) -> ObjectMeta:
+        """What obstore says of it. Raises FileNotFoundError when there is no such object."""
+        with translate_errors(self):
+            return obstore.head(self.store, self.key)
+
     def stat(self) -> Stat:
         """Raises FileNotFoundError when there is no such object."""
-        with translate_errors(self):
-            meta = obstore.head(self.store, self.key)
+        meta = self.head()
         return Stat(meta["size"], meta["e_tag"] or "")
 
     def is_file(self) -> bool:
@@ -326,6 +330,23 @@ class ObjectPath:
                 obstore.put(self.store, self.key, content)
         except FileNotFoundError as error:
             raise CorruptDataError(f"{self}: cannot be written: {str(error)[:200]}") from None
+
+    def create(self, content: bytes) -> Any:
+        """Write an object where there is none; its version. None where there is one already."""
+        with translate_errors(self):
+            try:
+                return obstore.put(self.store, self.key, content, mode="create")
+            except AlreadyExistsError:
+                return None
+
+    def replace(self, content: bytes, version: Any) -> Any:
+        """Write an object that is still of a version; the next one. None where it is of another, or gone."""
+        known: Any = {name: version[name] for name in ("e_tag", "version") if version[name] is not None}
+        with translate_errors(self):
+            try:
+                return obstore.put(self.store, self.key, content, mode=known)
+            except (PreconditionError, FileNotFoundError):
+                return None
 
     def writer(self, part_bytes: int, parts: int) -> WritableFile:
         """Takes its contents one after the other; there is no object before ``close``. Up to ``parts`` are under way."""

@@ -1,19 +1,27 @@
-"""Folders on local disks: n-vectors of a run on scratch storage, and who writes an output."""
+"""Vectors that are longer than memory should hold: on scratch storage, spooled to files and mapped from them, gone through
+piece by piece, and numbers of points as bits.
+
+A mapped vector is an array like any other, but what is touched of it stays in memory until somebody lets it go: ``part`` does,
+and ``pieces``, which are the same of mapped vectors and of others, so that sums over them have the same bits.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from pathlib import Path
+from typing import IO, Any
 
 import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import LOCK, try_lock
-from dfeas.errors import CorruptDataError, UsageError, spell
+from dfeas.errors import CorruptDataError, spell
 
 WIDTH = 8
 """Bytes of an entry of a vector."""
@@ -120,111 +128,93 @@ class Scratch:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def claim(path: Path, marker: str) -> int:
-    """Create an output folder, or take over and empty one that has no ``marker`` and that nobody writes.
+PIECE = 1 << 20
+"""Entries that are taken at a time."""
+RUN = 1 << 16
+"""Points whose bits are looked at in one go; a multiple of 8."""
 
-    Returns the descriptor that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
+
+def map_vector(file: IO[bytes], dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:
+    """Entries of an open file from a byte on, read when they are used. Raises ValueError when there are not so many."""
+    if not count:
+        return np.empty(0, dtype)
+    return np.ndarray(count, dtype, mmap(file.fileno(), offset + count * dtype.itemsize, access=ACCESS_READ), offset)
+
+
+def is_mapped(values: NDArray[Any]) -> bool:
+    """Whether a vector is in a file."""
+    return isinstance(values.base, mmap)
+
+
+def part(values: NDArray[Any], first: int, stop: int) -> NDArray[Any]:
+    """Some entries. Those of a mapped vector are copied, and the memory that the mapping took is given back."""
+    if not isinstance(values.base, mmap):
+        return values[first:stop]
+    copied = np.array(values[first:stop])
+    values.base.madvise(MADV_DONTNEED)  # the file has them still
+    return copied
+
+
+def pieces(*vectors: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Consecutive entries of vectors of one length, at most ``PIECE`` of each at a time."""
+    for first in range(0, len(vectors[0]), PIECE):
+        yield tuple(part(values, first, first + PIECE) for values in vectors)
+
+
+def total(values: NDArray[np.float64]) -> float:
+    """The sum of all entries."""
+    return sum(float(piece.sum()) for (piece,) in pieces(values))
+
+
+def spool(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder: Path) -> list[NDArray[Any]]:
+    """Vectors of which consecutive parts come, mapped from files in a folder that have no name: they are gone when nobody uses
+    them. Raises CorruptDataError when storage fails.
     """
-    abandoned = require_free(path, marker)
     try:
-        if not abandoned:
-            path.mkdir()
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except FileExistsError:
-        raise _exists_error(path) from None
-    except FileNotFoundError:
-        raise UsageError(f"{path.parent}: no such folder to write to") from None
+        with ExitStack() as stack:
+            files = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in dtypes]
+            counts = [0] * len(files)
+            for vectors in parts:
+                for place, values in enumerate(vectors):
+                    files[place].write(np.ascontiguousarray(values, dtypes[place]).data)
+                    counts[place] += len(values)
+            for file in files:
+                file.flush()
+            return [map_vector(*each) for each in zip(files, map(np.dtype, dtypes), counts, strict=True)]
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    try:
-        if not try_lock(lock):
-            raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
-        # its writer may have finished, or given up, between the look above and the lock
-        if (path / marker).exists() or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
-            raise FileExistsError
-        _empty(path)
-    except UsageError:
-        os.close(lock)
-        raise
-    except OSError:
-        os.close(lock)
-        raise _exists_error(path) from None
-    return lock
+        raise CorruptDataError(
+            f"{folder}: weights of points cannot be written: {error.strerror}; choose {spell('out')} where there is room"
+        ) from None
 
 
-def _exists_error(path: Path) -> UsageError:
-    return UsageError(f"{path}: exists already; choose another output or remove it")
+@dataclass(frozen=True)
+class Picks:
+    """Ascending numbers of picked points, as an array (s,) of them: a bit for each point, where a number would take 8 bytes."""
 
+    bits: NDArray[np.uint8]  # of all points, eight in a byte
+    starts: NDArray[np.int64]  # (runs + 1,) picks before each run
 
-def require_free(path: Path, marker: str) -> bool:
-    """Whether a folder without ``marker`` is there, to be taken over. Raises UsageError when the path exists otherwise."""
-    abandoned = path.is_dir() and (path / LOCK).exists() and not (path / marker).exists()
-    if os.path.lexists(path) and not abandoned:
-        raise _exists_error(path)
-    return abandoned
+    @classmethod
+    def of(cls, some: NDArray[np.bool_]) -> Picks:
+        """Those for which ``some`` (n,) is true."""
+        counts = [np.count_nonzero(some[first : first + RUN]) for first in range(0, len(some), RUN)]
+        return cls(np.packbits(some), np.cumsum([0, *counts]))
 
+    def __len__(self) -> int:
+        return int(self.starts[-1])
 
-def reclaim(path: Path) -> int:
-    """Lock an output folder to go on with what is in it. Raises UsageError when another process writes there."""
-    try:
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            if not try_lock(lock) or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
-                raise BlockingIOError
-        except OSError:
-            os.close(lock)
-            raise
-    except (BlockingIOError, FileNotFoundError):
-        raise UsageError(f"{path}: another process is writing it; wait for it") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    return lock
+    @property
+    def nbytes(self) -> int:
+        return self.bits.nbytes + self.starts.nbytes
 
-
-def being_written(path: Path) -> bool:
-    """Whether some process holds the lock of an output folder."""
-    try:
-        lock = os.open(path / LOCK, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        return not try_lock(lock, shared=True)
-    finally:
-        os.close(lock)
-
-
-def _empty(path: Path) -> None:
-    """Remove all but the lock."""
-    for entry in path.iterdir():
-        if entry.name == LOCK:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
-
-
-def discard(path: Path, lock: int) -> None:
-    """Remove the folder, the lock last: what a worker may still be writing leaves a folder that can be taken over."""
-    for _ in range(20):
-        _empty(path)
-        if [entry.name for entry in path.iterdir()] == [LOCK]:
-            break
-    try:
-        release(path, lock)
-        path.rmdir()
-    except OSError:
-        (path / LOCK).touch()
-
-
-def release(path: Path, lock: int) -> None:
-    """Give the lock of a finished output back; first its name goes, so that nobody locks what is about to go."""
-    try:
-        (path / LOCK).unlink(missing_ok=True)
-    finally:
-        os.close(lock)
-
-
-def abandon(lock: int) -> None:
-    """Give the lock of an output back that is not finished: its file stays, and the next one takes the folder over."""
-    os.close(lock)
+    def __getitem__(self, places: Any) -> NDArray[np.int64]:
+        """Numbers of the picks at one place, some, or a slice of them; places count from 0."""
+        wanted = np.arange(*places.indices(len(self))) if isinstance(places, slice) else np.asarray(places)
+        run, found = np.searchsorted(self.starts, wanted, "right") - 1, np.empty(wanted.shape, np.int64)
+        order = np.argsort(run, axis=None, kind="stable")
+        for some in np.split(order, np.flatnonzero(np.diff(run.flat[order])) + 1):
+            if len(some):
+                there = int(run.flat[some[0]])
+                bits = np.unpackbits(self.bits[there * RUN // 8 : (there + 1) * RUN // 8])
+                found.flat[some] = np.flatnonzero(bits)[wanted.flat[some] - self.starts[there]] + there * RUN
+        return found

@@ -21,11 +21,10 @@ from dfeas.data.storage.chunks import ChunkReader, StoredArray, open_folder, put
 from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, put_whole
 from dfeas.data.storage.layout import ATTRIBUTE, MARKER, ConeTable, Header, fingerprint, looks_like_dataset, seal
+from dfeas.data.storage.locks import claim, discard, output_lock, release
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.storage.scratch import claim, discard, release
-from dfeas.data.writers.chunks import ChunkWriter
-from dfeas.data.writers.ledger import Ledger
+from dfeas.data.writers.chunks import ChunkWriter, Ledger
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, is_dense, norms
 from dfeas.passes.block import Block
@@ -286,8 +285,6 @@ def output_place(where: str | Place) -> Iterator[Place]:
     """
     path = place(where)
     if not isinstance(path, Path):
-        from dfeas.data.storage.object_lock import output_lock
-
         with output_lock(path, MARKER):
             yield path
         return

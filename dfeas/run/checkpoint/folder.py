@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.data.storage.files import LOCK, atomic_write, sync
-from dfeas.data.storage.scratch import Scratch, Seal, abandon, claim, reclaim, release
+from dfeas.data.storage.locks import abandon, claim, reclaim, release
+from dfeas.data.storage.scratch import Scratch, Seal
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.driver import RunState
