@@ -205,32 +205,21 @@ class DataSpec:
         """What a result keeps of it; None of data in memory."""
         if not self.by_path:
             return None
-        return {
-            "path": self.where,
-            "labels": self.beside,
-            "positive": self.positive,
-            "intercept": self.intercept,
-            "point": self.point,
-            "many": self.one_vs_rest,
-            "also": self.also,
-            "mask": self.mask,
-            "transform": None if self.transform is None else self.transform.to_json(),
-        }
+        values = {name: vars(self)[field] for name, field in IN_JSON.items()}
+        return values | {"labels": self.beside, "transform": None if self.transform is None else self.transform.to_json()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> DataSpec:
         """The data of a finished run, from ``data`` of its result. Raises CorruptDataError for a transform that is none."""
-        return cls(
-            values["path"],
-            values["labels"],
-            tuple(map(str, values.get("also") or ())),
-            values.get("mask"),
-            values["positive"],
-            values["intercept"],
-            None if values.get("point") is None else tuple(map(float, values["point"])),
-            transform=None if values.get("transform") is None else Transform.from_json(values["transform"]),
-            one_vs_rest=bool(values.get("many", False)),
-        )
+        given = {field: values[name] for name, field in IN_JSON.items() if name in values}
+        if given.get("transform") is not None:
+            given["transform"] = Transform.from_json(given["transform"])
+        return cls(**given)
+
+
+IN_JSON = {"path": "where", "labels": "labels", "positive": "positive", "intercept": "intercept", "point": "point"}
+IN_JSON |= {"many": "one_vs_rest", "also": "also", "mask": "mask", "transform": "transform"}
+"""What results call the fields of a ``DataSpec``."""
 
 
 @dataclass(frozen=True)
