@@ -206,7 +206,6 @@ class Number:
     none: bool = False
 
     def takes(self, value: Any) -> bool:
-        """Whether a value is one."""
         if value is None:
             return self.none
         kinds = (int,) if self.whole else (int, float)

@@ -154,7 +154,6 @@ def describe_header(header: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _classes(header: Mapping[str, Any]) -> Iterator[Row]:
-    """The classes with their points, the first of many."""
     names = header["classes"]
     if len(names) > 2:
         counts = header.get("counts") or [None] * len(names)
@@ -167,7 +166,6 @@ def _classes(header: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _few(said: Sequence[str]) -> str:
-    """The first of many names, in a line."""
     return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
 
 

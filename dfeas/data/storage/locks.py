@@ -205,7 +205,6 @@ class _Lock:
         return cls(path, version)
 
     def beat(self, stopped: Event) -> None:
-        """Say now and then that this process lives."""
         while self.held and not stopped.wait(BEAT_SECONDS):
             self._renew()
 

@@ -6,9 +6,9 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
 from threading import Lock
@@ -21,7 +21,7 @@ import obstore
 from numpy.typing import NDArray
 
 from dfeas.data.storage.object_store import ObjectPath, pool, translate_errors
-from dfeas.data.storage.readers import AnyArray, Buffers, Got, Looks, Reader, SliceReader, Take
+from dfeas.data.storage.readers import Buffers, Got, Looks, Reader, Take
 from dfeas.errors import CorruptDataError, UsageError, spell
 
 if TYPE_CHECKING:
@@ -106,7 +106,6 @@ class Ahead(Generic[T]):
     distant = True
 
     def read(self, index: int, buffers: Buffers) -> T:
-        """Rows of a block; raises what the inner reader does."""
         with self._lock:
             coming = self._coming.pop(index, None)
         return self.inner.read(index, buffers) if coming is None else coming.result()
@@ -202,7 +201,6 @@ class Objects:
         return f"{self.tags.folder}/{name}"
 
     def stamp(self, name: str) -> int:
-        """The ETag, as a number."""
         return self.tags(name)
 
     def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
@@ -227,19 +225,3 @@ class Objects:
 
     def advise(self, name: str, first: int, size: int) -> None:
         """Nothing to do: see Ahead."""
-
-
-def distant_reader(reader: SliceReader, folder: ObjectPath, names: Callable[[int], Sequence[str]]) -> Ahead[AnyArray]:
-    """Of an array that zarr reads."""
-    return Ahead(replace(reader, array=_Said(reader.array, folder), files=names, look=Tags(folder)))
-
-
-class _Said:
-    """An array whose errors are those of dfeas."""
-
-    def __init__(self, array: Any, where: ObjectPath) -> None:
-        self._array, self._where = array, where
-
-    def __getitem__(self, rows: slice) -> Any:
-        with translate_errors(self._where):
-            return self._array[rows]

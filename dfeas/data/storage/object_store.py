@@ -160,7 +160,6 @@ class ObjectFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The place of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -210,7 +209,6 @@ class ObjectFile(io.RawIOBase):
             self._coming.pop()[1].cancel()
 
     def close(self) -> None:
-        """Forget what was asked for."""
         self._drop()
         super().close()
 
@@ -259,7 +257,6 @@ class ObjectPath:
 
     @property
     def below(self) -> Any:
-        """A store of the objects below it."""
         return store_of(self.bucket, self.key)
 
     def __str__(self) -> str:
@@ -277,7 +274,6 @@ class ObjectPath:
 
     @property
     def suffix(self) -> str:
-        """The last part from its last dot on."""
         return PurePosixPath(self.key).suffix
 
     def with_suffix(self, suffix: str) -> ObjectPath:
@@ -297,7 +293,6 @@ class ObjectPath:
         return Stat(meta["size"], meta["e_tag"] or "")
 
     def is_file(self) -> bool:
-        """Whether there is such an object."""
         try:
             self.stat()
         except FileNotFoundError:
@@ -305,7 +300,6 @@ class ObjectPath:
         return True
 
     def is_dir(self) -> bool:
-        """Whether there are objects below it."""
         return next(self.objects(1), None) is not None
 
     def exists(self) -> bool:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.numbers import exact
+from dfeas.data.storage.places import Place, translate_errors_at
 from dfeas.errors import CorruptDataError, DfeasError
 
 if TYPE_CHECKING:
@@ -250,6 +251,7 @@ class SliceReader:
     overlaps: bool = False  # True for arrays in memory
     files: Callable[[int], Sequence[str]] | None = None  # block index -> paths of what it is read from, where there are any
     look: Callable[[str], int] = stamp_of  # path -> number that changes with what it names
+    place: Place | None = None  # in an object store, whose errors are said as those of dfeas
 
     distant = False
 
@@ -258,7 +260,8 @@ class SliceReader:
         first = index * self.block_rows
         where = f"{self.name}: block {index} (from point {first})"
         try:
-            rows = exact(self.array[first : min(first + self.block_rows, self.n)], self.dtype, where)
+            with translate_errors_at(self.place):
+                rows = exact(self.array[first : min(first + self.block_rows, self.n)], self.dtype, where)
         except DfeasError:
             raise
         except DAMAGE as error:
@@ -269,7 +272,6 @@ class SliceReader:
         """Nothing to do: a thread reads ahead."""
 
     def stamp(self, index: int, looks: Looks | None = None) -> int | None:
-        """Of all files of the block."""
         return None if self.files is None else hash(tuple(map(self.look, self.files(index))))
 
 

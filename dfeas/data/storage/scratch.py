@@ -79,7 +79,6 @@ class Scratch:
         return np.asarray(values)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a vector."""
         return self._path(name).is_file()
 
     def keep(self, names: Collection[str]) -> None:

@@ -70,7 +70,6 @@ class EntryChunks:
 
     @property
     def chunk(self) -> int:
-        """How many entries a chunk has."""
         return self.chunks.array.rows
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
@@ -150,7 +149,6 @@ class CsrChunks:
                 files.advise(*self._range(index))
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:
-        """Of all files of the block."""
         span = self._range(index)
         return hash((self.data.stamps(*span, looks), self.indices.stamps(*span, looks), self.indptr.stamp(index, looks)))
 
@@ -179,7 +177,6 @@ class CsrRows:
         """Nothing to do: it is there."""
 
     def stamp(self, index: int, looks: Looks | None = None) -> int | None:
-        """Of all files of the block."""
         return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
 
 

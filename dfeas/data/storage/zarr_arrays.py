@@ -218,9 +218,9 @@ def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
     """A reader through zarr, which sees changes of what it reads; from an object store it reads several blocks ahead."""
     if isinstance(path, Path):
         return replace(reader, files=files_of(array, reader.block_rows))
-    from dfeas.data.storage.object_readers import distant_reader
+    from dfeas.data.storage.object_readers import Ahead, Tags
 
-    return distant_reader(reader, path, names_of(array, reader.block_rows))
+    return Ahead(replace(reader, place=path, files=names_of(array, reader.block_rows), look=Tags(path)))
 
 
 def files_of(array: Any, block_rows: int) -> Callable[[int], list[str]] | None:

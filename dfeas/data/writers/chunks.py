@@ -72,7 +72,6 @@ class ChunkWriter:
         return ChunkWriter, (self.folder, self.array, self.aside)
 
     def beginning_in(self, aside: Path) -> ChunkWriter:
-        """The same, for another process."""
         return ChunkWriter(self.folder, self.array, aside)
 
     def write(self, index: int, values: NDArray[Any], crc: int) -> None:
@@ -236,14 +235,12 @@ class Ledger:
             self._table["entries"][index] = entries
 
     def add(self, other: Ledger) -> None:
-        """Count blocks that another process wrote."""
         some = np.flatnonzero(other._table["written"])
         self._reach(len(other._table))
         self._table[some] = other._table[some]
         self._first_zero.update(other._first_zero)
 
     def count_missing(self, blocks: int) -> int:
-        """How many of the first blocks were never written."""
         return blocks - int(self._table["written"][:blocks].sum())
 
     def checksums(self, blocks: int) -> NDArray[np.uint32]:

@@ -148,11 +148,9 @@ class DatasetWriter:
 
     @property
     def blocks(self) -> int:
-        """Number of blocks that ``n`` points make."""
         return -(-self.n // self.block_rows)
 
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
-        """Survey and store one whole block."""
         look = survey_points if self._cones is None else survey_cones
         norm, summary = look(index * self.block_rows, points, label)
         refuse_unusable(summary, self.where, self._features)

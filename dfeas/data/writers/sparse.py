@@ -108,7 +108,6 @@ class SparseWriter(DatasetWriter):
         super().write(index, points, label)
 
     def _store_points(self, index: int, points: Any, crc: int) -> None:
-        """Append all blocks whose turn has come."""
         with self._lock:
             self._waiting[index] = points
             while (turn := len(self._offsets) - 1) in self._waiting:
