@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -242,29 +242,25 @@ def _require_rows(rows: int, values: int) -> None:
         raise BadInputError("X has no rows")
 
 
-@dataclass
-class Allowance:
-    """What a frame may take of memory."""
+def _whole(frame: Any, options: Options) -> Any:
+    """A frame of Dask in memory, computed once. Raises BadInputError for one that is too large."""
+    if not is_lazy(frame):
+        return frame
+    most, taken = parse_bytes(options.get("memory")) // 2, 0
 
-    most: int
-    taken: int = 0
-
-    def take(self, part: Any) -> Any:
-        self.taken += int(part.memory_usage(deep=True).sum())
-        if self.taken > self.most:
+    def take(part: Any) -> Any:
+        nonlocal taken
+        taken += int(part.memory_usage(deep=True).sum())
+        if taken > most:
             raise BadInputError(
-                f"{FRAME} takes {format_bytes(self.taken)} or more, more than half of memory: write it as Parquet, and give "
+                f"{FRAME} takes {format_bytes(taken)} or more, more than half of memory: write it as Parquet, and give "
                 "the path of that"
             )
         return part
 
-
-def _whole(frame: Any, options: Options) -> Any:
-    if not is_lazy(frame):
-        return frame
-    most = parse_bytes(options.get("memory")) // 2
-    whole = frame.map_partitions(Allowance(most).take, meta=frame._meta).compute()
-    return Allowance(most).take(whole)  # each process has counted its own
+    whole = frame.map_partitions(take, meta=frame._meta).compute()
+    taken = 0  # each process has counted its own
+    return take(whole)
 
 
 def _index(frame: Any) -> list[Any] | None:

@@ -357,3 +357,17 @@ def test_the_text_that_a_message_asks_for_is_one_name_and_known() -> None:
     assert dfeas.check_separation(frame, "died", text="dose").kind == "overlap"
     with pytest.raises(dfeas.BadInputError, match="no column doses"):
         dfeas.check_separation(frame, "died", text=["doses"])
+
+
+def test_levels_with_zeros_only_are_named_where_they_are_most() -> None:
+    rng = np.random.default_rng(0)
+    f, g, y = rng.integers(0, 300, 3_000), rng.integers(0, 200, 3_000), rng.poisson(0.03, 3_000)
+    frame = pd.DataFrame({"f": [f"f{k}" for k in f], "g": [f"g{k}" for k in g]})
+    found = dfeas.check_separation(frame, y, outcome="poisson")
+    assert (found.finite, found.proof, found.found.result.method) == (False, "exact", "fixed-effects")
+    zeros = {f"f{k}" for k in np.unique(f) if not y[f == k].any()}
+    assert len(zeros) > 150
+    assert zeros <= set(found.levels["f"])
+    assert len(found.advice) <= 13  # five levels of each, to leave out columns or rows, or a penalty
+    formula = dfeas.check_separation("y ~ 1 | f + g", frame.assign(y=y), outcome="poisson")
+    assert (formula.finite, formula.separated) == (False, found.separated)

@@ -132,22 +132,22 @@ def responsible(direction: Direction, most: Floats) -> list[int]:
     return [int(i) for i in np.flatnonzero(size > RESPONSIBLE * size.max(initial=0.0))]
 
 
-def levels_of(design: Design, direction: Direction, columns: list[int]) -> dict[Any, list[str]]:
-    """Levels that separate: those whose effect is not that of most, whichever of them is the reference.
+def levels_of(design: Design, direction: Direction, columns: list[int], tally: Tally) -> dict[Any, list[str]]:
+    """Levels that separate: those whose effect is not that of most with rows of each class, whichever is the reference.
 
     None of a factor whose levels all differ: the column separates then, as a number does.
     """
-    found = {}
-    intercept = direction.values[:, -1].copy()
+    found, intercept = {}, direction.values[:, -1].copy()
     for term in [term for term in design.factors if set(design.places(term)) & set(columns)]:
         effects = {design.columns[place].level or "": direction.values[:, place] for place in design.places(term)}
         factor = design.factors[term]
         if factor.reference is not None:
             effects[factor.reference] = np.zeros(len(intercept))
         key = {level: tuple(np.round(effects[level], 9)) for level in factor.levels if level in effects}
-        count = Counter(key.values())
+        mixed = (key[level] for level, counts in tally.of_levels(design, term).items() if (counts > 0).all())
+        count = Counter(mixed) or Counter(key.values())
         usual = max(count, key=lambda effect: (count[effect], -np.abs(intercept + effect).sum()))
-        if count[usual] > 1 or len(key) == 2:
+        if len({*key.values()}) < len(key) or len(key) == 2:
             found[term] = [level for level, effect in key.items() if effect != usual]
             intercept += np.array(usual)
     return found

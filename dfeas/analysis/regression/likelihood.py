@@ -187,7 +187,7 @@ def describe_separation(
     design: Design, outcome: Response, told: Separated, direction: Direction, columns: list[int], tally: Tally, change: Change
 ) -> Separated:
     """The answer where something separates, with what is told in any case."""
-    levels = levels_of(design, direction, columns)
+    levels = levels_of(design, direction, columns, tally)
     names, runs = design.names, np.flatnonzero(direction.values[:, :-1].any(axis=0)).tolist()
     by_name = {names[place]: _coefficient(direction.values[:, place], outcome) for place in runs}
     return replace(
