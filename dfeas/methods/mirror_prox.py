@@ -19,7 +19,7 @@ Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from math import log, sqrt
@@ -87,12 +87,35 @@ Asked = tuple[tuple[Floats, float, float, Floats], ...]
 """(point, lse, gamma, A softmax) of each softmax in an average."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderState:
+    """What is known between two passes of steps, and of the averages."""
+
+    gamma: float  # step that was last taken
+    log_n: float
+    g: Vector  # x = softmax(-A'g)
+    lse: float = 0.0  # of g
+    steps: int = 0  # accepted steps
+    weight: float = 0.0  # sum of gamma over accepted steps
+    Ax_sum: Vector  # sum of gamma A x, of the x in the average
+    asked: tuple[tuple[Floats, float, float, Floats], ...] = ()  # (point, lse, gamma, A x) of each of them
+    best: int = 0  # how many of them make the x with |Ax| = bracket.upper
+    bracket: Bracket = field(default_factory=Bracket)
+    x: Floats | None = None  # that x, where vectors know it
+    rung: int = 0  # which of the rules says how long steps are
+
+
 class Ladder(Method[S], Protocol[S]):
     """Steps of some lengths are tried on the same reads, and the largest that stands is taken."""
 
     @property
     def rule(self) -> Steps:
         """Which lengths, and when one stands, unless memory is short."""
+
+    def begin(self, facts: Facts) -> dict[str, Any]:
+        """What a state is before the first pass: x = 1/n, and steps of 1/L."""
+        log_n = max(log(facts.n), log(2))  # of one point any positive scale will do
+        return {"gamma": safe_step(log_n), "log_n": log_n, "g": facts.zero, "Ax_sum": facts.zero, "rung": self.rung(facts)}
 
     def rung(self, facts: Facts) -> int:
         """Which of the rule and those that try ``fewer``: the first whose answers take an eighth of all memory at most, so that
@@ -108,11 +131,11 @@ class Ladder(Method[S], Protocol[S]):
     def questions(self, rule: Steps) -> int:
         """Vectors y of which one read tells, at most."""
 
-    def gammas(self, state: Any) -> list[float]:
+    def gammas(self, state: LadderState) -> list[float]:
         """The lengths that are tried next, ascending."""
         return [min(state.gamma * factor, LONGEST) for factor in self.rule_of(state.rung).factors]
 
-    def choose_step(self, state: Any, excess: Callable[[int, float], float]) -> int | None:
+    def choose_step(self, state: LadderState, excess: Callable[[int, float], float]) -> int | None:
         """Which stands. A step of 1/L needs no test, and gets none: in float32 the KL of a short step far out can be all
         rounding.
         """
@@ -121,8 +144,8 @@ class Ladder(Method[S], Protocol[S]):
                 return i
         return None
 
-    def shorter(self, state: Any) -> float:
-        return max(float(state.gamma) * self.rule_of(state.rung).retry, safe_step(state.log_n))
+    def shorter(self, state: LadderState) -> float:
+        return max(state.gamma * self.rule_of(state.rung).retry, safe_step(state.log_n))
 
     def steps(self, facts: Facts, margin: float) -> float:
         """sqrt(2 log n) / margin steps of 1/L, and what longer ones take: steps of 1/L stand, and those that are tried differ
@@ -147,7 +170,7 @@ def raise_lower(bracket: Bracket, y: Sequence[Vector], answer: SoftminAnswer | S
     return bracket
 
 
-def add_average(state: Any, point: Vector, lse: float, gamma: float, Ax: Vector) -> dict[str, Any]:
+def add_average(state: LadderState, point: Vector, lse: float, gamma: float, Ax: Vector) -> dict[str, Any]:
     """What is known of the averages after one more step."""
     weight, Ax_sum = state.weight + gamma, state.Ax_sum + gamma * Ax
     entries = record_softmax(state.asked, (point, lse, gamma, Ax))
@@ -169,35 +192,18 @@ def safe_step(log_n: float) -> float:
     return sqrt(2 / log_n)
 
 
-def size_of(facts: Facts) -> float:
-    """log n; of one point any positive scale will do."""
-    return max(log(facts.n), log(2))
-
-
 def project(y: Any) -> Any:
     """The nearest point of the unit ball."""
     size = length(y)
     return y / size if size > 1 else y
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorProxState:
-    """What it knows between two passes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorProxState(LadderState):
+    """x is v_x, and the average is one of w_x."""
 
-    gamma: float  # step that was last taken
-    log_n: float
-    g: Vector  # v_x = softmax(-A'g)
     v: Vector  # v_y
-    Av: Vector | None  # A v_x; None before the first pass
-    lse: float  # of g
-    steps: int  # accepted steps
-    weight: float  # sum of gamma over accepted steps
-    Ax_sum: Vector  # sum of gamma A w_x
-    asked: tuple[tuple[Floats, float, float, Floats], ...]  # (point, lse, gamma, A w_x) of each w_x in the average
-    best: int  # how many of them make the x with |Ax| = bracket.upper
-    bracket: Bracket
-    x: Floats | None = None  # that x, where vectors know it
-    rung: int = 0  # which of the rules says how long steps are
+    Av: Vector | None = None  # A v_x; None before the first pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +214,7 @@ class MirrorProx(Ladder[MirrorProxState]):
     traits: Traits = Traits("mirror-prox", "one read a step", points=0.03, kernel=0.2, cones=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> MirrorProxState:
-        zero, log_n = facts.zero, size_of(facts)
-        averages = (0, 0.0, zero, (), 0, Bracket())
-        return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, *averages, rung=self.rung(facts))
+        return MirrorProxState(v=facts.zero, **self.begin(facts))
 
     def ask(self, state: MirrorProxState) -> Any:
         """Soft questions, two for each gamma that is tried, and a hard one for a candidate that rides along."""

@@ -32,34 +32,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dfeas.linalg.points import Floats
-from dfeas.methods.mirror_prox import TWO, AdaptiveSteps, Ladder, Steps, add_average, project, raise_lower, safe_step, size_of
-from dfeas.methods.protocol import Bracket, Facts, Traits
+from dfeas.methods.mirror_prox import TWO, AdaptiveSteps, Ladder, LadderState, Steps, add_average, project, raise_lower
+from dfeas.methods.protocol import Facts, Traits
 from dfeas.methods.vector import Vector, column, softmin
 
 FIVE = AdaptiveSteps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2, (TWO,))
 """Five steps on one read. Three, (0.5, 1, 2), need about as many passes on halfspaces and a few more on short runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class OnePassState:
-    """Between passes: x by its g, and the averages."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnePassState(LadderState):
+    """The average is one of x+."""
 
-    gamma: float  # step that was last taken
-    log_n: float
-    g: Vector  # x = softmax(-A'g)
     y: Vector
-    Ax: Vector | None  # None before the first pass
-    lse: float  # of g
+    Ax: Vector | None = None  # None before the first pass
     d: Vector  # gamma A(x - x before)
-    steps: int  # accepted steps
-    weight: float  # sum of gamma over accepted steps
-    Ax_sum: Vector  # sum of gamma A x+
-    asked: tuple[tuple[Floats, float, float, Floats], ...]  # (g, lse, gamma, A x) of each x in the average
-    best: int  # how many of them make the x with |Ax| = bracket.upper
-    bracket: Bracket
-    x: Floats | None = None  # that x, where vectors know it
-    rung: int = 0  # which of the rules says how long steps are
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +59,7 @@ class OnePassMirrorProx(Ladder[OnePassState]):
     )
 
     def init(self, facts: Facts) -> OnePassState:
-        zero, log_n = facts.zero, size_of(facts)
-        averages = (0, 0.0, zero, (), 0, Bracket())
-        return OnePassState(safe_step(log_n), log_n, zero, zero, None, 0.0, zero, *averages, rung=self.rung(facts))
+        return OnePassState(y=facts.zero, d=facts.zero, **self.begin(facts))
 
     def ask(self, state: OnePassState) -> Any:
         """Soft questions, one for each gamma that is tried, and hard ones for candidates that ride along."""

@@ -13,15 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Floats, Indices
 from dfeas.passes.softmin import Softmin, SoftminAnswer
-
-V = TypeVar("V", bound="Vector")
 
 NEGATIVE = 1e-3
 """No rounding of products makes a square of |alpha|_1 = 1 that negative."""
