@@ -500,7 +500,7 @@ WITHIN = (
 OWN = {
     "data/cones.py": "elements and spectra of blocks",
     "data/ingest/csv_file.py": "text that was parsed",
-    "data/ingest/sdpa.py": "text that was parsed",
+    "data/ingest/cones.py": "text that was parsed",
     "data/ingest/svmlight.py": "text that was parsed",
     "data/storage/numbers.py": "the gate",
     "data/storage/scratch.py": "vectors of methods",

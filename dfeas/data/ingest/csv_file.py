@@ -265,7 +265,10 @@ def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:
     label_column = options.label_column
     if label_column is None:
         options.label_place(cells, where)  # which says that it must be named
-    label = _index(label_column, len(cells))
+    try:
+        label = range(len(cells))[int(label_column or "")]
+    except (ValueError, IndexError):  # a name
+        label = None
     if label is None and label_column in cells:
         return True
     features = [cell.strip() for i, cell in enumerate(cells) if i != label]
@@ -276,14 +279,6 @@ def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:
     if counted or (not all(numbers) and (label is not None or sum(numbers) < len(features) - 1)):
         raise UsageError(f"{where}: the first line may be names or a point; say {spell('header')} or {spell('header', False)}")
     return False
-
-
-def _index(label_column: str | None, count: int) -> int | None:
-    """The index that a label column is given by, if it is one."""
-    try:
-        return range(count)[int(label_column or "")]
-    except (ValueError, IndexError):
-        return None
 
 
 def _is_number(cell: str) -> bool:
