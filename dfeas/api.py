@@ -316,9 +316,7 @@ def one_vs_rest(
         As of ``dfeas.solve``, with labels of any number of values.
     method : str
         That of ``dfeas.solve``; not every method shares its reads.
-    intercept : bool, optional
-        That of ``dfeas.solve``.
-    mask, transform, kernel, eps, margin_tolerance : optional
+    intercept, mask, transform, kernel, eps, margin_tolerance : optional
         As of ``dfeas.solve``.
     max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``; limits of passes hold for each class, memory is
@@ -383,9 +381,7 @@ def race(
         At least two names of methods, as of ``dfeas.solve``, each once; in text with commas between them.
     to_the_end : bool
         Go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
-    positive, intercept : optional
-        As of ``dfeas.solve``.
-    mask, transform, kernel, eps, margin_tolerance : optional
+    positive, intercept, mask, transform, kernel, eps, margin_tolerance : optional
         As of ``dfeas.solve``.
     max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``.

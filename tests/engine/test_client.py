@@ -142,7 +142,7 @@ def test_each_question_has_a_bar_and_a_colour(client: Any, tmp_path: Path) -> No
     assert shown(method="working-set") >= {"dfeas-survey", "dfeas-select", "dfeas-check"}
     assert shown(method="mirror-prox", max_passes=5) >= {"dfeas-survey", "dfeas-softmin"}
     assert shown(method="online-perceptron", max_passes=3) >= {"dfeas-survey", "dfeas-read", "dfeas-online"}
-    assert "dfeas-survey-moments" in shown(scale="std", max_passes=5)
+    assert "dfeas-survey-moments" in shown(transform="std", max_passes=5)
     assert bars(client, lambda: dfeas.soft_margin(*data, client=client, gap=0.5, max_passes=20)) & {"dfeas-hinge"}
     two = bars(client, lambda: dfeas.race(*data, methods=["perceptron", "mirror-prox"], max_passes=4, client=client))
     assert any("softmin" in name.split("-") and len(name.split("-")) > 2 for name in two)
