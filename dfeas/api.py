@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
+from dfeas.analysis.hull import Hull, conclude_hull
 from dfeas.analysis.separation import Separation, conclude_separation
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
@@ -578,7 +579,7 @@ def resume(
     time_limit: float | None = None,
     client: Workers | None = None,
     callback: Callable[[Any], object] | None = None,
-) -> Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation:
+) -> Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation | Hull:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
 
     Parameters
@@ -599,7 +600,7 @@ def resume(
 
     Returns
     -------
-    Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin or Separation
+    Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin, Separation or Hull
         What the call would have returned. Limits count from the beginning of the run; those that are not given are as they
         were.
 
@@ -630,6 +631,8 @@ def resume(
             return widest(answer, resumed.problem, resumed.resources, path)
         if job.then == SEPARATED:
             return conclude_separation(answer, resumed.problem, resumed.limits, resumed.resources, output)
+        if job.data.point is not None:
+            return conclude_hull(answer, resumed.problem, resumed.limits, resumed.resources, output)
     whole: Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses = _with_path(answer, path)
     return whole
 

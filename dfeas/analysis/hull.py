@@ -161,10 +161,14 @@ def in_hull(
         point = load_npy(Path(point))
     problem, goal = Problem.of(X, point=point), Goal(eps=eps)
     with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
-        result = decide(problem, method, goal, *terms)
-        inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
-        if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
-            return _decide_exactly(problem, result, *terms)
+        return conclude_hull(decide(problem, method, goal, *terms), problem, *terms)
+
+
+def conclude_hull(result: Result, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Hull:
+    """What the verdict about the points as they are seen from the point says; limits hold for everything together."""
+    inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
+    if inside is None and result.eps <= EPS and result.stopped not in RESUMABLE:
+        return _decide_exactly(problem, result, limits, resources, output)
     if result.support is None or result.weights is None or result.verdict == UNDECIDED:
         return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
     differences = signed_rows(open_source(Source(problem.spec)), result.support)
@@ -175,7 +179,7 @@ def in_hull(
 
 
 def _decide_exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:
-    """What integers say where float64 could not tell; limits hold for everything together."""
+    """What integers say where float64 could not tell."""
     until = limits.until(output.stop, time.monotonic() - result.seconds)
     face, dataset = search_integers(problem, result, until, limits, resources)
     separation = describe_face(face, result)

@@ -83,7 +83,7 @@ def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course
     for task in tasks:
         if not task.over:
             task.decide(course.limits)
-    state = _state(tasks, loop.shared)
+    state = RunState(tuple(task.to_state() for task in tasks), loop.shared)
     try:
         loop.settle(tasks)
         while going := [task for task in tasks if not task.over]:
@@ -102,7 +102,7 @@ def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course
                 loop.give_up(tasks, "interrupted", "asked to stop")
                 break
             if whole:  # tasks that are out of step would ask in another batch, and get other bits
-                state = _state(tasks, loop.shared)
+                state = RunState(tuple(task.to_state() for task in tasks), loop.shared)
                 course.keep(state, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
         loop.give_up(tasks, "interrupted", str(error) or "interrupted")
@@ -193,14 +193,13 @@ class _Loop:
         """Check the evidence of all decisions until each stands or is gone. Evidence of another kind, after a refusal, is
         checked as long as no limit is reached.
         """
-        claims = _claims(tasks)
-        while claims:
-            self._check(claims)
-            claims = _claims(tasks)
-            ended = "time_limit" if self.late else "interrupted" if claims and self.course.stop() else ""
-            if claims and ended:
-                self.give_up([task for task, _ in claims], ended)
+        checked = False
+        while claims := [(task, verdict) for task in tasks if (verdict := task.claim) is not None]:
+            if checked and (self.late or self.course.stop()):
+                self.give_up([task for task, _ in claims], "time_limit" if self.late else "interrupted")
                 break
+            self._check(claims)
+            checked = True
         for task in tasks:
             task.over = task.decision is not None
 
@@ -234,14 +233,6 @@ class _Loop:
     def _entries(self, certificate: Certificate) -> int:
         """What the checker may keep of the points of a certificate."""
         return len(certificate.support) * self.engine.shape[0]
-
-
-def _claims(tasks: Sequence[Task[Any]]) -> list[Claim]:
-    return [(task, verdict) for task in tasks if (verdict := task.claim) is not None]
-
-
-def _state(tasks: Sequence[Task[Any]], shared: float) -> RunState:
-    return RunState(tuple(task.to_state() for task in tasks), shared)
 
 
 def _groups(tasks: Sequence[Task[E]]) -> list[tuple[list[Task[E]], Question]]:

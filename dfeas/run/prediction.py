@@ -175,7 +175,10 @@ def predict(
     require_type("out", out, "str | Path | None")
     require_type("kernel", kernel, "Callable | None")
     if out is not None:
-        _require_place(Path(out))
+        if Path(out).suffix != ".npy":
+            raise UsageError(f"{out}: scores are a .npy file; choose a name that ends in .npy")
+        if not Path(out).parent.is_dir():
+            raise BadInputError(f"{Path(out).parent}: no such folder; make it, or choose another output")
         require_apart(out, X)
     model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(Path(run))
     if model.classes is not None and positive is not None:
@@ -203,13 +206,6 @@ def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
         return values
     renamed = {label: {**side, "name": name} for (label, side), name in zip(sides.items(), dataset.classes, strict=True)}
     return {**values, "sides": renamed}
-
-
-def _require_place(out: Path) -> None:
-    if out.suffix != ".npy":
-        raise UsageError(f"{out}: scores are a .npy file; choose a name that ends in .npy")
-    if not out.parent.is_dir():
-        raise BadInputError(f"{out.parent}: no such folder; make it, or choose another output")
 
 
 def open_points(
@@ -293,12 +289,10 @@ class FittedModel:
 
     @property
     def m(self) -> int:
-        """Features that its points had."""
         return int(self.values["m"])
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features, where the data had them."""
         return tuple(self.values.get("features") or self.certificates[0].features)
 
     @property

@@ -42,7 +42,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def _find_versions() -> dict[str, str]:
-    """Looking them up takes as long as a small solve: once for each process."""
+    """Look them up once for each process: that takes as long as a small solve."""
     return {"dfeas": __version__, **{name: version(name) for name in ("numpy", "scipy", "zarr", "dask", "distributed")}}
 
 

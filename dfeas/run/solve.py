@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
+from dfeas.geometry.kernel.kernel import KERNELS
 from dfeas.geometry.protocol import Geometry, Load
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Kernel, Objective, Problem
@@ -179,6 +181,9 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
             raise CorruptDataError(f"{folder / CHECKPOINT}: not a checkpoint of a run")
         _warn_of_versions(run, earlier)
         job = earlier.job
+        named = not job.kernel or json.loads(job.kernel)["name"] in KERNELS
+        if problem.kernel is not None and (named or problem.function is None):
+            raise UsageError(f"{run}: kernel is for the function of Python that was the kernel of a run; leave it out")
         problem = Problem(_as_asked(run, job.data, problem.spec), problem.kernel)
         limits = Limits(
             max_passes=job.asked.max_passes if limits.max_passes is None else limits.max_passes,

@@ -327,7 +327,6 @@ class VerdictTask(Task[Outcome]):
 
     @property
     def claim(self) -> str | None:
-        """The verdict that is to be checked before the decision stands; None when there is none."""
         if self.over or self.decision is None:
             return None
         if self.decision.verdict != UNDECIDED:
@@ -336,7 +335,6 @@ class VerdictTask(Task[Outcome]):
         return FEASIBLE if self.goal.feasible_above < self.record.margin_lower < math.inf else None
 
     def evidence(self, verdict: str, engine: Engine) -> Certificate:
-        """The evidence for a verdict, rebuilt."""
         evidence = self.method.evidence(self.state)
         # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
         slack = SLACK * self.goal.eps / 2 / engine.shape[1]
@@ -346,7 +344,7 @@ class VerdictTask(Task[Outcome]):
         return replace(certificate, view=self.view)
 
     def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
-        """Take what the checker says. Evidence that it refuses does not end the task: the bar rises and it goes on."""
+        """Evidence that is refused does not end the task: the bar rises and it goes on."""
         assert self.decision is not None, "evidence is checked for a decision"
         refused = str(check) if isinstance(check, CheckFailedError) else ""
         if (

@@ -97,7 +97,6 @@ class VerdictTarget:
         return outcomes
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[VerdictTask]:
-        """One for each method of the job, or for each class."""
         session, job, dataset, request = self.session, self.job, self.session.dataset, self.job.asked
         geometry, count = self.geometry, self.abreast
         make = geometry.maker(dataset, request.memory, count if job.classes else None)
@@ -226,7 +225,6 @@ def _sparse_weights(outcome: Outcome) -> Sparse | None:
 
 
 def _several(results: dict[str, Result], reads: float) -> Iterator[Part]:
-    """How each method, or each class, ended, and what was read for all."""
     yield VERDICTS.grid([VERDICTS.row(name, Path(), vars(result)) for name, result in results.items()])
     if any(result.all_positive for result in results.values()):
         yield ALL_POSITIVE_ROW

@@ -114,14 +114,23 @@ def test_a_hull_on_a_cluster_resumed_has_the_same_bits(dataset: Callable[..., An
     calm = dfeas.in_hull(point, path, method="mirror-prox", eps=0.01)
     dfeas.in_hull(point, path, method="mirror-prox", eps=0.01, max_passes=3, out=tmp_path / "run")
     found = dfeas.resume(tmp_path / "run", max_passes=10_000, client=client)
-    assert isinstance(found, dfeas.Result)
-    assert found.verdict == calm.result.verdict
+    assert isinstance(found, dfeas.Hull)
+    assert (found.result.verdict, found.distance) == (calm.result.verdict, calm.distance)
     assert calm.result.evidence is not None
-    assert found.evidence is not None
-    assert found.evidence.weights.tobytes() == calm.result.evidence.weights.tobytes()
-    assert calm.inside is None
+    assert found.result.evidence is not None
+    assert found.result.evidence.weights.tobytes() == calm.result.evidence.weights.tobytes()
+    assert calm.inside is found.inside is None
     assert calm.distance is not None
     assert calm.distance < 0.1
+
+
+def test_a_hull_resumed_is_a_hull(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    early = dfeas.in_hull(2 * X.max(axis=0), X, method="perceptron", max_passes=1, out=tmp_path / "run")
+    assert (early.inside, early.result.stopped) == (None, "pass_limit")
+    found = dfeas.resume(tmp_path / "run", X, max_passes=1000)
+    assert isinstance(found, dfeas.Hull)
+    assert found.inside is False
 
 
 def test_damaged_points_are_noticed(dataset: Callable[..., Any]) -> None:

@@ -181,7 +181,6 @@ class SoftMarginTarget:
         """Losses are finite at any point."""
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[SoftMarginTask]:
-        """One for each class, or one."""
         job, dataset = self.job, self.session.dataset
         facts, tasks = facts_of(dataset, job.asked.memory // self.abreast, None, surveyed.radius), []
         for place, name in enumerate(job.names):
