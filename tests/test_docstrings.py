@@ -18,7 +18,7 @@ from dfeas.analysis.regression.answer import Separated
 from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.display import Displayed
 from dfeas.geometry.prediction import ConePrediction, Prediction
-from dfeas.run.estimate import Plan
+from dfeas.run.cost import Plan
 from dfeas.verify.certificate import Check
 
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
