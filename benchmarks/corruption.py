@@ -3,7 +3,7 @@
     python benchmarks/corruption.py --count 1000 --verified 300
 
 Each damage is one bit flip, truncation, deletion or swap of two chunks of a dataset that dfeas wrote, or of its metadata. It is
-noticed (a CorruptDataError or BadInputError), or harmless: both readers still read the same header and the same bytes (white
+noticed (a CorruptDataError or BadInputError), or harmless: the same header and the same bytes are still read (white
 space in JSON, two equal chunks, the unused rows of the last chunk), and the evidence is the same. In a finished run a damage
 is refused by the checker, or what the run claims is still proved. Anything else, also another error, counts as unnoticed.
 Data that changes under a run, after its first read, is not damaged here.
