@@ -83,12 +83,9 @@ class Hull(Displayed):
     result: Result
     exactly: Separation | None = None
 
-    @property
-    def _where(self) -> str:
-        return {True: "inside the hull", False: "outside the hull", None: "not decided"}[self.inside]
-
     def _parts(self) -> Iterator[Part]:
-        yield Row(None, f"the point is {self._where} (proof: {self.proof})")
+        where = {True: "inside the hull", False: "outside the hull", None: "not decided"}[self.inside]
+        yield Row(None, f"the point is {where} (proof: {self.proof})")
         if self.support is not None:
             exactly = "; weights that make it exactly exist on the same points" if self.inside and self.distance else ""
             yield Row("", f"{len(self.support)} points make it, up to {self.distance:.3g}{exactly}")

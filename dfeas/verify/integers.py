@@ -182,7 +182,7 @@ def units(points: Any) -> Indices:
         open_ = open_ & (np.bincount(column[covered[row]], minlength=len(count)) == 0)
 
 
-MOST_WORK = 10_000_000
+MOST_WORK = 5_000_000
 """Entries that are changed, about, before what is left of rows is taken for dense."""
 
 

@@ -44,9 +44,8 @@ class Direction:
         return cls(_blocks(values, design, outcome), exact)
 
     def within(self, kept: list[int], m: int) -> Direction:
-        places = [*kept, m]
         values = np.zeros((len(self.values), m + 1))
-        values[:, places] = self.values
+        values[:, [*kept, m]] = self.values
         return Direction(values, None)
 
 

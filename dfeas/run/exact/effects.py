@@ -26,7 +26,7 @@ from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 FLAT = 20_000_000
 """Entries of vectors orthogonal to all points that are written, at most."""
-MOST_ENTRIES, LONG = 1_000_000, 16
+MOST_ENTRIES, LONG = 150_000, 16
 """Of points for a linear programme, which does not stop when it is asked to, and of each point on average."""
 BITS = 24
 """Guesses are rounded to so many binary places."""

@@ -41,6 +41,8 @@ TAKEN = 4
 """Points for each dimension that a read takes in."""
 LEAST = 64
 """Points that are worth a read."""
+HELD = 20_000_000
+"""Entries of the first working set, which is dense, and in integers."""
 STOPPED = "it was asked to stop, or time was up, between exact steps"
 
 Indices = NDArray[np.int64]
@@ -67,6 +69,8 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
     """
     data = checking.dataset
     n, d = data.n, dimension_of(data)
+    if min(n, FIRST * d) * d > HELD:
+        return f"points of {d} features are more than the exact search holds"
     extra = np.arange(n, n + int(d != data.dimension))
     if not len(start):
         start = _spread(n, d)

@@ -202,3 +202,10 @@ def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyP
         assert decided is not None
         assert decided[0].kind == kind
         assert decided[0].reads > 2
+
+
+def test_a_search_that_memory_does_not_hold_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "HELD", 10)
+    undecided = dfeas.separation([[1.0, 1.0], [1.0, 2.0], [3.0, 1.0], [1.0, 1.0]], [0, 1, 1, 1])
+    assert undecided.kind is None
+    assert "points of 3 features are more than the exact search holds" in undecided.message
