@@ -543,7 +543,7 @@ def test_much_data_is_stored_in_shards_unless_you_say_otherwise(tmp_path: Path, 
 def test_shards_of_no_size_are_refused_in_a_line(tmp_path: Path) -> None:
     run = CliRunner().invoke
     out = str(tmp_path / "out")
-    with pytest.raises(UsageError, match="shard many: expected a size"):
+    with pytest.raises(UsageError, match="shard='many': expected a size"):
         dfeas.ingest(np.eye(4), out, labels=[0, 1, 1, 0], shard="many")
     assert not Path(out).exists()
     done = run(commands, ["generate", "halfspace", out, "--features", "5", "--points", "1000", "--shard", "4kB", "-q"])
