@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from dfeas.data.cones import Group, elements, groups_of, norms_of, unit
 from dfeas.data.generate.points import FLOATS, Generated
 from dfeas.data.product import Placing, Product
-from dfeas.data.storage.layout import CODE
 from dfeas.data.storage.places import Place
-from dfeas.data.writers.chunks import chunks_of_shard
+from dfeas.data.writers.cones import writer_of
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
@@ -83,12 +82,7 @@ class ConeInstance(Generated):
         return {**super().about, "cones": self.cones}
 
     def writer(self, path: Place, shard: int | None = None) -> DatasetWriter:
-        row = self.m * np.dtype(self.dtype).itemsize
-        chunks = chunks_of_shard(shard, self.layout.n * row, self.layout.block_rows * row)
-        layout, dtype = self.layout, np.dtype(self.dtype)
-        return DatasetWriter(
-            path, layout.n, self.m, dtype, layout.block_rows, label=CODE, shard=chunks, cones=self.product.table
-        )
+        return writer_of(path, self.layout, self.m, np.dtype(self.dtype), shard=shard)
 
     def planted_direction(self) -> Floats:
         y = self.random(0).standard_normal(self.m)

@@ -58,15 +58,17 @@ class ProductRows:
         return points, placing.label[here]
 
 
-def writer_of(path: Any, placing: Placing, rows: ProductRows, shard: int | None = 0) -> DatasetWriter:
-    """The writer of these rows, dense or sparse, with shards of so many bytes; None: as suits those of all rows."""
-    size, n, block_rows = rows.dtype.itemsize, placing.n, placing.block_rows
-    if rows.entries is None:
-        kind, chunks = DatasetWriter, chunks_of_shard(shard, n * rows.m * size, block_rows * rows.m * size)
+def writer_of(
+    path: Any, placing: Placing, m: int, dtype: np.dtype[Any], entries: float | None = None, shard: int | None = 0
+) -> DatasetWriter:
+    """The writer of dense rows, or of some with so many entries, with shards of so many bytes; None: as suits them all."""
+    n, block_rows, row = placing.n, placing.block_rows, m * dtype.itemsize
+    if entries is None:
+        kind, chunks = DatasetWriter, chunks_of_shard(shard, n * row, block_rows * row)
     else:
-        entries = int(n * (rows.entries * (size + index_size(rows.m)) + 8))
-        kind, chunks = SparseWriter, chunks_of_shard(shard, entries, SPARSE_BLOCK_BYTES)
-    return kind(path, n, rows.m, rows.dtype, block_rows, label=CODE, shard=chunks, cones=placing.product.table)
+        size = int(n * (entries * (dtype.itemsize + index_size(m)) + 8))
+        kind, chunks = SparseWriter, chunks_of_shard(shard, size, SPARSE_BLOCK_BYTES)
+    return kind(path, n, m, dtype, block_rows, label=CODE, shard=chunks, cones=placing.product.table)
 
 
 def ingest_cone_rows(
@@ -123,7 +125,7 @@ def ingest_product(
     rows = read_product(X, product)
     placing = rows.place(product)
     with output_place(out) as path:
-        target = writer_of(path, placing, rows, size)
+        target = writer_of(path, placing, rows.m, rows.dtype, rows.entries, size)
         fill(target, lambda index: rows.block(placing, index), progress)
         return target.finish(())
 

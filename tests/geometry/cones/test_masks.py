@@ -33,7 +33,7 @@ def written(path: Path, X: Any, block_rows: int) -> None:
     rows = read_product(X, product)
     placing = Placing(product, block_rows)
     with output_place(path) as place:
-        target = writer_of(place, placing, rows)
+        target = writer_of(place, placing, rows.m, rows.dtype, rows.entries)
         fill(target, lambda index: rows.block(placing, index))
         target.finish(())
 

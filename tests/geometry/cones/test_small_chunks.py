@@ -52,7 +52,7 @@ def write(path: Path, X: Any, cone: dict[str, Any] = CONE, chunk_rows: int = ROW
     product = Product.from_scs(cone)
     rows = read_product(X, product)
     placing = Placing(product, chunk_rows)
-    target = writer_of(path, placing, rows, shard)
+    target = writer_of(path, placing, rows.m, rows.dtype, rows.entries, shard)
     fill(target, lambda index: rows.block(placing, index))
     target.finish(())
 
