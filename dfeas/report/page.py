@@ -16,7 +16,7 @@ from dfeas import __version__
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import paths_of
 from dfeas.display import Row
-from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes, install, visible
+from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes, install, spell, visible
 from dfeas.linalg.points import Floats
 from dfeas.report.compare import explain_difference, load_alike
 from dfeas.report.margins import NOT_READ, Seen, look
@@ -378,7 +378,7 @@ def _parse_soft_pass(event: dict[str, Any]) -> dict[str, Any]:
 
 def _choose_target(runs: Sequence[str | Path], out: str | Path | None) -> Path:
     if out is None and len(runs) != 1:
-        raise UsageError("several runs: say where the page goes, with --out FILE")
+        raise UsageError(f"several runs: say where the page goes, with {spell('out', 'FILE')}")
     target = Path(runs[0]) / "report.html" if out is None else Path(out)
     if not target.parent.is_dir():
         raise UsageError(f"{target}: no such folder")
@@ -387,5 +387,5 @@ def _choose_target(runs: Sequence[str | Path], out: str | Path | None) -> Path:
     if target.exists():
         with target.open("rb") as file:
             if _TAG not in file.read(_HEAD_BYTES):
-                raise UsageError(f"{target}: exists already and is no report of dfeas; choose another name with --out")
+                raise UsageError(f"{target}: exists already and is no report of dfeas; choose another name with {spell('out')}")
     return target
