@@ -25,9 +25,9 @@ from dfeas.analysis.regression.design import (
     require_column,
 )
 from dfeas.analysis.regression.formula import Formula
-from dfeas.analysis.regression.likelihood import Options, Regression, check_likelihood
+from dfeas.analysis.regression.likelihood import Options, check_likelihood
 from dfeas.analysis.regression.models import is_model, of_model
-from dfeas.analysis.regression.outcome import Values, find_weighted, flat, require_other, weightless
+from dfeas.analysis.regression.outcome import Regression, Values, find_weighted, flat, require_other, weightless
 from dfeas.data.arrays import accept_array
 from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned
 from dfeas.data.storage.numbers import exact

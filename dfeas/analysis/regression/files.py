@@ -32,9 +32,10 @@ from dfeas.analysis.regression.design import (
     require_column,
 )
 from dfeas.analysis.regression.formula import Formula
-from dfeas.analysis.regression.likelihood import Options, Regression, check_likelihood, describe_answer, describe_separation
+from dfeas.analysis.regression.likelihood import Options, check_likelihood, describe_answer, describe_separation
 from dfeas.analysis.regression.outcome import (
     Codes,
+    Regression,
     Response,
     Values,
     find_weighted,

@@ -12,9 +12,8 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import ColumnSurvey, Design, Labels, Matrix, Places, Variable, find_missing, inside
-from dfeas.analysis.regression.likelihood import Regression
 from dfeas.analysis.regression.models import finite, of_columns
-from dfeas.analysis.regression.outcome import Values, flat
+from dfeas.analysis.regression.outcome import Regression, Values, flat
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, install
 

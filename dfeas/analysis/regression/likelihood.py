@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dfeas.analysis.regression.answer import SHOWN, Advice, Separated
 from dfeas.analysis.regression.blame import Direction, Tally, find_dependence, levels_of, responsible
-from dfeas.analysis.regression.design import Design, Floats, Matrix
-from dfeas.analysis.regression.outcome import BOTH, Codes, Response, row_numbers, sign_rows
+from dfeas.analysis.regression.design import Design, Floats
+from dfeas.analysis.regression.outcome import BOTH, Regression, Response, row_numbers, sign_rows
 from dfeas.analysis.separation import Separation, separate_table
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.errors import BadInputError
@@ -31,53 +31,26 @@ SECONDS = 10.0
 Options = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Regression:
-    """A design with its rows and their outcomes."""
-
-    design: Design
-    points: Matrix  # (n, m)
-    codes: Codes  # (n,)
-    outcome: Response
-    rows: Sequence[Any]  # labels of the rows
-
-    def ask_part(self, options: Options) -> Separation | None:
-        """What is proved; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
-        try:
-            return self.ask(options)
-        except BadInputError:
-            return None
-
-    def ask(self, options: Options) -> Separation:
-        alone = self.outcome.kind == "multinomial" or not (self.codes >= BOTH).any()  # several blocks, or one sign
-        points, labels = sign_rows(self.points, self.codes, self.outcome, self.design.intercept, positive=alone)
-        problem = Problem.of(points, ALL_POSITIVE if alone else labels, intercept=None if alone else self.design.intercept)
-        limits = Limits(max_passes=options.get("max_passes"), time_limit=options.get("time_limit"))
-        return separate_table(problem, limits, Resources(memory=options.get("memory")), Output())
-
-    def without(self, places: Sequence[int]) -> Regression | None:
-        design, kept = self.design.without(places)
-        if not kept and not design.intercept:
-            return None
-        return replace(self, design=design, points=self.points[:, kept])
-
-    def merge_level(self, term: Any, level: str, other: str) -> Regression | None:
-        column = {self.design.columns[place].level: place for place in self.design.places(term)}
-        reference = self.design.factors[term].reference
-        if level == reference:
-            level, other = other, level
-        if level not in column:
-            return None
-        points = self.points
-        if other in column:
-            change = np.zeros((points.shape[1], points.shape[1]))
-            change[column[level], column[other]] = 1
-            points = points + points @ change
-        return replace(self, points=points).without([column[level]])
-
-
 Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
 """Whether estimates are finite after a change; None where nobody looks."""
+
+
+def ask_part(regression: Regression, options: Options) -> Separation | None:
+    """What is proved; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
+    try:
+        return ask(regression, options)
+    except BadInputError:
+        return None
+
+
+def ask(regression: Regression, options: Options) -> Separation:
+    """The separation of its signed rows."""
+    codes, outcome, intercept = regression.codes, regression.outcome, regression.design.intercept
+    alone = outcome.kind == "multinomial" or not (codes >= BOTH).any()  # several blocks, or one sign
+    points, labels = sign_rows(regression.points, codes, outcome, intercept, positive=alone)
+    problem = Problem.of(points, ALL_POSITIVE if alone else labels, intercept=None if alone else intercept)
+    limits = Limits(max_passes=options.get("max_passes"), time_limit=options.get("time_limit"))
+    return separate_table(problem, limits, Resources(memory=options.get("memory")), Output())
 
 
 def check_likelihood(regression: Regression, options: Options) -> Separated:
@@ -90,7 +63,7 @@ def check_likelihood(regression: Regression, options: Options) -> Separated:
     design, outcome, label = regression.design, regression.outcome, regression.rows
     if not design.columns:
         raise BadInputError("no column beside the intercept: nothing can separate")
-    answer = regression.ask(options)
+    answer = ask(regression, options)
     direction = Direction.of(answer, design, outcome)
     if direction is None:
         here = [] if answer.support is None else np.unique(row_numbers(regression.codes, outcome)[answer.support]).tolist()
@@ -107,7 +80,7 @@ def check_likelihood(regression: Regression, options: Options) -> Separated:
         other = change(regression) if small and not stop() else None
         if other is not None and not other.design.columns:
             return len(set(other.codes.tolist())) > 1 or BOTH in other.codes
-        found = None if other is None else other.ask_part(options)
+        found = None if other is None else ask_part(other, options)
         return None if found is None or found.kind is None else found.kind == OVERLAP
 
     told = describe_answer(design, outcome, answer, [label[row] for row in tally.rows])
@@ -133,7 +106,7 @@ def _fewest(
         nonlocal kept, direction
         places = [place for place in kept if design.columns[place].term not in some]
         fewer = regression.without([place for place in range(m) if place not in places]) if places else None
-        found = None if fewer is None else fewer.ask_part(options)
+        found = None if fewer is None else ask_part(fewer, options)
         if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
             return False
         other = Direction.of(found, fewer.design, regression.outcome)

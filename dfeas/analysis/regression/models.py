@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Column, Design, Factor, Labels, Matrix, Places, inside
-from dfeas.analysis.regression.likelihood import Regression
-from dfeas.analysis.regression.outcome import BOTH, Codes, Response, Values, find_weighted, flat, weightless
+from dfeas.analysis.regression.outcome import BOTH, Codes, Regression, Response, Values, find_weighted, flat, weightless
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError
 

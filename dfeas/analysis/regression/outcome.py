@@ -13,6 +13,7 @@ points: it is not in the likelihood. All other weights count alike.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Floats, Labels, Matrix, Places
+from dfeas.analysis.regression.design import Design, Floats, Labels, Matrix, Places
 from dfeas.data.arrays import accept_array
 from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
@@ -258,3 +259,34 @@ def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
         text = f"{int(gap.sum())} values are missing or infinite, the first in row {first if rows is None else rows[first]}"
         raise BadInputError(f"{where}: {text}; fill them, or drop these rows")
     return values
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A design with its rows and their outcomes."""
+
+    design: Design
+    points: Matrix  # (n, m)
+    codes: Codes  # (n,)
+    outcome: Response
+    rows: Sequence[Any]  # labels of the rows
+
+    def without(self, places: Sequence[int]) -> Regression | None:
+        design, kept = self.design.without(places)
+        if not kept and not design.intercept:
+            return None
+        return replace(self, design=design, points=self.points[:, kept])
+
+    def merge_level(self, term: Any, level: str, other: str) -> Regression | None:
+        column = {self.design.columns[place].level: place for place in self.design.places(term)}
+        reference = self.design.factors[term].reference
+        if level == reference:
+            level, other = other, level
+        if level not in column:
+            return None
+        points = self.points
+        if other in column:
+            change = np.zeros((points.shape[1], points.shape[1]))
+            change[column[level], column[other]] = 1
+            points = points + points @ change
+        return replace(self, points=points).without([column[level]])
