@@ -14,6 +14,7 @@ on. ``join`` makes the chunks of X of them, again in pieces of work.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -191,7 +192,7 @@ class SparsePieces(SparseWriter):
         step, full = self._shard or JOINED_BLOCKS, self.n // self.block_rows
         rest = full - full % step  # these go with the end of all, which is in their shard
         pieces += [partial(self.for_worker().join_starts, b, offsets[b : b + step + 1]) for b in range(0, rest, step)]
-        for _ in pool(_do, pieces):
+        for _ in pool(operator.call, pieces):
             pass
         self.join_starts(rest, offsets[rest:])
         self._offsets = offsets.tolist()
@@ -221,8 +222,3 @@ class SparsePieces(SparseWriter):
         for index, (begin, end) in enumerate(pairwise(offsets.tolist()), low):
             rows = min(self.block_rows, self.n - index * self.block_rows)
             self._put_starts(index, self._read(index, 2, end - begin, slice(0, rows)) + begin)
-
-
-def _do(work: Callable[[], None]) -> None:
-    """A piece of work, in any process."""
-    work()
