@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 os.environ["NO_COLOR"] = "1"
@@ -29,6 +31,7 @@ nitpicky = False
 suppress_warnings = ["myst.strikethrough"]
 
 autosummary_generate = True
+shutil.rmtree(Path(__file__).with_name("reference") / "api", ignore_errors=True)  # pages of names that are no longer public
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 autodoc_typehints = "none"
