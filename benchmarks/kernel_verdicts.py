@@ -41,7 +41,7 @@ def main(words: list[str] | None = None) -> None:
         lower, upper = -1.0, 1.0
         for name in names:
             began = perf_counter()
-            result = dfeas.solve(X, labels, method=name, eps=1e-6, max_passes=options.max_passes, **KERNEL)
+            result = dfeas.solve(X, labels, method=name, eps=1e-6, max_passes=options.max_passes, kernel=KERNEL)
             seconds[name] += perf_counter() - began
             counts[name][f"{result.verdict}, {'conflict' if conflict else 'separable'}"] += 1
             lower, upper = max(lower, result.margin_lower), min(upper, result.margin_upper)

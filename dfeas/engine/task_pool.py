@@ -115,7 +115,8 @@ class _SentPieces(Generic[T, R]):
             some = [self._again.popleft()] if self._again else list(islice(self._items, 1))
             if not some:
                 return
-            future = self._submit(self._work, some[0], f"dfeas-{self._work.__name__}-{uuid.uuid4().hex}")
+            name = self._work.__name__.strip("_").replace("_", "-")  # Dask's bars have what stands before a word that is none
+            future = self._submit(self._work, some[0], f"dfeas-{name}-{uuid.uuid4().hex}")
             self._sent[future] = some[0]
             future.add_done_callback(lambda _: self._woken.release())
 
