@@ -59,6 +59,8 @@ GRID = (
 
 SOLVERS = ("auto", "mirror-prox-one-pass", "LinearSVC")
 MEMORY = "10GB"
+BYTE_SECONDS = 4e-11
+"""Processor time of a byte."""
 LEAST = 0.01
 """Seconds below which nothing is told from the start of a process."""
 
@@ -132,11 +134,11 @@ class Case:
     seconds: dict[str, float]
 
     def terms(self, method: str) -> np.ndarray:
-        return work.BYTE_SECONDS * np.array(METHODS[method][0](self.facts))
+        return BYTE_SECONDS * np.array(METHODS[method][0](self.facts))
 
     def predicted(self, method: str) -> float:
         """Seconds by the constants of the code."""
-        return work.BYTE_SECONDS * METHODS[method][1](self.facts)
+        return BYTE_SECONDS * METHODS[method][1](self.facts)
 
 
 METHODS: dict[str, tuple[Callable[[Facts], tuple[float, ...]], Callable[[Facts], float]]] = {

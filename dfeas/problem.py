@@ -121,7 +121,9 @@ class Goal:
     def __post_init__(self) -> None:
         require_types(self)
         if not LEAST_EPS <= self.eps < 1:
-            raise UsageError(f"{spell('eps', self.eps)}: expected from {LEAST_EPS:g}, which float64 can prove, to below 1")
+            raise UsageError(
+                f"{spell('eps', self.eps)}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1"
+            )
         if self.margin_tolerance is not None and not 1e-6 <= self.margin_tolerance < 1:
             raise UsageError(f"{spell('margin_tolerance', self.margin_tolerance)}: expected a number from 1e-6 to below 1")
 

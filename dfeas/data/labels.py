@@ -241,7 +241,7 @@ def too_many(names: Sequence[str], where: str) -> BadInputError:
     """The error for more than two classes."""
     return BadInputError(
         f"{where}: {len(names)} classes ({', '.join(names[:6])}{', ...' if len(names) > 6 else ''}); "
-        f"choose one against the rest, as {spell('positive', names[0])}, or ask for all with {spell('one_vs_rest')}"
+        f"choose one against the rest, as {spell('positive', names[0])}, or solve for all, by {spell('one_vs_rest')}"
     )
 
 

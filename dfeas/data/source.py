@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dfeas.data.frames import point_of
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.places import absolute, local, paths_of
-from dfeas.errors import CorruptDataError, UsageError
+from dfeas.errors import CorruptDataError, UsageError, spell
 from dfeas.settings import require_types
 
 ALL_POSITIVE = "all-positive"
@@ -35,7 +35,7 @@ SHARE = 4
 FILE_BYTES = 2_000_000_000 // SHARE
 """Of such a file, where nobody said how much memory there is."""
 
-UNSEEN = "to scale, center or keep lengths is for the points themselves: leave it out with a kernel or a point"
+UNSEEN = f"{spell('transform')} is for the points themselves: leave it out with a kernel or a point"
 
 Floats = NDArray[np.float64]
 

@@ -224,8 +224,8 @@ class MirrorProx(Ladder[MirrorProxState]):
         if state.Av is None:
             return [state.g], []
         gammas = self.gammas(state)
-        soft = [*(_point(state, gamma) for gamma in gammas), *(_next_g(state, gamma) for gamma in gammas)]
-        # the direction of Ax: at the optimum it is the widest separator
+        soft = [*(state.g + gamma * state.log_n * state.v for gamma in gammas), *(_next_g(state, gamma) for gamma in gammas)]
+        # x is softmax(-A' of these); the direction of Ax: at the optimum it is the widest separator
         return soft, [state.Ax_sum] if state.steps else []
 
     def tell(self, state: MirrorProxState, answer: Any) -> MirrorProxState:
@@ -266,11 +266,6 @@ FIXED = MirrorProx(
     Traits("mirror-prox-fixed", "one read a step, the theorem's step", points=0.2, kernel=0.5, cones=0.2, weighs_all=True),
 )
 BALL = MirrorProx(traits=Traits("mirror-prox-euclidean", cones=0.03, weighs_all=True, ball=True))
-
-
-def _point(state: MirrorProxState, gamma: float) -> Any:
-    """w_x = softmax(-A' of this)."""
-    return state.g + gamma * state.log_n * state.v
 
 
 def _w(state: MirrorProxState, gamma: float) -> Any:

@@ -14,9 +14,6 @@ from dfeas.methods.working_set import column_bytes, held_columns
 
 Terms = tuple[float, ...]
 
-BYTE_SECONDS = 4e-11
-"""Processor time of a byte."""
-
 MIRROR_PROX = (215.0, 75.0)
 """A byte of the data, with five steps tried and two candidates in each pass; and the same times sqrt(n / m). From halfspace of
 the grid, on a busy machine: 269, 237, 484 and 737 in all where sqrt(n / m) is 0.5, 0.7, 3.2 and 7.1.

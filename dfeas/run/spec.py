@@ -100,7 +100,9 @@ def require_labels(spec: DataSpec, dataset: Dataset) -> None:
     """Raise UsageError where nobody said what the labels are: without them another question would be answered."""
     if spec.all_positive:
         if dataset.classes:
-            raise UsageError(f"{dataset.where}: it has labels, and {spell('labels', ALL_POSITIVE)} asks without: leave it out")
+            raise UsageError(
+                f"{dataset.where}: it has labels, and {spell('labels', ALL_POSITIVE)} asks about points without: leave it out"
+            )
     elif not dataset.classes and spec.point is None and geometry_of(dataset).labelled:
         raise UsageError(f"{dataset.where}: no labels; give {spell('labels')}, or ask without: {spell('labels', ALL_POSITIVE)}")
 

@@ -125,7 +125,7 @@ def test_counts_of_which_none_is_zero_exist_and_those_that_all_are_do_not() -> N
 
 def test_counts_are_never_taken_for_anything_without_being_told() -> None:
     X, y = np.arange(6.0)[:, None], np.array([0, 2, 1, 0, 3, 1])
-    with pytest.raises(dfeas.UsageError, match=r"4 different numbers: .*counts \(outcome poisson\)"):
+    with pytest.raises(dfeas.UsageError, match=r"4 different numbers: .*counts \(outcome='poisson'\)"):
         dfeas.check_separation(X, y)
     assert dfeas.check_separation(X, y, outcome="poisson").outcome == "poisson"
     assert dfeas.check_separation(X, y, outcome="multinomial").classes == ("0", "1", "2", "3")

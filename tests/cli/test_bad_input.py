@@ -177,7 +177,7 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     "labels of two columns": (points(X, np.ones((40, 2))), 4, "got an array of shape (40, 2)"),
     "a label is nan": (points(X, np.where(Y == 1, 1.0, np.nan)), 4, "the label of point 0 is not a finite number; remove or"),
     "a label is inf": (foreign(X, np.where(np.arange(40) == 7, np.inf, Y)), 4, "the label of point 7 is not a finite number"),
-    "three classes": (three_classes, 4, "data: 3 classes (0, 1, 2); choose one against the rest, as --positive 0, or ask"),
+    "three classes": (three_classes, 4, "data: 3 classes (0, 1, 2); choose one against the rest, as --positive 0, or solve"),
     "three classes, user's array": (foreign(X, np.arange(40) % 3), 4, "3 classes (0, 1, 2); choose one against the rest, as"),
     "too many classes": (points(np.ones((1001, 1)), np.arange(1001)), 4, "more than 1000 different labels; is this the label"),
     "too many classes in text": (

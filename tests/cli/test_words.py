@@ -48,8 +48,8 @@ def test_the_same_mistake_in_both_languages(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     done = typed("solve", "wards.data", "--out", "run", cwd=tmp_path)
     assert done.returncode == 4
-    assert "as --positive north, or ask for all with --one-vs-rest" in done.stderr
-    with pytest.raises(dfeas.BadInputError, match="as positive='north', or ask for all with one_vs_rest"):
+    assert "as --positive north, or solve for all, by --one-vs-rest" in done.stderr
+    with pytest.raises(dfeas.BadInputError, match="as positive='north', or solve for all, by one_vs_rest"):
         dfeas.solve(tmp_path / "wards.data")
     done = typed("solve", "wards.data", "--positive", "nort", "--out", "run", cwd=tmp_path)
     assert (done.returncode, "did you mean north?" in done.stderr) == (4, True)
@@ -57,6 +57,31 @@ def test_the_same_mistake_in_both_languages(tmp_path: Path) -> None:
         dfeas.solve(tmp_path / "wards.data", positive="west", max_passes=0)
     done = typed("solve", "wards.data", "--positive", "west", "--max-passes", 0, "--out", "run", cwd=tmp_path)
     assert "--max-passes 0: expected at least 1" in done.stderr
+
+
+def test_refusals_of_what_does_not_apply_have_the_words_of_the_caller(tmp_path: Path) -> None:
+    path, data = tmp_path / "wards.csv", tmp_path / "wards.data"
+    path.write_text("income,age,died\n41000,61,yes\n52000,44,no\n38000,70,yes\n")
+    for option, flag in (
+        ({"sparse": True}, "--sparse"),
+        ({"sparse": False}, "--dense"),
+        ({"zero_based": True}, "--zero-based"),
+    ):
+        with pytest.raises(dfeas.UsageError, match=f"^{next(iter(option))}.* is for .*; this is csv"):
+            dfeas.ingest(path, data, label_column="died", **option)
+        done = typed("ingest", path, data, "--label-column", "died", flag)
+        assert (done.returncode, f"{flag} is for " in done.stderr) == (2, True), done.stderr
+    X, y = np.eye(3), np.array([1, -1, 1])
+    with pytest.raises(dfeas.UsageError, match=r"^transform is for the points themselves"):
+        dfeas.solve(X, y, kernel="rbf", transform="std")
+    with pytest.raises(dfeas.UsageError, match="reads points in order"):
+        dfeas.soft_margin_classes(X, np.arange(3), method="sgd")
+    with pytest.raises(dfeas.UsageError, match="after the bar"):
+        dfeas.check_separation("y ~ a |", {"y": [0, 1], "a": [1.0, 2.0]})
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    done = typed("solve", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--kernel", "rbf", "--scale", "std")
+    assert (done.returncode, "--scale, --center or --no-normalize is for the points" in done.stderr) == (2, True), done.stderr
 
 
 def test_what_is_near_to_a_file_or_a_column_that_there_is(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_predict_gives_the_class_with_the_largest_score(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked_is_said(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"4 classes .*, as positive='.*', or ask for all with one_vs_rest"):
+    with pytest.raises(BadInputError, match=r"4 classes .*, as positive='.*', or solve for all, by one_vs_rest"):
         dfeas.solve(data)
     with pytest.raises(BadInputError, match="no point has the label cow; the classes are a/b, cat, dog, eel"):
         dfeas.solve(data, positive="cow")

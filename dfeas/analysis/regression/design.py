@@ -24,6 +24,7 @@ from dfeas.errors import BadInputError, spell
 SHOWN = 5
 """Columns that a message names."""
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _ORDINAL = re.compile(r"\s*\d+(st|nd|rd|th)\s*")
 _LIKE_NUMBER = re.compile(
     r"""\s*[<>=~\u2248\u2264\u2265(]*\s*[+\u2212-]?\s*[\u20ac$\u00a3\u00a5]?\s*           # <5, (5), $5
@@ -187,7 +188,10 @@ class ColumnSurvey:
         if "meant" in seen.looks or ("number" in seen.looks and others):
             cell, row = min(others, key=lambda each: each[1]) if "number" in seen.looks else others[0]
             what = f"column {seen.name}: expected numbers, got {cell!r} in row {self.call_row(row)}"
-            raise BadInputError(f"{self.where}: {what}; correct it, or say that it is text, by {spell('text', seen.name)}")
+            comma = f"say that a comma is decimal, by {spell('decimal', ',')}, " if _DECIMAL_COMMA.fullmatch(cell) else ""
+            raise BadInputError(
+                f"{self.where}: {what}; correct it, {comma}or say that it is text, by {spell('text', seen.name)}"
+            )
 
     def design(self, intercept: bool) -> Design:
         self.refuse_missing()

@@ -137,6 +137,8 @@ def without_bar(text: str) -> str:
     if len(effects) > 1:
         raise UsageError(f"formula {text!r}: expected one bar, before fixed effects; instruments are another question")
     terms = [term.strip() for part in effects for term in part.split("+")]
+    if not all(terms):
+        raise UsageError(f"formula {text!r}: expected the names of fixed effects after the bar, f + g")
     coded = [":".join(f"C({name})" if _NAME.fullmatch(name) else name for name in term.split("^")) for term in terms]
     return " + ".join([plain, *coded])
 

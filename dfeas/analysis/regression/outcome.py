@@ -27,7 +27,7 @@ from dfeas.data.arrays import accept_array
 from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.data.storage.numbers import array_of, exact
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, spell
 
 OUTCOMES = ("binary", "multinomial", "poisson")
 
@@ -159,11 +159,12 @@ class Values:
         if asked == "binary" and shares and positive is None:
             return Response("binary", ("0", "1"))
         if asked is None and positive is None and len(values) > few and self._numeric:
-            counts = "counts (outcome poisson), " if self._whole and self._least >= 0 else ""
-            counts = "shares (outcome binary), " if shares else counts
+            counts = f"counts ({spell('outcome', 'poisson')}), " if self._whole and self._least >= 0 else ""
+            counts = f"shares ({spell('outcome', 'binary')}), " if shares else counts
             number = f"more than {MOST_CLASSES}" if self._many else len(values)
-            raise UsageError(f"{self._where} has {number} different numbers: say whether they are {counts}classes "
-                             "(outcome multinomial), or name one against all others (positive)")  # fmt: skip
+            kinds = f"{counts}classes ({spell('outcome', 'multinomial')})"
+            rest = f"or name one against all others, {spell('positive', 'NAME')}"
+            raise UsageError(f"{self._where} has {number} different numbers: say whether they are {kinds}, {rest}")
         if self._many:
             raise BadInputError(f"{self._where}: more than {MOST_CLASSES} different values; is this the outcome?")
         names = [plain(value) for value in values]
@@ -174,7 +175,9 @@ class Values:
             rest = names[1 - chosen] if len(names) == few else "rest"
             return Response("binary", (rest, names[chosen]), {value: 2 * (i == chosen) - 1 for i, value in enumerate(values)})
         if asked == "binary" and len(names) > few:
-            raise BadInputError(f"{self._where}: {len(names)} classes ({', '.join(names[:6])}); name one as positive")
+            raise BadInputError(
+                f"{self._where}: {len(names)} classes ({', '.join(names[:6])}); name one, {spell('positive', 'NAME')}"
+            )
         if asked == "multinomial" or len(names) > few:
             return Response("multinomial", tuple(names), {value: code for code, value in enumerate(values)})
         return Response("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})

@@ -134,7 +134,9 @@ def _npz_rows(stack: ExitStack, path: Place, name: str) -> NpyRows | SparseRows 
 def _npz_member(archive: zipfile.ZipFile, path: Place, name: str) -> Iterator[NpyRows]:
     members = _members(archive)
     if name not in members:
-        raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (say {spell('points')} or labels)")
+        raise BadInputError(
+            f"{path}: no array {name}; it has {', '.join(members[:8])} (say {spell('points')} or {spell('labels')})"
+        )
     with damage_becomes(f"{path}:{name}: damaged"):
         size = archive.getinfo(f"{name}.npy").file_size
         stream = archive.open(f"{name}.npy")
@@ -155,7 +157,7 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
         return (CscRows if kind == "csc_matrix" else SparseRows)(parts, shape, f"{path}:{name}")
     if not isinstance(node, h5py.Dataset):
         names = ", ".join(hdf5.datasets(file, where)[:8])
-        raise BadInputError(f"{path}: no dataset {name}; it has {names} (say {spell('points')} or labels)")
+        raise BadInputError(f"{path}: no dataset {name}; it has {names} (say {spell('points')} or {spell('labels')})")
     require_unpacked(node, f"{where}:{name}", f"h5py.File({where!r})[{name!r}][:]", call="the array {}")
     return node
 

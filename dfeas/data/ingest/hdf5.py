@@ -113,7 +113,9 @@ def _require_inside(dataset: Any, where: str) -> None:
 def obs_labels(path: Place, column: str) -> NDArray[Any]:
     """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
     if path.suffix != ".h5ad":
-        raise UsageError(f"{path}: {spell('label_column')} is for tables and .h5ad; name the array with {spell('labels')}")
+        raise UsageError(
+            f"{path}: {spell('label_column')} is for tables and .h5ad; name the array of labels with {spell('labels')}"
+        )
     with damage_becomes(f"{path}: obs cannot be read, truncated or damaged"), open_file(path) as file:
         return _column(file, column, str(path))
 

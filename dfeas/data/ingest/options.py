@@ -45,13 +45,13 @@ class IngestOptions:
     label_column: str | None = None
     positive: str | None = None
     format: str | None = None
-    header: bool | None = field(default=None, metadata={"off": "no-header", "kinds": TEXT})
+    header: bool | None = field(default=None, metadata={"kinds": TEXT})
     sep: str | None = field(default=None, metadata={"kinds": TEXT})
     decimal: str = field(default=".", metadata={"kinds": TEXT})
     features: int | None = field(default=None, metadata={"kinds": ("svmlight",)})
     dtype: str | None = field(default=None, metadata={"kinds": (*TEXT, "parquet", "frame", "svmlight")})
     zero_based: bool = field(default=False, metadata={"kinds": ("svmlight",)})
-    sparse: bool | None = field(default=None, metadata={"off": "dense", "kinds": ("svmlight", "arrays")})
+    sparse: bool | None = field(default=None, metadata={"kinds": ("svmlight", "arrays")})
     block_rows: int | None = None
     shard: str | int | None = None
 
@@ -101,10 +101,10 @@ class IngestOptions:
         for each in fields(self):
             value, kinds = getattr(self, each.name), each.metadata.get("kinds", ())
             if kind == "cones" and each.name not in ("points", "shard") and value != each.default:
-                raise UsageError(f"--{each.name.replace('_', '-')} is for points, not for cones; leave it out")
+                raise UsageError(f"{spell(each.name)} is for points, not for cones; leave it out")
             if kinds and kind not in kinds and value != each.default:
-                name = each.metadata["off"] if value is False else each.name.replace("_", "-")
-                raise UsageError(f"--{name} is for {' and '.join(kinds)}; this is {kind}")
+                name = spell(each.name, value if value is False else None)
+                raise UsageError(f"{name} is for {' and '.join(kinds)}; this is {kind}")
         if kind == "svmlight" and self.labels is not None:
             raise UsageError(f"{spell('labels')} {self.labels}: {kind} has its labels beside the points; leave it out")
         if kind == "svmlight" and self.label_column is not None:
