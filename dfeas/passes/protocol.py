@@ -9,7 +9,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from dfeas.errors import UsageError
 from dfeas.linalg.points import Array, Floats
 from dfeas.passes.block import Block
 
@@ -283,14 +282,14 @@ class OfClasses(Together):
 
 
 def of_class(question: Question, code: int) -> Question:
-    """A question as it is asked of one class. Raises UsageError for one that reads points in order, or n-vectors."""
+    """A question as it is asked of one class. Raises TypeError for one that reads points in order, or n-vectors."""
     if isinstance(question, Partial):
         return Partial(OfClass(question.pass_, code), question.blocks)
     if isinstance(question, Batchable):
         signed: Question = question.of_class(code)
         return signed
     if isinstance(question, Exclusive):
-        raise UsageError("a method that reads points in order, or one by one, has no classes against the rest: choose another")
+        raise TypeError("one class against the rest asks passes over blocks")
     return OfClass(question, code)
 
 

@@ -138,7 +138,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
         elif len(dataset.classes) > 2:
             raise UsageError(f"{dataset.where} has {len(dataset.classes)} classes: set one against the rest with positive")
         options = options_of(dataset, objective, dual, len(classes))
-        name, why = method_for(method, options)
+        name, why = method_for(method, options, shared=bool(classes))
         require_memory(dataset, options, request.memory)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
         job = RunSpec(

@@ -146,11 +146,13 @@ def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) ->
         )
 
 
-def method_for(method: str, options: SoftMarginOptions) -> tuple[str, str]:
+def method_for(method: str, options: SoftMarginOptions, *, shared: bool = False) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot do what is asked."""
     if method not in SOFT_METHODS:
         raise UsageError(f"method {method}: expected {' or '.join(SOFT_METHODS)}")
     if method == "sgd":
+        if shared:
+            raise UsageError("method sgd reads points in their order, and classes share their reads; take method auto")
         if options.loss != "hinge" or options.folds or len(options.C) > 1:
             raise UsageError("method sgd is for the hinge loss, one C and no folds")
         if options.dual is not None:

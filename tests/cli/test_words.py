@@ -74,7 +74,7 @@ def test_refusals_of_what_does_not_apply_have_the_words_of_the_caller(tmp_path: 
     X, y = np.eye(3), np.array([1, -1, 1])
     with pytest.raises(dfeas.UsageError, match=r"^transform is for the points themselves"):
         dfeas.solve(X, y, kernel="rbf", transform="std")
-    with pytest.raises(dfeas.UsageError, match="reads points in order"):
+    with pytest.raises(dfeas.UsageError, match="reads points in their order, and classes share"):
         dfeas.soft_margin_classes(X, np.arange(3), method="sgd")
     with pytest.raises(dfeas.UsageError, match="after the bar"):
         dfeas.check_separation("y ~ a |", {"y": [0, 1], "a": [1.0, 2.0]})

@@ -20,7 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-import dfeas.cli.main
+import dfeas
+from dfeas.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 ADDRESS_SPACE = 8 << 30
@@ -161,7 +162,7 @@ def serve() -> None:
         pid = os.fork()
         if not pid:
             _begin(asked)
-            dfeas.cli.main.main()
+            main()
             return
         _say(json.dumps(_watched(asked, pid)))
 
