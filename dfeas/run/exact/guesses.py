@@ -28,6 +28,8 @@ APART = 1e-9
 """Lengths below this, where points have one, are zero but for rounding, and so are shares of the greatest weight."""
 SURE = 1e-7
 """A direction that is longer than the inverse of this, with products of one, may be rounding."""
+ZERO = 1e-13
+"""A nearest point within it of zero is zero up to rounding."""
 SPARSE = 0.3
 """Share of entries that are not zero below which HiGHS is given a sparse matrix."""
 
@@ -204,21 +206,59 @@ def find_spare(
     if even is None:
         return None
     above, on, kept, spare = even.points[beyond], span(even.points[~beyond]), np.ones(points.shape[1], np.bool_), list[int]()
+    few = np.arange(0)
     for number, term in enumerate(terms):
         if stop():
             return None
         fewer = kept.copy()
         fewer[term] = False
         if len(spare) + 1 < len(terms):
-            sides: dict[str, Any] = {"A_ub": -above[:, fewer], "b_ub": -np.ones(len(above))}
-            sides |= {"A_eq": on[:, fewer], "b_eq": np.zeros(len(on))}
-            found = scipy.optimize.linprog(np.zeros(fewer.sum()), bounds=(None, None), method="highs-ds", **sides)
-            if found.status not in (0, 2) or (found.x is not None and np.abs(found.x).max(initial=0.0) > 1 / SURE):
+            found = _find_side(above[:, fewer] @ _across(on[:, fewer]), few)
+            if found is None:
                 return None
-            if found.status == 0:
+            few = found[1]
+            if found[0]:
                 kept = fewer
                 spare.append(number)
     return spare
+
+
+def _find_side(points: Floats, few: NDArray[np.int64]) -> tuple[bool, NDArray[np.int64]] | None:
+    """Whether all points (s, d) are on one side of a hyperplane, and few of them that decide it: of those that are looked at,
+    the point nearest to zero in their hull is zero, or has all points on its side. None where float64 cannot tell.
+
+    First looked at are a ``few``, or those that a first guess has lowest; then the lowest of the others.
+    """
+    length, most, before = np.linalg.norm(points, axis=1), 2 * (points.shape[1] + 1), np.inf
+    if not points.shape[1] or (length < APART).any():
+        return False, few
+    points = points / length[:, None]
+    few = few if len(few) else _lowest(points @ points.mean(axis=0), most)
+    while (x := nearest(points[few])) is not None:
+        near = points[few].T @ x / x.sum()
+        apart = float(np.linalg.norm(near))
+        if apart <= ZERO:
+            return False, few
+        score = points @ near / apart
+        if score.min() >= SURE:
+            return True, few
+        beyond = score < apart * (1 - ZERO)
+        beyond[few] = False
+        others = np.flatnonzero(beyond)
+        if apart < SURE or apart >= before or not len(others):  # only rounding comes no nearer with more points
+            return None
+        before, few = apart, np.concatenate([few[x > 0], others[_lowest(score[others], most)]])
+    return None
+
+
+def _lowest(score: Floats, most: int) -> NDArray[np.int64]:
+    return np.argpartition(score, most)[:most] if len(score) > most else np.arange(len(score))
+
+
+def _across(rows: Floats) -> Floats:
+    """A basis (d, r) of what is orthogonal to some rows."""
+    _, size, basis = np.linalg.svd(rows)
+    return np.asarray(basis[int((size > APART).sum()) :].T)
 
 
 def span(points: Floats) -> Floats:
