@@ -29,7 +29,8 @@ def parse_bytes(text: str | int | None, name: str = "memory") -> int:
     match = _SIZE.fullmatch("".join(str(text).lower().split()))
     size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ") if match else 0.0
     if match is None or (match[3] and not match[2]) or not size < 2.0**63:
-        raise UsageError(f"{spell(name, text if isinstance(text, int) else text[:40])}: expected a size such as 2GB or 512MiB")
+        given = text if isinstance(text, int | float) else str(text)[:40]
+        raise UsageError(f"{spell(name, given)}: expected a size such as 2GB or 512MiB")
     return int(size)
 
 
