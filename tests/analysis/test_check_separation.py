@@ -371,3 +371,13 @@ def test_levels_with_zeros_only_are_named_where_they_are_most() -> None:
     assert len(found.advice) <= 13  # five levels of each, to leave out columns or rows, or a penalty
     formula = dfeas.check_separation("y ~ 1 | f + g", frame.assign(y=y), outcome="poisson")
     assert (formula.finite, formula.separated) == (False, found.separated)
+
+
+def test_effects_behind_a_bar_are_eliminated_as_columns_of_text_are() -> None:
+    rng = np.random.default_rng(7)
+    f, g = (np.char.add(name, rng.integers(0, 300, 3000).astype(str)) for name in "fg")
+    frame = pd.DataFrame({"f": f, "g": g, "y": (rng.random(3000) < 0.1) * 1.0})
+    by_bar = dfeas.check_separation("y ~ 1 | f + g", frame, outcome="poisson")
+    by_columns = dfeas.check_separation(frame[["f", "g"]], frame["y"], outcome="poisson")
+    assert by_bar.found.result.method == by_columns.found.result.method == "fixed-effects"
+    assert (by_bar.kind, by_bar.proof, by_bar.separated) == (by_columns.kind, "exact", by_columns.separated)

@@ -64,7 +64,8 @@ class Formula:
         points = finite(exact(right, np.float64, "the table"), list(right.columns), numbers)
         design, kept = of_columns(points, list(right.columns), right.model_spec)
         labels = numbers if rows is None else inside(rows, counted)
-        return Regression(design, points[:, kept], about.codes(y), about, labels)
+        points = scipy.sparse.csr_array(points[:, kept]) if design.sparse else points[:, kept]
+        return Regression(design, points, about.codes(y), about, labels)
 
     def list_needed(self, columns: Sequence[str]) -> list[str]:
         absent = sorted({str(name) for name in self._parsed.required_variables} - set(columns))
