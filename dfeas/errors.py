@@ -91,8 +91,12 @@ def describe_change(where: str) -> CorruptDataError:
 
 _BEGIN, _OR, _END = "\x02", "\x03", "\x04"
 """Around the words of Python and those of the command line for the same."""
-_FLAGS = {"sparse=False": "--dense", "labels='all-positive'": "--unlabelled", "client": "--scheduler"}
-_FLAGS |= {"transform": "--scale, --center or --no-normalize"}
+_FLAGS = {
+    "client": "--scheduler",
+    "labels='all-positive'": "--unlabelled",
+    "sparse=False": "--dense",
+    "transform": "--scale, --center or --no-normalize",
+}
 """Arguments that the command line has under another name."""
 
 

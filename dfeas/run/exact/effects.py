@@ -45,11 +45,12 @@ def decide_effects(points: Any, stop: Callable[[], bool]) -> tuple[Face, Conflic
         return Face(COMPLETE, first, 0, left, none[0], 0, none, 1), (left, none[0])
     some = points[left]
     used = np.arange(points.shape[1]) if first is None else np.unique(some.indices)
-    levels = Levels.of(some[:, used])
+    some = some[:, used]
+    levels = Levels.of(some)
     if levels is None or len(levels.empty) * levels.d > FLAT or stop():
         return None
     narrow = len(levels.columns) <= MOST_BESIDE
-    decided = decide_levels(levels, stop) if narrow else decide_sparse(some[:, used])
+    decided = decide_levels(levels, stop) if narrow else decide_sparse(some)
     if decided is None or first is None:
         return decided
     face, (few, amounts) = decided
