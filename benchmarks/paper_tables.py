@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 import dfeas
 from dfeas.data.generate.points import Instance
-from dfeas.linalg.blas import processors
+from dfeas.machine import processors
 from dfeas.methods.perceptron import perceptron
 from dfeas.methods.registry import METHODS
 from dfeas.report.figures import SERIES, new_figure, style

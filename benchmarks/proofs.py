@@ -35,7 +35,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
-from dfeas.linalg.blas import processors
+from dfeas.machine import processors
 from dfeas.passes.select import Select
 from dfeas.verify.balance import balance
 from dfeas.verify.dyadic import Dyadic

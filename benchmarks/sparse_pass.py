@@ -25,7 +25,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.local import LocalEngine
-from dfeas.linalg.blas import processors
+from dfeas.machine import processors
 from dfeas.passes.softmin import Softmin
 
 

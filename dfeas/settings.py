@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from dfeas.errors import UsageError, spell
+from dfeas.machine import memory_bytes
 
-DEFAULT_MEMORY = "2GB"
+DEFAULT_MEMORY = 2_000_000_000
+"""Bytes of the budget, or half of what this process may have where that is less."""
 
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
@@ -25,7 +27,9 @@ def parse_bytes(text: str | int | None, name: str = "memory") -> int:
 
     Raises UsageError for anything else, which names the argument.
     """
-    text = read_setting("memory", DEFAULT_MEMORY) if text is None else text
+    text = read_setting("memory", None) if text is None else text
+    if text is None:
+        return min(DEFAULT_MEMORY, memory_bytes() // 2)
     match = _SIZE.fullmatch("".join(str(text).lower().split()))
     size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ") if match else 0.0
     if match is None or (match[3] and not match[2]) or not size < 2.0**63:

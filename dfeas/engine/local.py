@@ -16,7 +16,8 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.scan import RangeEngine, RangeMerge, cut, fold_blocks, parts, pieces, scan_pairs
 from dfeas.engine.tile_cache import TileCache
-from dfeas.linalg.blas import beat, heard, one_thread, processors
+from dfeas.linalg.blas import beat, heard, one_thread
+from dfeas.machine import processors
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
 

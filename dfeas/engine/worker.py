@@ -26,6 +26,7 @@ from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, DfeasError, UsageError
 from dfeas.linalg.blas import controller, in_child
 from dfeas.linalg.csr import is_csr, nbytes
+from dfeas.machine import memory_bytes
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs
 
@@ -76,7 +77,7 @@ def _room(dataset: Dataset) -> int:
     if not manager.memory_limit:
         return sys.maxsize
     share = manager.memory_pause_fraction or manager.memory_terminate_fraction or 1.0
-    left = int(share * manager.memory_limit) - psutil.Process().memory_info().rss
+    left = int(share * min(manager.memory_limit, memory_bytes())) - psutil.Process().memory_info().rss
     return cache_bytes(dataset, max(0, left), get_worker().state.nthreads, worker=True)
 
 

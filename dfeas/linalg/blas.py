@@ -18,6 +18,8 @@ from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
+from dfeas.machine import processors
+
 R = TypeVar("R")
 Listener = Callable[[str], None]
 
@@ -97,11 +99,6 @@ def _set_threads(library: LibController, count: int) -> None:
     free(force=True)
     library.set_num_threads(count)
     free(force=True)
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
-from dfeas.linalg.blas import processors, side_by_side
+from dfeas.linalg.blas import side_by_side
+from dfeas.machine import processors
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -16,7 +16,7 @@ from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.engine.memory import answer_bytes, cache_bytes, held_bytes, sides_bytes, thread_bytes, threads_that_fit
 from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, facts_of
-from dfeas.linalg.blas import processors
+from dfeas.machine import processors
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.run.spec import SoftMarginOptions
 

@@ -9,7 +9,6 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-import psutil
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data
@@ -23,7 +22,7 @@ from dfeas.errors import UsageError, enough, format_bytes
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.linalg.blas import processors
+from dfeas.machine import available_bytes, processors
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
@@ -333,7 +332,7 @@ def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None
         else:
             first = probe.seconds(engine, dataset, question)
         later = probe.seconds(engine, dataset, question)
-    return first, later if dataset.bytes < psutil.virtual_memory().available / 2 else max(first, later)
+    return first, later if dataset.bytes < available_bytes() / 2 else max(first, later)
 
 
 SOLVES = 4

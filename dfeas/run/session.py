@@ -26,7 +26,7 @@ from dfeas.errors import UsageError, spell
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
-from dfeas.linalg.blas import processors
+from dfeas.machine import processors
 from dfeas.passes.survey import Survey
 from dfeas.problem import Problem
 from dfeas.run.resources import Resources

@@ -19,7 +19,7 @@ import psutil
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
 from dfeas.errors import CorruptDataError, visible
-from dfeas.linalg.blas import processors
+from dfeas.machine import memory_bytes, processors
 from dfeas.run.resources import Output, never
 from dfeas.run.termination import ProgressRecord
 
@@ -236,6 +236,6 @@ def circumstances(workers: int) -> dict[str, Any]:
             "system": platform.system(),
             "processor": platform.machine(),
             "cores": processors(),  # that this process may use
-            "memory_bytes": int(psutil.virtual_memory().total),
+            "memory_bytes": memory_bytes(),  # likewise
         },
     }

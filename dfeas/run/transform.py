@@ -26,7 +26,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError, format_bytes
-from dfeas.linalg.blas import processors
+from dfeas.machine import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
 from dfeas.run.screen import print_status

@@ -19,9 +19,10 @@ from dfeas.data.dataset import FILE_READS, SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.chunks import ChunkReader, StoredArray, chunk_reader
-from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, cacheable_bytes
+from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import thread_bytes
+from dfeas.machine import available_bytes
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
@@ -107,7 +108,7 @@ def test_blocks_that_came_past_the_page_cache_are_kept_as_others_are(dataset: Ca
 
 @pytest.mark.parametrize("rows", [10**3, 10**12])
 def test_data_that_memory_cannot_hold_is_read_past_the_page_cache(tmp_path: Path, rows: int) -> None:
-    assert 0 < cacheable_bytes() <= psutil.virtual_memory().total
+    assert 0 < available_bytes() <= psutil.virtual_memory().total
     reader = chunk_reader("X", tmp_path / "X", StoredArray((rows, 100), 1000, np.dtype("f4")))
     assert isinstance(reader, ChunkReader)
     assert isinstance(reader.folder, Files)

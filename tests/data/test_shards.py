@@ -398,7 +398,7 @@ def test_large_chunks_begin_with_a_page_and_are_read_past_the_page_cache(
         offsets = np.array(read_index(Files(folder), f"c.{shard}.0", IndexForm(2), wanted, "chunks").offsets[:chunks])
         assert (offsets % PAGE_BYTES == 0).all()
     assert np.array_equal(zarr.open_array(folder, mode="r")[:], X)
-    monkeypatch.setattr("dfeas.data.storage.chunks.cacheable_bytes", lambda: 1000)
+    monkeypatch.setattr("dfeas.data.storage.chunks.available_bytes", lambda: 1000)
     monkeypatch.setattr("dfeas.data.storage.chunks.CACHED", 0)
     dataset = open_source(Source(DataSpec(tmp_path / "data")))
     assert isinstance(dataset.points, ChunkReader)

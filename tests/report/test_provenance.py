@@ -11,7 +11,7 @@ import zarr
 
 import dfeas
 from dfeas.errors import format_bytes
-from dfeas.linalg.blas import processors
+from dfeas.machine import processors
 from dfeas.report.page import format_signed, list_coefficients, report
 from dfeas.verify.certificate import Certificate
 from tests.report.pages import Page, cli, parse

@@ -39,8 +39,8 @@ from dfeas.data.writers.chunks import Ledger, chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError, UsageError, spell
-from dfeas.linalg.blas import processors
 from dfeas.linalg.points import Points
+from dfeas.machine import processors
 
 Note = Callable[[str], None]
 

@@ -34,11 +34,11 @@ from dfeas.data.storage.readers import (
     Looks,
     RowReader,
     Take,
-    cacheable_bytes,
     chunks_of,
     in_pages,
 )
 from dfeas.errors import CorruptDataError
+from dfeas.machine import available_bytes
 
 FILE = "zarr.json"
 
@@ -412,7 +412,7 @@ def open_folder(path: Place, cache_dir: str = "", past_cache: bool = False) -> F
 def chunk_reader(name: str, path: Place, array: StoredArray, cache_dir: str = "", together: int = 1) -> RowReader:
     """A reader of blocks of so many chunks ``together``, which asks for what is far away before it is needed."""
     size = array.shape[0] * array.row_bytes
-    folder = open_folder(path, cache_dir, size > CACHED and size > cacheable_bytes())
+    folder = open_folder(path, cache_dir, size > CACHED and size > available_bytes())
     reader = ChunkReader(name, folder, array, together)
     if isinstance(path, Path):
         return reader

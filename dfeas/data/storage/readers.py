@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE
@@ -118,15 +117,6 @@ def fill(descriptor: int, buffer: NDArray[np.uint8], offset: int = 0) -> int:
 def in_pages(size: int) -> int:
     """Bytes of the whole pages that so many take."""
     return -(-size // PAGE_BYTES) * PAGE_BYTES
-
-
-def cacheable_bytes() -> int:
-    """What the page cache can hold: memory that is free or may be freed, within what this container may have."""
-    limits = [int(psutil.virtual_memory().available)]
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # another version of cgroups, or no limit
-            limits.append(int(Path(path).read_text()))
-    return min(limits)
 
 
 def past_page_cache(path: str, buffer: NDArray[np.uint8], offset: int = 0) -> int:

@@ -27,8 +27,9 @@ from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
 from dfeas.geometry.points import rule_of
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, Rule, Seconds, Trained, facts_of, least_seconds
-from dfeas.linalg.blas import one_thread, processors
+from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats, working_type
+from dfeas.machine import processors
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
 from dfeas.methods.registry import ALL
 from dfeas.methods.vector import FLOORS, Combination, CombinationSoftmin

@@ -1,0 +1,74 @@
+"""What this process may use of its machine: processors and memory, within the limits of its container.
+
+Dask and psutil read those of one group of processes at most; the groups around it, which SLURM and systemd make, limit it, too.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+
+def processors() -> int:
+    """Processors that this process may use; a part of one counts as one."""
+    return math.ceil(min(len(os.sched_getaffinity(0)), read_limits()[0]))
+
+
+def memory_bytes() -> int:
+    """Memory that this process may have, together with others of its container."""
+    return int(min(psutil.virtual_memory().total, read_limits()[1]))
+
+
+def available_bytes() -> int:
+    """Memory that is free or may be freed, within what this process may have: what the page cache can hold."""
+    return int(min(psutil.virtual_memory().available, read_limits()[1]))
+
+
+@cache
+def read_limits(root: Path = Path("/")) -> tuple[float, float]:
+    """The fewest processors and bytes that the cgroups of this process allow, by the files below a root folder; infinite where
+    nothing limits them.
+    """
+    cores, bytes_ = [math.inf], [math.inf]
+    for group in _find_groups(root):
+        for names in (["cpu.max"], ["cpu.cfs_quota_us", "cpu.cfs_period_us"]):
+            quota, period = _read_numbers(group, *names) or (-1, 1)
+            cores += [quota / period] if quota > 0 else []
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
+            bytes_ += _read_numbers(group, name)
+    return min(cores), min(bytes_)
+
+
+def _find_groups(root: Path) -> Iterator[Path]:
+    """Folders of the groups of this process where their files are mounted, each with all that are around it."""
+    with suppress(OSError):  # no cgroups here
+        own = dict(_read_memberships((root / "proc/self/cgroup").read_text()))
+        for line in (root / "proc/self/mountinfo").read_text().splitlines():
+            mount, _, system = line.partition(" - ")
+            top, folder = (Path(word) for word in mount.split(" ")[3:5])
+            kind, _, options = system.split(" ")[:3]
+            names = {"cgroup2": [""], "cgroup": options.split(",")}.get(kind, [])
+            for path in {own[name] for name in names if name in own}:
+                mounted = root / folder.relative_to("/")
+                inner = mounted / path.relative_to(top) if path.is_relative_to(top) else mounted
+                yield from [inner, *(group for group in inner.parents if group.is_relative_to(mounted))]
+
+
+def _read_memberships(text: str) -> Iterator[tuple[str, Path]]:
+    """The path of a group for each controller; that of version 2 has no name."""
+    for line in text.splitlines():
+        _, names, path = line.split(":", 2)
+        yield from ((name, Path(path)) for name in names.split(","))
+
+
+def _read_numbers(group: Path, *names: str) -> list[float]:
+    """Those in some files; none where a file is missing, or says ``max``."""
+    with suppress(OSError, ValueError):
+        return [float(word) for name in names for word in (group / name).read_text().split()]
+    return []
