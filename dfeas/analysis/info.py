@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.data.open import open_source, resolve
+from dfeas.data.open import open_resolved
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import describe_header, stored_bytes
 from dfeas.display import Displayed, Part, Row
@@ -126,7 +126,7 @@ def info(data: str | Path, labels: str | Path | None = None) -> Info:
     """
     if not isinstance(data, str | Path):
         raise UsageError(f"data: expected a path, got {type(data).__name__}; arrays and frames say themselves what they are")
-    dataset = open_source(Source(resolve(DataSpec(data, labels)), cones=True))
+    dataset = open_resolved(Source(DataSpec(data, labels), cones=True))[1]
     if dataset.header is not None:
         return Info(str(data), dataset.header.to_json())
     known = {name: getattr(dataset, name) for name in ("n", "m", "block_rows")}

@@ -9,7 +9,7 @@ from pathlib import Path
 from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_claims, require_listed, require_whole
 from dfeas.analysis.hard_margin import MARGIN, MarginClaim
 from dfeas.data.dataset import Dataset
-from dfeas.data.open import open_source, resolve
+from dfeas.data.open import open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, Transform, parse_view
 from dfeas.data.storage.files import read_json
 from dfeas.display import Displayed, Part, Row
@@ -310,15 +310,15 @@ def check_stored(problem: Problem, certificate: Path, memory: int, function: Fun
     own = transform or Transform()
     if asked.transform and asked.transform != Transform(own.scale, own.center, own.normalize):
         raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {asked.transform.words}")
+    root = root_of(asked)
     spec = replace(
-        resolve(asked),
+        resolve(asked, root),
         positive=positive or asked.positive,
         intercept=False if asked.intercept is None and made.kernel else asked.intercept,
         one_vs_rest=asked.labels is not None and positive is not None,
         transform=transform,
     )
-    source = Source(spec, cones=not asked.also)
-    dataset = open_source(source.within(memory))
+    dataset = open_source(Source(spec, cones=not asked.also).within(memory), root)
     with local_engine(dataset, memory) as engine:
         proved = check(engine, dataset, made, function, quick=quick)
     if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from dfeas.data.storage.files import LOCK
-from dfeas.data.storage.layout import MARKER
+from dfeas.data.storage.layout import MARKER, looks_like_dataset
 from dfeas.data.storage.locks import being_written
 from dfeas.data.storage.places import is_url
 from dfeas.errors import UsageError
@@ -22,7 +22,7 @@ Kind = Callable[[Path], bool]
 
 OF_RUN = {RESULT, RACE, CERTIFICATE, TRACE, CHECKPOINT, LOCK, SEPARATION, "margin.json", "report.html", "path.svg"}
 """Names in the folder of a run, beside runs."""
-OF_DATASET = {MARKER, LOCK, "zarr.json", "X", "label", "norm", "checksum", "offset", "code"}
+OF_DATASET = {MARKER, LOCK, "X", "label", "norm", "checksum", "offset", "code"}
 """Names in the folder of a dataset."""
 NUMPY = b"\x93NUMPY"
 
@@ -42,7 +42,7 @@ def _is_scratch(path: Path) -> bool:
 
 def is_dataset(path: Path) -> bool:
     """A dataset that was finished."""
-    if path.is_symlink() or not (path / MARKER).is_file():
+    if path.is_symlink() or not (path / MARKER).is_file() or not looks_like_dataset(path):
         return False
     return all(each.name in OF_DATASET for each in path.iterdir())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.api import resume, soft_margin, solve
-from dfeas.data.open import resolve
+from dfeas.data.open import resolve, root_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import atomic_write, read_json
@@ -183,7 +183,8 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     names = [name for name in ("mask", "weights", "dual") if isinstance(options.get(name), str | Path)]
     paths: dict[str, Any] = {name: str(local(options[name], name).absolute()) for name in names}
     if options.get("labels") not in (None, ALL_POSITIVE):
-        paths["labels"] = resolve(DataSpec(data, options["labels"])).labels
+        spec = DataSpec(data, options["labels"])
+        paths["labels"] = resolve(spec, root_of(spec)).labels
     return paths
 
 

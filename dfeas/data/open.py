@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -23,20 +24,19 @@ from dfeas.data.storage.chunks import (
     StoredArray,
     chunk_reader,
     open_folder,
-    read_array,
-    read_group,
+    parse_arrays,
     read_list,
 )
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import refuse_links
 from dfeas.data.storage.layout import (
     ATTRIBUTE,
     CODE,
+    SEAL,
     Header,
     chunks_together,
     every,
+    find_root,
     fingerprint,
-    looks_like_dataset,
-    require_complete,
     scanned_rows,
     seal,
     sparse_block_rows,
@@ -48,7 +48,7 @@ from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, rows_of_whole_chunks, slice_reader
 from dfeas.data.subsets import join_datasets
 from dfeas.data.views import order_point, transform_features, translate
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.linalg.blas import in_child
 from dfeas.passes.survey import checksums
 
@@ -78,11 +78,23 @@ def _offsets(path: Place, arrays: dict[str, StoredArray], header: Header) -> NDA
     return offsets
 
 
-def resolve(spec: DataSpec) -> DataSpec:
+Root = dict[str, Any] | None
+"""What ``zarr.json`` of a dataset says; None of other data."""
+
+
+def root_of(spec: DataSpec) -> Root:
+    """That of the data, where it is a dataset by path: what is said once need not be asked again."""
+    if not spec.by_path:
+        return None
+    with translate_errors_at(path := place(spec.where)):
+        return find_root(path)
+
+
+def resolve(spec: DataSpec, root: Root) -> DataSpec:
     """The same with labels by path from any folder, or as a file of points has them: a column, or an array in it."""
     if not spec.by_path or spec.point is not None or spec.all_positive:
         return spec
-    if is_file(place(spec.where)):
+    if root is None and is_file(place(spec.where)):
         from dfeas.data.ingest.readers import labels_in  # with readers of all formats
 
         return replace(spec, labels=labels_in(spec.where, spec.labels))
@@ -96,21 +108,27 @@ def open_data(source: Source) -> tuple[Source, Dataset]:
 
     Labels of many classes stay codes where each is set against the rest. Raises BadInputError for more than two otherwise.
     """
-    spec = resolve(source.spec)
-    dataset = open_source(replace(source, spec=spec))
+    spec, dataset = open_resolved(source)
     if len(dataset.classes) > 2 and dataset.positive is None and not spec.one_vs_rest:
         raise too_many(dataset.classes, dataset.where)
     point = None if spec.point is None else order_point(dataset, spec)
     return replace(source, spec=replace(spec, intercept=dataset.intercept, point=point, point_features=())), dataset
 
 
-def open_source(source: Source) -> Dataset:
-    """Open data, without reading points, but those of a file, which are read into memory.
+def open_resolved(source: Source) -> tuple[DataSpec, Dataset]:
+    """``open_source`` of data as it was typed, and what it is from any folder."""
+    root = root_of(source.spec)
+    spec = resolve(source.spec, root)
+    return spec, open_source(replace(source, spec=spec), root)
+
+
+def open_source(source: Source, root: Root = None) -> Dataset:
+    """Open data, without reading points, but those of a file, which are read into memory; somebody may know its ``root``.
 
     Raises BadInputError when there is nothing usable at a path, CorruptDataError when it is damaged or incomplete.
     """
     spec = source.spec
-    dataset = _open_counted(source) if spec.also or spec.mask is not None else _open_one(source)
+    dataset = _open_counted(source) if spec.also or spec.mask is not None else _open_one(source, root)
     chosen = spec.one_vs_rest or (dataset.header is not None and spec.beside is None)
     if spec.transform is not None and spec.transform.points:
         dataset = transform_features(dataset, spec.transform)
@@ -119,13 +137,13 @@ def open_source(source: Source) -> Dataset:
     return dataset if spec.point is None else translate(dataset, order_point(dataset, spec))
 
 
-def _open_one(source: Source) -> Dataset:
+def _open_one(source: Source, root: Root) -> Dataset:
     """All points of one dataset, array or file, by the first opener that accepts it."""
     spec, path = source.spec, None if not source.spec.by_path else place(source.spec.where)
-    if path is not None and not path.exists():
-        raise BadInputError(absent(path))
+    root = root_of(spec) if root is None else root
     with translate_errors_at(path), translate_errors_at(None if path is None or spec.beside is None else place(spec.beside)):
-        dataset = next(opener for accepts, opener in OPENERS if accepts(spec))(source)
+        opener = next(opener for accepts, opener in OPENERS if accepts(spec)) if root is None else partial(_open_dataset, root)
+        dataset = opener(source)
         if dataset.cones is not None:
             _require_cones(dataset, source)
         if dataset.header is not None and spec.beside is not None:
@@ -165,12 +183,11 @@ def _require_cones(dataset: Dataset, source: Source) -> None:
         raise UsageError(f"{dataset.where}: cones have no {' and no '.join(wrong)}; leave it out")
 
 
-def _open_dataset(source: Source) -> Dataset:
+def _open_dataset(root: dict[str, Any], source: Source) -> Dataset:
     path = place(source.spec.where)
-    marked = require_complete(path)
-    header, arrays = _arrays(path)
+    header, arrays = _arrays(path, root)
     expected = _checksums(path, arrays["checksum"], header)
-    if marked != seal(header):
+    if root["attributes"].get(SEAL) != seal(root):
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
 
     def reader(name: str) -> RowReader:
@@ -225,17 +242,16 @@ def _usual_rows(header: Header, entry_bytes: int = 0) -> int:
     return scanned_rows(header.m, itemsize, header.n)
 
 
-def _arrays(path: Place) -> tuple[Header, dict[str, StoredArray]]:
-    """What a dataset says of itself, and its arrays, which are as it says."""
-    attributes = read_group(path)
-    try:
-        header = Header.from_json(attributes[ATTRIBUTE], str(path))
-        names = ("X",) if header.entries is None else ARRAYS
-        arrays = {name: read_array(path / name) for name in (*names, "label", "norm", "checksum")}
-    except DfeasError:
-        raise
-    except DAMAGE:
-        raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
+def _arrays(path: Place, root: dict[str, Any]) -> tuple[Header, dict[str, StoredArray]]:
+    """What a dataset says of itself, and its arrays, which are as it says.
+
+    That no file is missing is seen here. An object store says a thousand names a request: there it is seen when they are read.
+    """
+    if isinstance(path, Path):
+        refuse_links(path)
+    header = Header.from_json(root["attributes"][ATTRIBUTE], str(path))
+    names = ("X",) if header.entries is None else ARRAYS
+    arrays = parse_arrays(root, (*names, "label", "norm", "checksum"), path)
     n, rows, blocks, entries = header.n, header.block_rows, -(-header.n // header.block_rows), header.entries or 0
     label = CODE if header.cones is not None else stored_type(header.classes)
     forms: dict[str, tuple[tuple[int, ...], tuple[str, ...], int]] = {  # shape, types, and rows of a chunk; 0: any
@@ -257,7 +273,8 @@ def _arrays(path: Place) -> tuple[Header, dict[str, StoredArray]]:
             raise CorruptDataError(f"{path}: {name} has type {array.dtype}, expected {expected}; ingest it again")
         if chunk not in (0, array.rows):
             raise CorruptDataError(f"{path}: {name} is not stored as its ingest did; ingest it again")
-        array.require_files(path / name)
+        if isinstance(path, Path):
+            array.require_files(path / name)
     return header, arrays
 
 
@@ -301,6 +318,10 @@ def _open_foreign(source: Source) -> Dataset:
     return replace(dataset, points=slice_reader(reader, path, array))
 
 
+def _open_nothing(source: Source) -> Dataset:
+    raise BadInputError(absent(place(source.spec.where)))
+
+
 def _open_file(source: Source) -> Dataset:
     from dfeas.data.ingest.readers import open_file  # with readers of all formats
 
@@ -310,12 +331,12 @@ def _open_file(source: Source) -> Dataset:
 OPENERS: tuple[tuple[Callable[[DataSpec], bool], Callable[[Source], Dataset]], ...] = (
     (lambda spec: isinstance(spec.where, Dataset), lambda source: source.spec.where),  # cones in memory
     (lambda spec: not spec.by_path, open_arrays),  # and frames
-    (lambda spec: looks_like_dataset(place(spec.where)), _open_dataset),
+    (lambda spec: not place(spec.where).exists(), _open_nothing),
     (lambda spec: is_file(place(spec.where)), _open_file),
     (lambda spec: True, _open_foreign),
 )
-"""What accepts a spec -> how such data is opened; the first one that accepts it does it. With a client Dask arrays and frames
-are opened by ``engine.collection``, where they lie.
+"""What accepts a spec, but for datasets by path -> how such data is opened; the first one that accepts it does it. With a
+client Dask arrays and frames are opened by ``engine.collection``, where they lie.
 """
 
 _OPEN_RUNS = 8

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
-from dfeas.data.ingest.options import is_file
 from dfeas.data.open import open_data, open_source
 from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.layout import seen_fingerprint
-from dfeas.data.storage.places import local, place, require_apart
+from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
@@ -146,7 +145,7 @@ def _join_readers(
     (source, dataset), memory = data, resources.memory_bytes
     client: Client | None = resources.client
     tiles = None if resources.scratch is None else _make_folder(local(resources.scratch, "scratch").absolute())
-    rereads = source.spec.by_path and not is_file(place(source.spec.where))
+    rereads = source.spec.by_path and not dataset.base.in_memory
     other = open_source(source) if rereads else dataset.without_cache()
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")

@@ -16,7 +16,7 @@ import pytest
 import zarr
 
 import dfeas
-from dfeas.data.storage.layout import Header, seal
+from dfeas.data.storage.layout import seal
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.passes.survey import Moments, MomentsAnswer, _of
 from dfeas.verify.certificate import load
@@ -78,8 +78,8 @@ def test_names_that_were_exchanged_are_another_fingerprint(room: Path, tmp_path:
     node = json.loads((data / "zarr.json").read_text())
     values = node["attributes"]["dfeas"]
     values["classes"] = values["classes"][::-1]
+    node["attributes"]["seal"] = seal(node)
     (data / "zarr.json").write_text(json.dumps(node))
-    (data / "dfeas.complete").write_text(seal(Header.from_json(values, "it")))
     run = forged(room / "run", lambda values: values["data"].update(path=str(data)))
     with pytest.raises(CorruptDataError, match="the fingerprint does not match"):
         dfeas.verify_run(run)

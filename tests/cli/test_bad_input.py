@@ -145,7 +145,7 @@ def three_classes() -> Made:
 
 
 def another_writer() -> Made:
-    claim(Path("out"), "dfeas.complete")  # held until this process ends
+    claim(Path("out"), "zarr.json")  # held until this process ends
     return points(X)()
 
 
@@ -293,7 +293,7 @@ def test_crlf_and_a_byte_order_mark_are_read(dfeas: Callable[..., Any]) -> None:
     for index, content in enumerate((CSV, CSV.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + CSV)):
         Path("a.csv").write_bytes(content)
         assert dfeas("ingest", "a.csv", f"out{index}", "--label-column", "class")[0] == 0
-    marks = {Path(f"out{index}/dfeas.complete").read_text() for index in range(3)}
+    marks = {Path(f"out{index}/zarr.json").read_text() for index in range(3)}
     assert len(marks) == 1
 
 

@@ -406,7 +406,7 @@ def test_a_killed_ingest_leaves_nothing_that_looks_whole_and_can_be_run_again(tm
         wait_for(lambda kind=kind: len(list((tmp_path / kind / "X").glob("c.*"))) > 2, running)
         running.kill()
         running.communicate()
-        assert not (tmp_path / kind / "dfeas.complete").exists()
+        assert not (tmp_path / kind / "zarr.json").exists()
         _refused(dfeas("solve", kind, "--out", "run", cwd=tmp_path), 5, "incomplete dataset")
         _refused(dfeas("info", kind, cwd=tmp_path), 5, "incomplete dataset")
         assert dfeas(*words, cwd=tmp_path).returncode == 0

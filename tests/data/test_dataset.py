@@ -21,7 +21,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.chunks import ChunkReader, StoredArray, put_array, put_group, read_array
+from dfeas.data.storage.chunks import ChunkReader, StoredArray, group_node, parse_arrays, put_node
 from dfeas.data.storage.readers import Cost
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -67,8 +67,10 @@ def test_zarr_itself_reads_what_we_wrote(dataset: Callable[..., Any], arrays: Ca
 def test_metadata_are_those_that_zarr_writes(shape: tuple[int, ...], dtype: str, shard: int, tmp_path: Path) -> None:
     fill = np.nan if dtype.startswith("f") else 0
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    put_group(ours, {"dfeas": {"n": 10, "names": ["a"]}})
-    put_array(ours / "x/a", StoredArray(shape, 4, np.dtype(dtype), shard, fill))
+    below = {"x/a": StoredArray(shape, 4, np.dtype(dtype), shard, fill).metadata(), "x": group_node({})}
+    for name, node in below.items():
+        put_node(ours / name, node)
+    put_node(ours, group_node({"dfeas": {"n": 10, "names": ["a"]}}, below))
     group = zarr.create_group(zarr.storage.LocalStore(theirs), zarr_format=3)
     group.attrs["dfeas"] = {"n": 10, "names": ["a"]}
     group.create_array(
@@ -81,8 +83,14 @@ def test_metadata_are_those_that_zarr_writes(shape: tuple[int, ...], dtype: str,
         compressors=zarr.codecs.Crc32cCodec(),
         chunk_key_encoding={"name": "default", "separator": "."},
     )
-    for name in ("zarr.json", "x/a/zarr.json"):
+    with pytest.warns(zarr.errors.ZarrUserWarning, match="not part in the Zarr format 3"):
+        zarr.consolidate_metadata(zarr.storage.LocalStore(theirs))
+    for name in ("x/zarr.json", "x/a/zarr.json"):
         assert (ours / name).read_bytes() == (theirs / name).read_bytes()
+    node, expected = (json.loads((folder / "zarr.json").read_bytes()) for folder in (ours, theirs))
+    del expected["consolidated_metadata"]["metadata"]["x"]["consolidated_metadata"]  # of what is below it, again
+    assert node == expected
+    assert zarr.open_group(ours, mode="r")["x/a"].metadata == zarr.open_array(theirs / "x/a", mode="r").metadata
 
 
 @pytest.mark.parametrize("shard", [0, 3])
@@ -91,10 +99,11 @@ def test_metadata_are_those_that_zarr_writes(shape: tuple[int, ...], dtype: str,
 def test_an_array_that_dfeas_wrote_is_told_without_zarr_as_zarr_tells_it(
     shape: tuple[int, ...], dtype: str, shard: int, tmp_path: Path
 ) -> None:
-    put_group(tmp_path, {})
     written = StoredArray(shape, 4, np.dtype(dtype), shard)
-    put_array(tmp_path / "X/a", written)
-    ours, theirs = read_array(tmp_path / "X/a"), zarr.open_array(tmp_path / "X/a", mode="r")
+    put_node(tmp_path / "X/a", written.metadata())
+    node = json.loads((tmp_path / "X/a/zarr.json").read_text())
+    theirs = zarr.open_array(tmp_path / "X/a", mode="r")
+    ours = parse_arrays(group_node({}, {"X/a": node}), ["X/a"], tmp_path)["X/a"]
     assert ours == written
     assert (ours.shape, ours.dtype, (ours.rows, *shape[1:])) == (theirs.shape, theirs.dtype, theirs.chunks)
     assert ((ours.shard * ours.rows, *shape[1:]) if shard else None) == theirs.shards
@@ -128,13 +137,10 @@ def test_an_array_that_dfeas_wrote_is_told_without_zarr_as_zarr_tells_it(
     ],
 )
 def test_an_array_that_is_described_otherwise_is_refused(name: str, value: Any, tmp_path: Path) -> None:
-    put_array(tmp_path / "X", StoredArray((10, 2), 4, np.dtype(np.float64)))
-    file = tmp_path / "X/zarr.json"
-    node = json.loads(file.read_text())
-    assert read_array(tmp_path / "X").shape == (10, 2)
-    file.write_text(json.dumps({**node, name: value}))
-    with pytest.raises(CorruptDataError, match=r"X: its zarr metadata cannot be read: .*; ingest it again"):
-        read_array(tmp_path / "X")
+    node = StoredArray((10, 2), 4, np.dtype(np.float64)).metadata()
+    assert parse_arrays(group_node({}, {"X": node}), ["X"], tmp_path)["X"].shape == (10, 2)
+    with pytest.raises(CorruptDataError, match=r": its zarr metadata cannot be read: X .*; ingest it again"):
+        parse_arrays(group_node({}, {"X": {**node, name: value}}), ["X"], tmp_path)
 
 
 @pytest.mark.parametrize("shard", ["", "1MB"])
@@ -144,8 +150,9 @@ def test_numbers_are_not_read_as_those_of_another_type(name: str, dtype: str, fi
     """Their bytes, and so all checksums, are what they were."""
     path = tmp_path / "data"
     generate(Instance("halfspace", 5, 300, block_rows=64), path, **({"shard": shard} if shard else {}))
-    file = path / name / "zarr.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "data_type": dtype, "fill_value": fill}))
+    root = json.loads((path / "zarr.json").read_text())
+    root["consolidated_metadata"]["metadata"][name] |= {"data_type": dtype, "fill_value": fill}
+    (path / "zarr.json").write_text(json.dumps(root))
     with pytest.raises(CorruptDataError, match=f"{name} has type {dtype}, expected float|metadata cannot be read"):
         open_source(Source(DataSpec(path)))
 
@@ -283,17 +290,18 @@ def test_labels_of_another_type_are_no_signs(dataset: Callable[..., Any], tmp_pa
             target.finish(("a", "b"))
         target.finish(("a", "b", "c"))
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    file = path / "label" / "zarr.json"
-    node = json.loads(file.read_text()) | {"data_type": "int16"}
-    node["codecs"][0] |= {"configuration": {"endian": "little"}}
-    file.write_text(json.dumps(node))
+    root = json.loads((path / "zarr.json").read_text())
+    node = root["consolidated_metadata"]["metadata"]["label"]
+    node["data_type"] = "int16"
+    node["codecs"][0]["configuration"] = {"endian": "little"}
+    (path / "zarr.json").write_text(json.dumps(root))
     with pytest.raises(CorruptDataError, match="label has type int16, expected int8; ingest it again"):
         open_source(Source(DataSpec(path)))
 
 
 def test_damaged_metadata_is_one_error(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
-    for file in ("zarr.json", "X/zarr.json", "checksum/zarr.json", "checksum/c.0.0", "dfeas.complete"):
+    for file in ("zarr.json", "checksum/c.0.0"):
         intact = (path / file).read_bytes()
         (path / file).write_bytes(intact[: len(intact) // 2])
         with pytest.raises(CorruptDataError):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isnan, prod
@@ -24,7 +24,7 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, Number, parse_json, put, read_json, refuse_links
+from dfeas.data.storage.files import COUNT, Number, conform, put
 from dfeas.data.storage.places import Place, names_in
 from dfeas.data.storage.readers import (
     AnyArray,
@@ -52,7 +52,7 @@ ABSENT = np.uint64(2**64 - 1)
 ENTRY = np.dtype("<u8")
 
 _SIZES = [Number(1, whole=True)]
-_GROUP = {"zarr_format": COUNT, "node_type": str, "attributes": dict}
+_GROUP = {"zarr_format": COUNT, "node_type": str, "attributes": dict, "consolidated_metadata": {"metadata": {str: dict}}}
 _ARRAY = {
     "shape": [COUNT],
     "data_type": str,
@@ -141,48 +141,50 @@ class StoredArray:
             raise CorruptDataError(f"{folder}: {lost} of {len(there)} {what} are missing; restore them or ingest again")
 
 
-def read_group(path: Place) -> dict[str, Any]:
-    """Attributes of a group. Raises CorruptDataError when it is none, BadInputError for links to places outside."""
-    if isinstance(path, Path):
-        refuse_links(path)
-    node: dict[str, Any] = read_json(path / FILE, _GROUP)
-    if node["zarr_format"] != 3 or node["node_type"] != "group":
-        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: no group of format 3")
-    attributes: dict[str, Any] = node["attributes"]
-    return attributes
+def parse_arrays(node: Mapping[str, Any], names: Sequence[str], where: Place) -> dict[str, StoredArray]:
+    """How the arrays of a group are stored, from what its ``zarr.json`` says of all that is below it.
 
-
-def read_array(folder: Place) -> StoredArray:
-    """How an array is stored. Raises OSError when it is not there, CorruptDataError for what dfeas does not write."""
-    content = (folder / FILE).read_bytes()
+    Raises CorruptDataError when it is no such group, or for what dfeas does not write.
+    """
+    name = ""
     try:
-        return StoredArray.of(parse_json(content, _ARRAY))
+        conform(node, _GROUP)
+        if node["zarr_format"] != 3 or node["node_type"] != "group":
+            raise ValueError("no group of format 3")
+        below, arrays = node["consolidated_metadata"]["metadata"], {}
+        for name in names:
+            conform(below[name], _ARRAY)
+            arrays[name] = StoredArray.of(below[name])
+        return arrays
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise CorruptDataError(f"{folder}: its zarr metadata cannot be read: {error}; ingest it again") from None
+        raise CorruptDataError(f"{where}: its zarr metadata cannot be read: {name} {error}; ingest it again") from None
 
 
-def put_group(path: Place, attributes: Mapping[str, Any]) -> None:
-    """Say that a folder is a group."""
-    _put_node(path, {"attributes": attributes, "zarr_format": 3, "node_type": "group"})
+def group_node(attributes: Mapping[str, Any], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What ``zarr.json`` says of a group, and of what is ``below`` it: nobody has to ask there, too."""
+    held = {} if below is None else {"consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": below}}
+    return {"attributes": attributes, "zarr_format": 3, **held, "node_type": "group"}
 
 
-def put_array(folder: Place, array: StoredArray) -> None:
-    """Say that a folder is an array."""
-    _put_node(folder, array.metadata())
-
-
-def _put_node(path: Place, node: Mapping[str, Any]) -> None:
+def put_node(path: Place, node: Mapping[str, Any]) -> None:
+    """Say what a folder is."""
     if isinstance(path, Path):
         path.mkdir(parents=True, exist_ok=True)
-    put(path / FILE, json.dumps(node, indent=2).encode())
+    put(path / FILE, node_text(node))
 
 
-def put_list(folder: Place, values: NDArray[Any]) -> None:
-    """An array of one chunk: checksums (blocks, 3), or offsets (blocks + 1,)."""
+def node_text(node: Mapping[str, Any]) -> bytes:
+    """As zarr writes it."""
+    return json.dumps(node, indent=2).encode()
+
+
+def put_list(folder: Place, values: NDArray[Any]) -> dict[str, Any]:
+    """An array of one chunk, checksums (blocks, 3) or offsets (blocks + 1,), and what its ``zarr.json`` says."""
     array = StoredArray(values.shape, len(values), values.dtype)
-    put_array(folder, array)
+    put_node(folder, array.metadata())
     entries = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
     put(folder / array.file(0), entries, crc32c.crc32c(entries).to_bytes(CRC, "little"))
+    return array.metadata()
 
 
 def read_list(folder: Place, array: StoredArray) -> NDArray[Any]:

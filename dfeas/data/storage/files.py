@@ -230,12 +230,7 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
     Raises CorruptDataError with its name when it is no JSON of this shape, NewerFormatError for a newer format of any shape.
     """
     try:
-        size = path.stat().st_size
-        if isinstance(path, Path) and not path.is_file():
-            raise ValueError("not a file")
-        if size > MOST_BYTES:
-            raise ValueError(f"{format_bytes(size)}, at most {format_bytes(MOST_BYTES)} are read")
-        value = parse_json(path.read_bytes())
+        value = parse_json(read_whole(path))
         if newest is not None and isinstance(value, dict):
             require_readable(path, value.get(KEY, 0), newest)
         conform(value, shape)
@@ -244,6 +239,18 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
         raise
     except (OSError, ValueError) as error:
         raise CorruptDataError(f"{path}: not a readable {what}: {error}") from None
+
+
+def read_whole(path: Place) -> bytes:
+    """Contents of a small file. Raises OSError when it is not there, ValueError when it is no file, or a large one."""
+    if not isinstance(path, Path):
+        return path.read_bytes(MOST_BYTES)
+    size = path.stat().st_size
+    if not path.is_file():
+        raise ValueError("not a file")
+    if size > MOST_BYTES:
+        raise ValueError(f"{format_bytes(size)}, at most {format_bytes(MOST_BYTES)} are read")
+    return path.read_bytes()
 
 
 def parse_json(text: str | bytes, shape: Any = object) -> Any:

@@ -1,11 +1,12 @@
-"""The dataset on disk: a zarr v3 group with a header, a completion marker, and for cones a code for each row.
+"""The dataset on disk: a zarr v3 group with a header, and for cones a code for each row.
 
 The first row of a cone has the code ``4 size + kind``, its other rows 0. A cone lies in one block; rows of zeros, whose code is
 ``PADDING``, fill a block up. Kinds and sizes are those of SCS: an entry of the orthant (``l``), a second-order cone of so many
 rows (``q``), the lower triangle of a semidefinite matrix of that order (``s``).
 
-OUT/zarr.json          attributes: the header below; of format 2 where it has names of features, 3 of cones whose
-                               rows are sparse, otherwise 1
+OUT/zarr.json          written last: attributes, which are the header below and a seal, and what the zarr.json of all
+                               arrays say; of format 2 where it has names of features, 3 of cones whose rows are sparse,
+                               otherwise 1
 OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c, many in a shard or none; sparse: a group, see
                                ``writers.sparse``
 OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``; of cones int32,
@@ -13,7 +14,6 @@ OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, t
 OUT/norm               (n,)    float64, Euclidean norms of the stored points; of the rows of a cone its norm
 OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm; of sparse rows of indptr as
                                int64 from 0 on, indices and data, be they points or rows of cones
-OUT/dfeas.complete     written last: the fingerprint, and a hash of the whole header
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
+from dfeas.data.storage.chunks import FILE, group_node
 from dfeas.data.storage.features import are_names, shorten
-from dfeas.data.storage.files import COUNT, LOCK, Number, conform
+from dfeas.data.storage.files import COUNT, LOCK, Number, conform, parse_json, read_whole
 from dfeas.data.storage.places import Place
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import CorruptDataError, format_bytes
@@ -169,8 +170,10 @@ def _few(said: Sequence[str]) -> str:
     return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
 
 
-MARKER = "dfeas.complete"
-ATTRIBUTE = "dfeas"
+MARKER = FILE
+"""What a dataset has that is finished."""
+
+ATTRIBUTE, SEAL = "dfeas", "seal"
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "float16", "float32", "float64")
 """Types that entries are stored in."""
@@ -367,22 +370,40 @@ def seen_fingerprint(fingerprint: str, view: str) -> str:
     return hashlib.sha256(f"{fingerprint} {view}".encode()).hexdigest() if view else fingerprint
 
 
-def seal(header: Header) -> str:
-    """What the marker says: the fingerprint, and sha256 over all attributes."""
-    digest = hashlib.sha256(json.dumps(header.to_json(), sort_keys=True).encode()).hexdigest()
-    return f"{header.fingerprint} {digest}"
+def seal(node: Mapping[str, Any]) -> str:
+    """sha256 over all that ``zarr.json`` of a dataset says, but for the seal."""
+    bare = {**node, "attributes": {name: value for name, value in node["attributes"].items() if name != SEAL}}
+    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
+
+
+def root_node(header: Header, below: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``zarr.json`` of a dataset says, of which all that is ``below`` it."""
+    node = group_node({ATTRIBUTE: header.to_json()}, below)
+    node["attributes"][SEAL] = seal(node)
+    return node
+
+
+def find_root(path: Place) -> dict[str, Any] | None:
+    """What ``zarr.json`` of a dataset says; None where something else is, or what cannot be read.
+
+    Raises CorruptDataError for a dataset whose ingest did not finish.
+    """
+    try:
+        node: dict[str, Any] = parse_json(read_whole(path / MARKER), {"attributes": {ATTRIBUTE: object}})
+    except (FileNotFoundError, NotADirectoryError):
+        if not any((path / name).is_file() for name in (LOCK, f"checksum/{FILE}")):
+            return None
+        raise CorruptDataError(
+            f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
+        ) from None
+    except (OSError, ValueError):
+        return None
+    return node
 
 
 def looks_like_dataset(path: Place) -> bool:
     """Whether a folder was begun by dfeas, finished or not."""
-    return (path / LOCK).exists() or (path / MARKER).exists()
-
-
-def require_complete(path: Place) -> str:
-    """The seal in the completion marker; raises CorruptDataError when ingest did not finish."""
     try:
-        return (path / MARKER).read_text(errors="replace").strip()
-    except OSError:
-        raise CorruptDataError(
-            f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
-        ) from None
+        return find_root(path) is not None
+    except CorruptDataError:
+        return True

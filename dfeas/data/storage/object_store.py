@@ -28,7 +28,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta, WritableFile
@@ -310,10 +310,13 @@ class ObjectPath:
         stat = self.stat()
         return BufferedReader(ObjectFile(self.store, self.key, str(self), stat.st_size, stat.tag), BUFFER)
 
-    def read_bytes(self) -> bytes:
-        """Its contents. Raises FileNotFoundError when there is no such object."""
+    def read_bytes(self, most: int | None = None) -> bytes:
+        """Its contents, by one request. Raises FileNotFoundError when there is no such object, ValueError for more bytes."""
         with translate_errors(self):
-            return bytes(obstore.get(self.store, self.key).bytes())
+            answer = obstore.get(self.store, self.key)
+            if most is not None and answer.meta["size"] > most:
+                raise ValueError(f"{format_bytes(answer.meta['size'])}, at most {format_bytes(most)} are read")
+            return bytes(answer.bytes())
 
     def read_text(self, errors: str = "strict") -> str:
         return self.read_bytes().decode(errors=errors)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from dfeas.data.cones import cone_norms
 from dfeas.data.labels import stored_type
-from dfeas.data.storage.chunks import ChunkReader, StoredArray, open_folder, put_array, put_group, put_list
+from dfeas.data.storage.chunks import ChunkReader, StoredArray, node_text, open_folder, put_list, put_node
 from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, put_whole
-from dfeas.data.storage.layout import ATTRIBUTE, MARKER, ConeTable, Header, fingerprint, looks_like_dataset, seal
+from dfeas.data.storage.layout import MARKER, ConeTable, Header, fingerprint, looks_like_dataset, root_node
 from dfeas.data.storage.locks import claim, discard, output_lock, release
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.readers import Buffers
@@ -125,6 +125,7 @@ class DatasetWriter:
         self.where = str(path)  # how messages call it
         self.written = Ledger()
         self._arrays: dict[str, ChunkWriter] = {}
+        self._nodes: dict[str, dict[str, Any]] = {}  # what is said of each folder
         self._create_points()
         self._create("label", CODES if provisional else "label", (), np.dtype(label), 0)
         self._create("norm", "norm", (), np.dtype(np.float64), np.nan)
@@ -141,10 +142,15 @@ class DatasetWriter:
             (self.path / folder).mkdir(parents=True)
         self._arrays[name] = ChunkWriter(self.path / folder, array)
 
-    def _describe(self, name: str, rows: int) -> None:
-        """Say how an array is stored, now that its length is known."""
+    def _describe(self, name: str, length: int, rows: int = 0) -> None:
+        """Say how an array is stored, now that its length is known, in chunks of ``rows`` unless they are as it was begun."""
         array = self._arrays[name].array
-        put_array(self.path / name, replace(array, shape=(rows, *array.shape[1:])))
+        array = replace(array, shape=(length, *array.shape[1:]), rows=rows or array.rows)
+        self._put_node(name, array.metadata())
+
+    def _put_node(self, name: str, node: dict[str, Any]) -> None:
+        self._nodes[name] = node
+        put_node(self.path / name, node)
 
     @property
     def blocks(self) -> int:
@@ -213,7 +219,7 @@ class DatasetWriter:
         return self.written.checksums(self.blocks)
 
     def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
-        """Write checksums, header and marker. Raises CorruptDataError when a block was never written."""
+        """Write checksums, and last what says that it is whole. Raises CorruptDataError when a block was never written."""
         missing, coded = self.written.count_missing(self.blocks), len(classes) > 2
         if missing:
             raise CorruptDataError(f"{self.path}: {missing} blocks were never written")
@@ -225,7 +231,7 @@ class DatasetWriter:
         if classes:
             self._require_classes(classes, facts["positive"])
         checksums = self.checksums()
-        put_list(self.path / "checksum", checksums)
+        self._nodes["checksum"] = put_list(self.path / "checksum", checksums)
         header = Header(
             format=SPARSE_CONES if self._cones is not None and entries else NAMED if self._features else PLAIN,
             n=self.n,
@@ -241,8 +247,7 @@ class DatasetWriter:
             cones=self._cones,
             **entries,
         )
-        put_group(self.path, {ATTRIBUTE: header.to_json()})
-        put_whole(self.path / MARKER, f"{seal(header)}\n".encode())
+        put_whole(self.path / MARKER, node_text(root_node(header, self._nodes)))
         return header
 
     def _require_classes(self, classes: tuple[str, ...], positive: int) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +26,7 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.chunks import CRC, StoredArray, put_array, put_group, put_list
+from dfeas.data.storage.chunks import CRC, StoredArray, group_node, put_list
 from dfeas.data.storage.files import put
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES
 from dfeas.data.storage.places import remove
@@ -137,13 +136,13 @@ class SparseWriter(DatasetWriter):
             entries.finish()
         total, offsets = self._offsets[-1], np.asarray(self._offsets, np.int64)
         self._put_indptr(self.n // self.block_rows, np.append(self._short, total))
-        put_group(self.path / "X", {**ENCODING, "shape": [self.n, self.m]})
+        self._put_node("X", group_node({**ENCODING, "shape": [self.n, self.m]}))
         for name in (DATA, INDICES):
             array = self._arrays[name].array
             rows = array.rows if array.shard else max(1, min(total, array.rows))
-            put_array(self.path / name, replace(array, shape=(total,), rows=rows))
+            self._describe(name, total, rows)
         self._describe(STARTS, self.n + 1)
-        put_list(self.path / "offset", offsets)
+        self._nodes["offset"] = put_list(self.path / "offset", offsets)
         return {"entries": total, "block_entries": int(np.diff(offsets).max())}
 
 
