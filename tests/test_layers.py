@@ -89,6 +89,7 @@ DASK_ONLY_IN = {
     "engine/distributed.py",
     "engine/clusters.py",
     "engine/collection.py",
+    "engine/crew.py",
     "engine/protocol.py",
     "engine/task_pool.py",
     "engine/watch.py",

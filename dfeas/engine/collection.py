@@ -52,20 +52,39 @@ def open_collection(client: Client, spec: DataSpec) -> Dataset:
             raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or leave the client out")
     with client.as_current():
         table = table_of(spec.where, spec.beside)
-    labelled, many = Labelled(), spec.one_vs_rest
+    labelled, many, near = Labelled(), spec.one_vs_rest, _Near(Watch(client))
     if table.labels is not None:
-        labelled = labelled_by(_label_counts(client, table.labels), int(table.X.shape[0]), spec.positive, many=many)
-    return dataset_of(client, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
+        labelled = labelled_by(_label_counts(near, table.labels), int(table.X.shape[0]), spec.positive, many=many)
+    return dataset_of(near, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
 
 
-def _label_counts(client: Client, labels: Any) -> list[dict[Any, int]]:
+class _Near:
+    """Computes parts of a collection on the workers that may work."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    def compute(self, graph: Any) -> Any:
+        self.watch.workers()
+        with self.watch.crew.annotated():
+            return self.watch.client.compute(graph)
+
+
+def _label_counts(near: _Near, labels: Any) -> list[dict[Any, int]]:
     if isinstance(labels, np.ndarray):
         return [label_counts(labels, 0)]
     starts = np.cumsum([0, *labels.chunks[0]]).tolist()
     look, chunks = delayed(label_counts, pure=False), labels.to_delayed().ravel()
     parts = [look(part, first) for part, first in zip(chunks, starts, strict=False)]
-    found: list[dict[Any, int]] = Retry(Watch(client))(lambda: client.gather(client.compute(parts)))
-    return found
+
+    def count() -> list[dict[Any, int]]:
+        futures = near.compute(parts)
+        if not near.watch.settle(futures, near.watch.crew.workers):
+            raise GoneError
+        found: list[dict[Any, int]] = near.watch.client.gather(futures)
+        return found
+
+    return Retry(near.watch)(count)
 
 
 class PartitionTask:
@@ -127,7 +146,8 @@ class CollectionEngine(DaskEngine):
             stop = others[-1] + 1 if others else first + 1
             tasks.append(self._task(name, partition, function, (first, stop), sent))
             sizes.append(stop - first)
-        futures = self.client.compute(tasks)
+        with self._watch.crew.annotated():
+            futures = self.client.compute(tasks)
         return [answer for _, answer in self._gather_results(Sent(futures, sizes))]
 
     def _task(self, name: str, partition: int, function: Callable[..., Any], args: tuple[Any, ...], sent: Any) -> Any:
@@ -156,9 +176,11 @@ class CollectionEngine(DaskEngine):
                 link = self._task(question_name(fold), partition, fold_partition, (fold, *blocks), link)
                 if partition + 1 < stop:
                     link = link[1]
-            future: Future = self.client.compute(link)
+            with self._watch.crew.annotated():
+                future: Future = self.client.compute(link)
             try:
-                self._watch.settle([future])
+                if not self._watch.settle([future]) and self._watch.threads().keys().isdisjoint(self._workers):
+                    raise GoneError
                 brought = self._watch.gather([future], self._workers)
                 if brought is None:
                     raise GoneError

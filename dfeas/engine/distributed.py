@@ -23,6 +23,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST
+from dfeas.engine.crew import places_of
 from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import fold_range, forget_run, merge_ranges, on_worker, read_range, scan_with_cache, size
@@ -143,7 +144,7 @@ class DaskEngine(RangeEngine):
         mark = "" if header is None else header.fingerprint
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
-        self._watch = watch or Watch(client)
+        self._watch = watch or Watch(client, places=places_of(source.spec))
         self._fold_bytes, self._hold_seconds, self._merged_bytes = fold_bytes, hold_seconds, merged_bytes
         self._homes, self._pair_homes = Locality(), Locality()  # of blocks, and of all pairs
         self._pair_cache: tuple[int, str | None] | None = None  # bytes in memory of each process, and a folder for more
@@ -293,6 +294,8 @@ class DaskEngine(RangeEngine):
         futures = sent.futures
         while not self._watch.settle(futures, set(filter(None, sent.homes)), lambda: self.observe(sent.done, sum(sent.sizes))):
             there = self._watch.threads()
+            if there and there.keys().isdisjoint(self._workers):  # nobody is left whom tasks without a home could go to
+                raise GoneError
             for i, home in enumerate(sent.homes):
                 if home is not None and home not in there and not futures[i].done():
                     sent.homes[i] = None
@@ -300,10 +303,10 @@ class DaskEngine(RangeEngine):
                     futures[i] = self._submit(sent.name, f"{i}-again", None, *sent.work[i])
 
     def _submit(self, name: str, part: int | str, home: str | None, function: Callable[..., Any], *args: Any) -> Future:
-        """A part of some work. A home is a wish, never an order: a task that must wait for a worker that died hangs."""
-        wish = {} if home is None else {"workers": [home], "allow_other_workers": True}
+        """A part of some work, for its home or for anybody of the crew."""
         key = f"dfeas-{name}-{self.source.run[:8]}-{self._sent}-{part}"
-        return self.client.submit(function, *args, key=key, pure=False, **wish)
+        with self._watch.crew.annotated(home):
+            return self.client.submit(function, *args, key=key, pure=False)
 
     def _cancel(self, values: Iterable[Any]) -> None:
         if self.client.status == "running":

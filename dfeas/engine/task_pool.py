@@ -87,7 +87,7 @@ class _SentPieces(Generic[T, R]):
     ) -> None:
         self._client, self._watch, self._submit, self._work, self._items = client, watch, submit, work, items
         self._again: deque[T] = deque()  # were sent, and are lost
-        self._sent: dict[Future, T] = {}
+        self._sent: dict[Future, tuple[T, set[str]]] = {}  # with the workers that may do it
         self._woken = Semaphore(0)
         self.done = 0
 
@@ -97,13 +97,14 @@ class _SentPieces(Generic[T, R]):
             found = None
             while found is None:
                 workers = self._watch.workers()
+                self._take_back(workers)
                 self._send(sum(workers.values()))
                 if not self._sent:
                     return None
-                future = self._watch.first(self._sent, self._woken)
+                future = self._watch.first(self._sent, self._woken, lambda there: bool(self._find_stuck(there)))
                 found = future and self._watch.gather([future], workers)
         except BaseException:
-            self._take_back()
+            self._take_back({})
             raise
         del self._sent[future]
         self.done += 1
@@ -116,14 +117,23 @@ class _SentPieces(Generic[T, R]):
             if not some:
                 return
             name = self._work.__name__.strip("_").replace("_", "-")  # Dask's bars have what stands before a word that is none
-            future = self._submit(self._work, some[0], f"dfeas-{name}-{uuid.uuid4().hex}")
-            self._sent[future] = some[0]
+            with self._watch.crew.annotated():
+                future = self._submit(self._work, some[0], f"dfeas-{name}-{uuid.uuid4().hex}")
+            self._sent[future] = some[0], set(self._watch.crew.workers)
             future.add_done_callback(lambda _: self._woken.release())
 
-    def _take_back(self) -> None:
-        """What the scheduler will not do any more: it gave it up, or does not know it."""
-        for future in [each for each in self._sent if each.status in ("error", "cancelled")]:
-            self._again.append(self._sent.pop(future))
+    def _find_stuck(self, workers: dict[str, int]) -> list[Future]:
+        """What waits for workers that are gone, all of them."""
+        return [future for future, (_, crew) in self._sent.items() if crew.isdisjoint(workers) and not future.done()]
+
+    def _take_back(self, workers: dict[str, int]) -> None:
+        """What the scheduler will not do any more: it gave it up, does not know it, or nobody is left for it."""
+        stuck = self._find_stuck(workers) if workers else []
+        if stuck:
+            self._client.cancel(stuck, force=True)
+        for future in [*stuck, *(each for each in self._sent if each.status in ("error", "cancelled"))]:
+            if future in self._sent:
+                self._again.append(self._sent.pop(future)[0])
 
     def cancel(self) -> None:
         if self._client.status == "running":

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed.scheduler import KilledWorker
 
 from dfeas.engine.clusters import LOST, line, mend
+from dfeas.engine.crew import Crew
 from dfeas.engine.signals import interrupts_held, raise_held
 from dfeas.errors import ClusterLostError, CorruptDataError
 
@@ -57,8 +58,15 @@ class Watch:
     answer_seconds: float = ANSWER_SECONDS
     patience_seconds: float = PATIENCE_SECONDS
     most_deaths: int = MOST_DEATHS
+    places: Sequence[str] = ()  # what workers must see
+
+    @cached_property
+    def crew(self) -> Crew:
+        """Who may get tasks, which are sent ``with watch.crew.annotated()``."""
+        return Crew(self.client, self.places)
 
     def threads(self) -> dict[str, int]:
+        """Of the workers that may work."""
         raise_held()
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
@@ -70,7 +78,7 @@ class Watch:
                     raise TimeoutError("the scheduler does not answer any more")
             found = coming.result()
         mend(self.client, len(found))
-        return {str(worker): int(threads) for worker, threads in found.items()}
+        return self.crew.admit({str(worker): int(threads) for worker, threads in found.items()})
 
     def workers(self) -> dict[str, int]:
         """Threads of each worker, at least one: waits for the first worker.
@@ -82,7 +90,7 @@ class Watch:
             return threads
         logger.warning("no Dask worker; waiting for one")
         deadline = time.monotonic() + self.patience_seconds
-        waiting = self.client.submit(observe_nothing, pure=False, key=f"dfeas-wake-{uuid.uuid4().hex}")
+        waiting = self.client.submit(int, pure=False, key=f"dfeas-wake-{uuid.uuid4().hex}")  # any worker can do that
         while not threads:
             if time.monotonic() > deadline:
                 raise ClusterLostError("the Dask cluster has no workers; start some with dask worker")
@@ -92,17 +100,18 @@ class Watch:
         return threads
 
     def settle(self, futures: Sequence[Task], homes: Collection[str] = (), told: Callable[[], None] = observe_nothing) -> bool:
-        """Wait until each has a result, or an error. False when one of the workers ``homes`` is gone, or a result is lost.
+        """Wait until each has a result, or an error. False when one of the workers ``homes`` is gone, or all of the crew, or a
+        result is lost.
 
         While it waits, it is ``told`` now and then.
         """
-        done = Semaphore(0)
+        done, crew = Semaphore(0), set(self.crew.workers)
         for future in futures:
             future.add_done_callback(lambda _: done.release())
 
         def gone(now: dict[str, int]) -> bool:
             told()
-            return not now.keys() >= set(homes)
+            return not now.keys() >= set(homes) or crew.isdisjoint(now)
 
         waited = all(self._until(lambda seconds: done.acquire(timeout=seconds), gone) for _ in futures)
         if any(future.status == "lost" for future in futures):  # which is no reason for Dask not to call back
@@ -110,16 +119,16 @@ class Watch:
             return False
         return waited
 
-    def first(self, futures: Collection[Task], woken: Semaphore) -> Task | None:
+    def first(self, futures: Collection[Task], woken: Semaphore, gone: Callable[[dict[str, int]], bool]) -> Task | None:
         """Wait until one has a result, or an error, and return it; ``woken`` is released whenever that may be so.
 
-        None when it was lost again in the same moment.
+        None when it was lost again in the same moment, or when workers are ``gone``.
         """
 
         def found(seconds: float) -> bool:
             return any(future.done() for future in futures) or woken.acquire(timeout=seconds)
 
-        self._until(found, lambda _: False)
+        self._until(found, gone)
         return next((future for future in futures if future.done()), None)
 
     def wait_within(self, futures: Sequence[Task], seconds: float) -> None:
@@ -150,7 +159,9 @@ class Watch:
             return not now.keys() >= set(there)
 
         while True:
-            found: list[Task] | None = self._call(gone, self.client.scatter, [value], hash=False)
+            found: list[Task] | None = self._call(
+                gone, self.client.scatter, [value], hash=False, workers=list(self.crew.workers)
+            )
             if found is not None:
                 return found[0]
             there = self.threads()
