@@ -84,6 +84,10 @@ SMALL = {
         *("--workers", "2", "--points", "4000", "--features", "10", "--passes", "10", "--limit", "400MB"),
         *("--tasks", "50", "--task-seconds", "0.001", "--only", "busy"),
     ],
+    "cluster_trials": [
+        *("--plain", "--table", "--only", "calm,worker-killed"),
+        *("--points", "40000", "--features", "10", "--passes", "200"),
+    ],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 

@@ -1,0 +1,79 @@
+"""Other environments beside this one: without dfeas, with an older one, with another NumPy."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from benchmarks.trials.hosts import BIN, package
+
+
+def needed(name: str, found: dict[str, str] | None = None) -> dict[str, str]:
+    """The versions here of a distribution and of what it needs."""
+    found = {} if found is None else found
+    try:
+        found[name] = version(name)
+    except PackageNotFoundError:
+        return found
+    for each in map(Requirement, requires(name) or ()):
+        if each.name not in found and (each.marker is None or each.marker.evaluate({"extra": ""})):
+            needed(each.name, found)
+    return found
+
+
+def install(folder: Path, pins: dict[str, str], prefix: tuple[str, ...] = ()) -> Path:
+    """The folder of programs of a new environment. Raises FileNotFoundError without uv, CalledProcessError when it fails."""
+    uv = shutil.which("uv") or shutil.which("uv", path=str(BIN))
+    if uv is None:
+        raise FileNotFoundError("uv")
+    python = folder / "bin" / "python"
+    for words in (
+        ("venv", "--python", sys.executable, folder),
+        ("pip", "install", "--python", python, *(f"{name}=={number}" for name, number in pins.items())),
+    ):
+        subprocess.run([*prefix, uv, "--quiet", *map(str, words)], check=True, capture_output=True, text=True)
+    return folder / "bin"
+
+
+class Environments:
+    """Made in a folder when they are asked for, and kept for the next trial.
+
+    ``outside`` are words before a command that needs the internet.
+    """
+
+    def __init__(self, folder: Path, numpy: str, outside: tuple[str, ...] = ()) -> None:
+        self.folder, self.numpy, self.outside = folder, numpy, outside
+        folder.mkdir(exist_ok=True)
+        self.current = package(folder / "package")
+
+    def plain(self) -> Path:
+        """Programs of an environment with the same Dask and NumPy, without dfeas."""
+        pins = {**needed("distributed"), "numpy": version("numpy")}
+        return self._made("plain", pins)
+
+    def other_numpy(self) -> Path:
+        """Programs of an environment with all that dfeas needs, and another NumPy."""
+        pins = needed("dfeas")
+        del pins["dfeas"]
+        return self._made("numpy", {**pins, "numpy": self.numpy})
+
+    def _made(self, name: str, pins: dict[str, str]) -> Path:
+        folder = self.folder / name
+        return folder / "bin" if folder.exists() else install(folder, pins, self.outside)
+
+    def older(self) -> Path:
+        """A folder for ``PYTHONPATH`` with a dfeas of a lower version, in which one class has another name."""
+        folder = self.folder / "older"
+        if not folder.exists():
+            package(folder, "0.0.1")
+            original = (folder / "dfeas").resolve()
+            (folder / "dfeas").unlink()
+            shutil.copytree(original, folder / "dfeas", ignore=shutil.ignore_patterns("__pycache__"))
+            changed = folder / "dfeas" / "passes" / "softmin.py"
+            changed.write_text(changed.read_text().replace("class Softmin:", "class OldSoftmin:"))
+        return folder

@@ -1,0 +1,124 @@
+"""Trials of data, and of a RUN, in an object store whose answers are bad."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from benchmarks.trials.hosts import wait_for
+from benchmarks.trials.stage import Command, Stage
+from benchmarks.trials.store import EXPIRED, Store
+from benchmarks.trials.trial import trial
+
+BLOCKS = "/X/c"
+PATIENCE = "15"
+
+
+def reading(stage: Stage, passes: int = 4, **env: str) -> tuple[Command, Store]:
+    """A run of two workers that read all blocks in each pass, and have read them so often."""
+    assert stage.store is not None
+    stage.begin(2, env=env)
+    command = stage.solve(**env)
+    stage.at_pass(command, passes)
+    return command, stage.store
+
+
+@trial(workers=2, needs="store")
+def store_calm(stage: Stage) -> None:
+    """Data in an object store, no faults"""
+    reading(stage)
+
+
+@trial(lost=90, workers=2, needs="store")
+def store_away(stage: Stage) -> None:
+    """The store answers 503 to everything for 20 s"""
+    command, store = reading(stage)
+    store.spoil("status", "/")
+    time.sleep(20)
+    stage.still(command)
+    store.mend()
+
+
+@trial(codes=(75, 3), lost=90, workers=2, says="resume", needs="store")
+def store_gone(stage: Stage) -> None:
+    """The store answers 503 for longer than the run's patience; resume when it is back"""
+    command, store = reading(stage, DFEAS_STORAGE_PATIENCE=PATIENCE)
+    store.spoil("status", "/")
+    stage.wait(command)
+    store.mend()
+    stage.resume(command.out)
+
+
+@trial(lost=60, workers=2, needs="store")
+def store_refuses_some(stage: Stage) -> None:
+    """Three of ten requests for blocks get 503"""
+    _, store = reading(stage)
+    store.spoil("status", BLOCKS, 0.3)
+
+
+@trial(lost=150, workers=2, needs="store")
+def store_hangs(stage: Stage) -> None:
+    """Two requests for blocks are never answered"""
+    _, store = reading(stage)
+    store.spoil("hang", BLOCKS, times=2)
+
+
+@trial(lost=30, workers=2, needs="store")
+def store_breaks_off(stage: Stage) -> None:
+    """One of five answers ends in the middle"""
+    _, store = reading(stage)
+    store.spoil("half", BLOCKS, 0.2)
+
+
+@trial(lost=30, workers=2, needs="store")
+def store_truncates(stage: Stage) -> None:
+    """Five answers have half of the bytes and say that this is all"""
+    _, store = reading(stage)
+    store.spoil("short", BLOCKS, times=5)
+
+
+@trial(lost=30, workers=2, needs="store")
+def store_flips_bits(stage: Stage) -> None:
+    """One bit of each of five answers is another, after the first pass"""
+    _, store = reading(stage)
+    store.spoil("flip", BLOCKS, times=5)
+    wait_for(lambda: store.count("GET", BLOCKS, "flip") == 5, stage.deadline, "the fifth answer with another bit")
+
+
+@trial(codes=(2, 3), lost=30, workers=2, says="ExpiredToken|credential", needs="store")
+def store_token_expires(stage: Stage) -> None:
+    """The token expires (400, as AWS says it); resume with a new one"""
+    command, store = reading(stage)
+    store.spoil("status", BLOCKS, status=400, body=EXPIRED)
+    stage.wait(command)
+    store.mend()
+    stage.resume(command.out)
+
+
+@trial(lost=15, workers=2, needs="store")
+def store_without_listing(stage: Stage) -> None:
+    """Objects may be read, not listed"""
+    assert stage.store is not None
+    stage.begin(2)
+    stage.store.deny_listing()
+    stage.solve()
+
+
+@trial(codes=(-signal.SIGKILL, 3), lost=30, workers=2, needs="store")
+def run_in_store(stage: Stage) -> None:
+    """RUN is in the store; its driver is killed; resume on another host"""
+    store = stage.store
+    assert store is not None
+    stage.begin(2)
+    before = store.count("PUT", "/checkpoint")
+    command = stage.solve("--checkpoint-every", "0.2", out="s3://bucket/run")
+    wait_for(
+        lambda: store.count("PUT", "/checkpoint") > before + 2 or command.process.poll() is not None,
+        stage.deadline,
+        "a checkpoint in the store",
+    )
+    stage.still(command)
+    os.kill(command.process.pid, signal.SIGKILL)
+    stage.wait(command)
+    stage.resume(command.out, host="elsewhere")
