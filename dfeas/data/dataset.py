@@ -236,8 +236,9 @@ class Dataset:
     def read(self, index: int, buffers: Buffers, cost: Cost, keep: bool = False, looks: Looks | None = None) -> Block:
         """One block, which may be kept for later passes. Its points and bytes are added to ``cost``.
 
-        A block is verified on its first touch, and again when its files changed since; files that many blocks lie in are
-        looked at once for all that share ``looks``. Raises CorruptDataError when it is missing, damaged, or not what it was.
+        A block is verified on its first touch, and again when its files changed since; over a network whenever it comes. Files
+        that many blocks lie in are looked at once for all that share ``looks``. Raises CorruptDataError when it is missing,
+        damaged, or not what it was.
         """
         stamp = self.stamp(index, looks)
         verified = self.kept.is_verified(index, stamp)
@@ -264,6 +265,7 @@ class Dataset:
         due, beside, memory = keep and self.kept.is_due(index), rows * SIDES_WIDTH + HELD_BYTES, None
         if due and self.entries is None:
             memory = self.kept.take(rows * self.m * self.dtype.itemsize, beside)
+        far = self.points.distant
         points: Points = self.points.read(index, Buffers(X=memory) if memory is not None and self.points.overlaps else buffers)
         if due and not is_dense(points):
             memory = self.kept.take(nbytes(points), beside)
@@ -272,25 +274,29 @@ class Dataset:
             label = self.labels.read(index, buffers)
             stored = self.stored_norms
             norm = norms(points) if stored is None else stored.read(index, buffers)
-            if unverified is not None:
+            if unverified is not None or far:
                 self._verify(index, points, label, norm)
+            if unverified is not None:
                 self.kept.mark_verified(index, unverified, self.blocks)
             length = None if self.transform is None else self.transform.length
             sides = Sides(self.signs(label), norm, self.intercept, length)
             sides = self.kept.keep_sides(index, sides) if memory is None else sides.copy()
-        if unverified is None and (looks or self.points.distant) and not self.kept.is_verified(index, self.stamp(index, looks)):
-            return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at, or listed
+        elif far:
+            self._verify(index, points)
+        if unverified is None and looks and not self.kept.is_verified(index, self.stamp(index, looks)):
+            return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at
         block = Block(start, points, sides, self.in_memory, self.chunk_rows)
         if memory is not None:
             block = replace(block, points=copy_into(memory, points), resident=True)
             self.kept.keep(index, block)
         return block
 
-    def _verify(self, index: int, points: Points, label: NDArray[Any], norm: NDArray[Any]) -> None:
-        """Compare with the checksums of the ingest or of the survey, or else with those of the first touch."""
-        if self.stored is not None or (self.expected is None and self.points.stamp(index) is None):
+    def _verify(self, index: int, *arrays: Any) -> None:
+        """Compare points, and maybe labels and norms, with checksums of the ingest or of the survey, or of the first touch."""
+        far = self.points.distant
+        if self.stored is not None or (self.expected is None and not far and self.points.stamp(index) is None):
             return
-        arrays = (points, label) if self.header is None else (points, label, norm)
+        arrays = arrays[:2] if self.header is None else arrays
         found = np.stack([checksums(array, self.chunk_rows) for array in arrays], axis=1)
         chunks = chunks_of(index, self.together, self.n, self.chunk_rows)
         known = self.expected

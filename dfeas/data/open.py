@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,9 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.linalg.blas import in_child
 from dfeas.passes.survey import checksums
 
+if TYPE_CHECKING:
+    from dfeas.data.storage.object_readers import KeptBlocks
+
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
 
@@ -79,11 +82,11 @@ def _offsets(path: Place, arrays: dict[str, StoredArray], header: Header) -> NDA
 
 
 Root = dict[str, Any] | None
-"""What ``zarr.json`` of a dataset says; None of other data."""
+"""What ``zarr.json`` of data by path says; None where there is none."""
 
 
 def root_of(spec: DataSpec) -> Root:
-    """That of the data, where it is a dataset by path: what is said once need not be asked again."""
+    """That of the data: what is said once need not be asked again."""
     if not spec.by_path:
         return None
     with translate_errors_at(path := place(spec.where)):
@@ -142,8 +145,10 @@ def _open_one(source: Source, root: Root) -> Dataset:
     spec, path = source.spec, None if not source.spec.by_path else place(source.spec.where)
     root = root_of(spec) if root is None else root
     with translate_errors_at(path), translate_errors_at(None if path is None or spec.beside is None else place(spec.beside)):
-        opener = next(opener for accepts, opener in OPENERS if accepts(spec)) if root is None else partial(_open_dataset, root)
-        dataset = opener(source)
+        if root is None:
+            dataset = next(opener for accepts, opener in OPENERS if accepts(spec))(source)
+        else:
+            dataset = _open_dataset(root, source) if ATTRIBUTE in root["attributes"] else _open_foreign(source)
         if dataset.cones is not None:
             _require_cones(dataset, source)
         if dataset.header is not None and spec.beside is not None:
@@ -190,8 +195,10 @@ def _open_dataset(root: dict[str, Any], source: Source) -> Dataset:
     if root["attributes"].get(SEAL) != seal(root):
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
 
+    kept = _kept_blocks(path, source.cache_dir, expected)
+
     def reader(name: str) -> RowReader:
-        return chunk_reader(name, path / name, arrays[name], source.cache_dir, together)
+        return chunk_reader(name, path / name, arrays[name], kept, together)
 
     points, entries, together = None, None, chunks_together(header.block_rows, _usual_rows(header), header.n)
     if header.entries is not None:
@@ -213,6 +220,15 @@ def _open_dataset(root: dict[str, Any], source: Source) -> Dataset:
         cones=header.cones,
         **_facts_of_labels(header, expected),
     )
+
+
+def _kept_blocks(path: Place, folder: str, expected: NDArray[np.uint32]) -> KeptBlocks | None:
+    """What this machine keeps in a folder of the chunks with these checksums, wherever they lie; None of files."""
+    if not folder or isinstance(path, Path):
+        return None
+    from dfeas.data.storage.object_readers import KeptBlocks
+
+    return KeptBlocks.at(folder, sha256(expected).hexdigest())
 
 
 def _facts_of_labels(header: Header, expected: NDArray[np.uint32]) -> dict[str, Any]:
@@ -335,8 +351,8 @@ OPENERS: tuple[tuple[Callable[[DataSpec], bool], Callable[[Source], Dataset]], .
     (lambda spec: is_file(place(spec.where)), _open_file),
     (lambda spec: True, _open_foreign),
 )
-"""What accepts a spec, but for datasets by path -> how such data is opened; the first one that accepts it does it. With a
-client Dask arrays and frames are opened by ``engine.collection``, where they lie.
+"""What accepts a spec, but for paths with a ``zarr.json`` -> how such data is opened; the first one that accepts it does it.
+With a client Dask arrays and frames are opened by ``engine.collection``, where they lie.
 """
 
 _OPEN_RUNS = 8

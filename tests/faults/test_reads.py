@@ -53,7 +53,7 @@ def test_each_read_of_a_solve_may_fail(
         for module in ("data.open", "run.session"):
             monkeypatch.setattr(
                 f"dfeas.{module}.open_source",
-                lambda source, count=count, k=k: flaky(open_source(source), path, count, k, damage),
+                lambda source, *root, count=count, k=k: flaky(open_source(source, *root), path, count, k, damage),
             )
         try:
             result = dfeas.solve(path, out=run, **options)

@@ -18,7 +18,7 @@ from functools import cached_property
 from math import isnan, prod
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import crc32c
 import numpy as np
@@ -39,6 +39,9 @@ from dfeas.data.storage.readers import (
 )
 from dfeas.errors import CorruptDataError
 from dfeas.machine import available_bytes
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.object_readers import KeptBlocks
 
 FILE = "zarr.json"
 
@@ -332,7 +335,7 @@ class ChunkReader:
             length = (count - 1) * step + size
             where, what = int(known.offsets[place]), f"the shard with chunks of {self.name}"
             name, take = self.array.file(file), lambda size: buffers.take(self.name, size)
-            got = self.folder.get(name, where, length, what, take, keep=True)
+            got = self.folder.get(name, where, length, what, take, known.mark)
             if got.mark == known.mark and got.content.size == length:
                 np.copyto(into, np.lib.stride_tricks.as_strided(got.content, into.shape, (step, 1)))
                 return
@@ -350,7 +353,7 @@ class ChunkReader:
         file, place = divmod(index, self.array.chunks_of_file)
         name, what = self.array.file(file), f"chunk {index} of {self.name}"
         if not self.array.shard:
-            got = self.folder.get(name, start, size, what, take, keep=True)
+            got = self.folder.get(name, start, size, what, take, 0)
             if got.content.size != size or got.size not in (None, self.array.chunk_bytes):
                 text = f"{what} has {got.size} bytes, expected {self.array.chunk_bytes}; restore or ingest again"
                 raise CorruptDataError(f"{self.folder.where(name)}: {text}")
@@ -358,7 +361,8 @@ class ChunkReader:
         stale = None
         for _ in range(TRIES):
             known = self._index(file, stale)
-            got = self.folder.get(name, int(known.offsets[place]) + start, size, f"the shard with {what}", take, keep=True)
+            first = int(known.offsets[place]) + start
+            got = self.folder.get(name, first, size, f"the shard with {what}", take, known.mark)
             if got.mark == known.mark and got.content.size == size:
                 return got.content
             stale = known
@@ -402,19 +406,19 @@ CACHED = 1 << 26
 """Bytes that any page cache holds: what this one can hold takes as long to ask as to open an array."""
 
 
-def open_folder(path: Place, cache_dir: str = "", past_cache: bool = False) -> Folder:
-    """What chunks lie in; those of an object store may be kept in ``cache_dir``, files read ``past_cache`` of pages."""
+def open_folder(path: Place, kept: KeptBlocks | None = None, past_cache: bool = False) -> Folder:
+    """What chunks lie in; those of an object store may be ``kept`` here, files read ``past_cache`` of pages."""
     if isinstance(path, Path):
         return Files(path, past_cache)
-    from dfeas.data.storage.object_readers import KeptBlocks, Objects, Tags
+    from dfeas.data.storage.object_readers import Objects
 
-    return Objects(Tags(path), KeptBlocks.at(cache_dir) if cache_dir else None)
+    return Objects(path, kept)
 
 
-def chunk_reader(name: str, path: Place, array: StoredArray, cache_dir: str = "", together: int = 1) -> RowReader:
+def chunk_reader(name: str, path: Place, array: StoredArray, kept: KeptBlocks | None = None, together: int = 1) -> RowReader:
     """A reader of blocks of so many chunks ``together``, which asks for what is far away before it is needed."""
     size = array.shape[0] * array.row_bytes
-    folder = open_folder(path, cache_dir, size > CACHED and size > available_bytes())
+    folder = open_folder(path, kept, size > CACHED and size > available_bytes())
     reader = ChunkReader(name, folder, array, together)
     if isinstance(path, Path):
         return reader

@@ -384,12 +384,13 @@ def root_node(header: Header, below: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_root(path: Place) -> dict[str, Any] | None:
-    """What ``zarr.json`` of a dataset says; None where something else is, or what cannot be read.
+    """What ``zarr.json`` says of a dataset or of an array of others; None where there is none, or none that can be read.
 
     Raises CorruptDataError for a dataset whose ingest did not finish.
     """
     try:
-        node: dict[str, Any] = parse_json(read_whole(path / MARKER), {"attributes": {ATTRIBUTE: object}})
+        node: dict[str, Any] = parse_json(read_whole(path / MARKER), {"zarr_format": COUNT, "attributes?": dict})
+        return {"attributes": {}, **node}
     except (FileNotFoundError, NotADirectoryError):
         if not any((path / name).is_file() for name in (LOCK, f"checksum/{FILE}")):
             return None
@@ -398,12 +399,12 @@ def find_root(path: Place) -> dict[str, Any] | None:
         ) from None
     except (OSError, ValueError):
         return None
-    return node
 
 
 def looks_like_dataset(path: Place) -> bool:
     """Whether a folder was begun by dfeas, finished or not."""
     try:
-        return find_root(path) is not None
+        root = find_root(path)
+        return root is not None and ATTRIBUTE in root["attributes"]
     except CorruptDataError:
         return True

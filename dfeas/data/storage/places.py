@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dfeas.errors import BadInputError, UsageError, format_bytes, install, spell
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes, install, spell
 
 if TYPE_CHECKING:
     from dfeas.data.storage.object_store import ObjectPath
@@ -150,6 +150,10 @@ def _real(where: str | Path) -> str:
     return f"{where}/" if is_url(where) else os.path.normcase(os.path.join(os.path.realpath(where), ""))
 
 
+METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup")
+"""Objects that an array of zarr may be without."""
+
+
 def zarr_store(where: Place, read_only: bool = True) -> Any:
     """A folder as zarr sees it."""
     import zarr
@@ -157,7 +161,21 @@ def zarr_store(where: Place, read_only: bool = True) -> Any:
     if isinstance(where, Path):
         # absolute: zarr takes the store's path out of keys wherever it stands in them, and `data` stands in X/data
         return zarr.storage.LocalStore(where.absolute(), read_only=read_only)
-    return zarr.storage.ObjectStore(where.below, read_only=read_only)
+    if not read_only:
+        return zarr.storage.ObjectStore(where.below)
+
+    class Whole(zarr.storage.ObjectStore[Any]):
+        """A store that says when a chunk is missing, which would be read as fill values."""
+
+        async def get(self, key: str, *args: Any, **options: Any) -> Any:
+            found = await super().get(key, *args, **options)
+            if found is None and not key.endswith(METADATA):
+                raise CorruptDataError(
+                    f"{where}/{key}: the chunk is missing; restore it (or, if it is meant to be empty, write it)"
+                )
+            return found
+
+    return Whole(where.below, read_only=True)
 
 
 def translate_errors_at(where: Place | None) -> AbstractContextManager[None]:

@@ -170,11 +170,11 @@ class Folder(Protocol):
     def stamp(self, name: str) -> int:
         """A number that changes with it."""
 
-    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
+    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: int | None = None) -> Got:
         """``size`` bytes from ``first`` on, before 0 from the end; fewer where there are no more. May be those of ``take``.
 
-        What is far away, and is to be kept, may be read from here the next time. Raises CorruptDataError when there is no such
-        file, which messages call ``what``.
+        What is far away may be kept here by the mark ``keep`` of the whole, and read from here the next time. Raises
+        CorruptDataError when there is no such file, which messages call ``what``.
         """
 
     def advise(self, name: str, first: int, size: int) -> None:
@@ -200,7 +200,7 @@ class Files:
     def stamp(self, name: str) -> int:
         return stamp_of(self.where(name))
 
-    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: bool = False) -> Got:
+    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: int | None = None) -> Got:
         path, direct = self.where(name), self.past_cache and first >= 0 and first % PAGE_BYTES == 0
         pages = take(in_pages(size) if direct else size)
         buffer, done = pages[:size], min(size, past_page_cache(path, pages, first)) if direct else 0
@@ -240,7 +240,6 @@ class SliceReader:
     dtype: np.dtype[Any]
     overlaps: bool = False  # True for arrays in memory
     files: Callable[[int], Sequence[str]] | None = None  # block index -> paths of what it is read from, where there are any
-    look: Callable[[str], int] = stamp_of  # path -> number that changes with what it names
     place: Place | None = None  # in an object store, whose errors are said as those of dfeas
 
     distant = False
@@ -262,7 +261,7 @@ class SliceReader:
         """Nothing to do: a thread reads ahead."""
 
     def stamp(self, index: int, looks: Looks | None = None) -> int | None:
-        return None if self.files is None else hash(tuple(map(self.look, self.files(index))))
+        return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -53,11 +53,11 @@ _FAIR_CHUNK = 1 << 20
 
 def open_array(path: Place, name: str) -> Any:
     """The zarr array at a path, of format 2 or 3; ``name`` says in errors what it should be."""
-    _require_array(path)
+    form = _require_array(path)
     import zarr
 
     try:
-        array = zarr.open_array(zarr_store(path), mode="r")
+        array = zarr.open_array(zarr_store(path), mode="r", zarr_format=form)
         require_all_chunks(array, path)
         call = "dfeas.solve(X, {})" if name == LABELS else "dfeas.solve({}, ...)"
         require_unpacked(array, str(path), f"zarr.open_array({str(path)!r})[:]", decoded_by_xarray(array, path), call)
@@ -68,9 +68,9 @@ def open_array(path: Place, name: str) -> Any:
     return array
 
 
-def _require_array(path: Place) -> None:
-    """Look at what the array at a path says of itself before any chunk is read, and before zarr does."""
-    file = next((name for name in (FILE, FILE_2, GROUP_2) if (path / name).exists()), None) if path.is_dir() else None
+def _require_array(path: Place) -> Literal[2, 3]:
+    """The format of the array at a path; what it says of itself is looked at before any chunk is read, and before zarr does."""
+    file = next((name for name in (FILE, FILE_2, GROUP_2) if (path / name).is_file()), None)
     if file is None:
         raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
     if file == GROUP_2:
@@ -85,6 +85,7 @@ def _require_array(path: Place) -> None:
     codecs = [node.get("compressor"), *(node.get("filters") or ())]
     if any(isinstance(codec, dict) and codec.get("id") == RUNS_CODE for codec in codecs):
         raise BadInputError(f"{path}: its chunks are Python objects ({RUNS_CODE}), which run code; save numbers")
+    return 3 if file == FILE else 2
 
 
 def _no_array(path: Place) -> BadInputError:
@@ -129,7 +130,14 @@ def require_all_chunks(array: Any, where: Place | str) -> None:
         raise CorruptDataError(f"{where}: its zarr metadata cannot be read: shape {shape} in chunks of {chunks}")
     require_chunks(chunks, array.dtype.itemsize, str(where))
     folder = _folder_of(array) if isinstance(where, str) else where
-    count = prod(-(-size // width) for size, width in zip(shape, array.shards or chunks, strict=True))
+    if isinstance(folder, Path | None):
+        _require_chunks(array, where, folder)
+    if array.metadata.zarr_format == 3:
+        _require_whole_shards(array, where, folder)
+
+
+def _require_chunks(array: Any, where: Place | str, folder: Path | None) -> None:
+    count = prod(-(-size // width) for size, width in zip(array.shape, array.shards or array.chunks, strict=True))
     missing = count - _count_chunks(array, count, folder)
     if missing:
         what = "shards" if array.shards else "chunks"
@@ -137,11 +145,9 @@ def require_all_chunks(array: Any, where: Place | str) -> None:
             f"{where}: {missing} of {count} {what} are missing; restore them "
             f"(or, if they are meant to be empty, write them: {WRITE_EMPTY})"
         )
-    if array.metadata.zarr_format == 3:
-        _require_whole_shards(array, where, folder)
 
 
-def _count_chunks(array: Any, count: int, folder: Place | None) -> int:
+def _count_chunks(array: Any, count: int, folder: Path | None) -> int:
     """How many of the ``count`` chunks or shards of an array are there.
 
     There are no more than files, or there would be time and memory for more names than a folder can hold. zarr takes 0.5 ms for
@@ -218,29 +224,23 @@ def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
     """A reader through zarr, which sees changes of what it reads; from an object store it reads several blocks ahead."""
     if isinstance(path, Path):
         return replace(reader, files=files_of(array, reader.block_rows))
-    from dfeas.data.storage.object_readers import Ahead, Tags
+    from dfeas.data.storage.object_readers import Ahead
 
-    return Ahead(replace(reader, place=path, files=names_of(array, reader.block_rows), look=Tags(path)))
+    return Ahead(replace(reader, place=path))
 
 
 def files_of(array: Any, block_rows: int) -> Callable[[int], list[str]] | None:
-    """Paths of all chunks of a block of whole chunks; None for an array that does not lie in plain files."""
+    """Paths of all chunks or shards of a block of whole chunks; None for an array that does not lie in plain files."""
     folder = _folder_of(array) if is_zarr(array) else None
     if folder is None:
         return None
-    names = names_of(array, block_rows)
-    return lambda index: [f"{folder}/{name}" for name in names(index)]
-
-
-def names_of(array: Any, block_rows: int) -> Callable[[int], list[str]]:
-    """Names of all chunks or shards that a block of whole chunks is read from, in the folder of their array."""
     encode, chunks, shape = array.metadata.encode_chunk_key, array.shards or array.chunks, array.shape
     columns = list(product(*(range(-(-size // width)) for size, width in zip(shape[1:], chunks[1:], strict=True))))
 
     def names(index: int) -> list[str]:
         first, stop = index * block_rows, min((index + 1) * block_rows, shape[0])
         rows = range(first // chunks[0], -(-stop // chunks[0]))
-        return [encode((row, *column)) for row in rows for column in columns]
+        return [f"{folder}/{encode((row, *column))}" for row in rows for column in columns]
 
     return names
 
