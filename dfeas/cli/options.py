@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+WHERE = {"scheduler": "--scheduler", "scheduler_file": "--scheduler-file", "local": "--local", "made_by": "--cluster"}
+"""Options that name a cluster, by their arguments."""
+
+
 @dataclass(frozen=True)
 class Cluster:
     """Which cluster does the work, if any."""
@@ -40,27 +44,32 @@ class Cluster:
     scheduler: str | None = None
     scheduler_file: str | None = None
     local: int | None = None
+    made_by: str | None = None
     performance_report: str | None = None
 
     @contextmanager
     def client(self, watched: bool = True) -> Iterator[Client | None]:
         """A client of it; None to work in this process. Where it can be ``watched`` is said."""
-        if self.scheduler is None and self.scheduler_file is None and self.local is None:
+        if replace(self, performance_report=None) == Cluster():
             if self.performance_report is not None:
-                raise click.UsageError("--performance-report is for a cluster: --scheduler, --scheduler-file or --local")
+                raise click.UsageError(f"--performance-report is for a cluster: {' or '.join(WHERE.values())}")
             yield None
             return
         if self.performance_report is not None and Path(self.performance_report).exists():
             raise click.UsageError(f"--performance-report {self.performance_report}: exists already; choose another file")
-        from dfeas.engine.clusters import connect, local_cluster
+        from dfeas.engine.clusters import call_cluster, connect, local_cluster
         from dfeas.run.cluster_log import dashboard, performance_report
 
-        started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
+        if self.made_by is not None:
+            started = call_cluster(self.made_by)
+        else:
+            started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
         with ExitStack() as stack:
             stack.enter_context(_quiet_dask())
             with at_once(_kill_workers):
                 client = stack.enter_context(started)
             if self.performance_report is not None:
+                stack.enter_context(client.as_current())
                 stack.enter_context(performance_report(self.performance_report))
             link = dashboard(client) if watched else None
             if link is not None:
@@ -255,6 +264,7 @@ CLUSTER = [
     option("Where", "--scheduler", help="Run on this Dask cluster.", **ADDRESS),
     option("Where", "--scheduler-file", type=click.Path(), metavar="FILE", help="Run on the Dask cluster of this file."),
     option("Where", "--local", type=click.IntRange(1), metavar="N", help="Run on N worker processes here."),
+    option("Where", "--cluster", "made_by", metavar="MODULE:FUNCTION", help="Run on the Dask cluster that it returns."),
 ]
 PERFORMANCE = option("Output", "--performance-report", metavar="FILE", help="Dask's report of the cluster, as a page.")
 PLACE = [
@@ -340,11 +350,11 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
 
 def _choose_cluster(values: dict[str, Any]) -> Cluster:
     """Which one is named, by at most one option; what is typed says more than the environment."""
-    named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}
-    if not is_typed("scheduler") and (named["scheduler_file"], named["local"]) != (None, None):
-        named["scheduler"] = None
-    if sum(choice is not None for choice in named.values()) > 1:
-        raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
+    named = {name: chosen for name in WHERE if (chosen := values.pop(name, None)) is not None}
+    if len(named) > 1 and not is_typed("scheduler"):
+        named.pop("scheduler", None)
+    if len(named) > 1:
+        raise click.UsageError(f"choose one of {', '.join(WHERE.values())}")
     return Cluster(**named, performance_report=values.pop("performance_report", None))
 
 

@@ -6,11 +6,13 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from importlib import resources
+from contextlib import ExitStack, contextmanager
+from importlib import import_module, resources
 from multiprocessing import resource_tracker
 from pathlib import Path
+from pkgutil import resolve_name
 from threading import Thread
 from typing import Any
 
@@ -29,6 +31,9 @@ from dfeas.errors import ClusterLostError, UsageError, spell
 
 FILE = "dfeas.yaml"
 """Our configuration, in a folder of Dask's."""
+
+GATEWAY = "gateway://"
+"""How the address of a scheduler behind a dask-gateway begins."""
 
 CONNECT_SECONDS = 8
 
@@ -213,7 +218,8 @@ def connect(
         raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
     if "@" in address:
         raise UsageError("the address of a Dask scheduler has no user and no password: expected one such as tcp://host:8786")
-    with _open_client(address, str(where), seconds) as client:
+    opened = _join_gateway(address) if address.startswith(GATEWAY) else _open_client(address, str(where), seconds)
+    with opened as client:
         try:
             client.get_versions(check=True)
         except ValueError as error:
@@ -233,6 +239,47 @@ def _open_client(address: str, where: str, seconds: float) -> Client:
         ) from None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise UsageError(f"no Dask scheduler answers at {where}: {line(error)}; is it running and reachable?") from None
+
+
+@contextmanager
+def _join_gateway(address: str) -> Iterator[Client]:
+    """A client of a cluster that runs behind a dask-gateway, by the address of its scheduler, which has its name at the end.
+
+    The gateway itself, and who may use it, is that of Dask's configuration; without one it answers over http at that address.
+    """
+    host, _, name = address.removeprefix(GATEWAY).partition("/")
+    if not name:
+        raise UsageError(f"{address}: no cluster is named; expected {GATEWAY}HOST:PORT/CLUSTER, which is its scheduler_address")
+    gateway = dask.config.get("gateway.address", None) or f"http://{host}"
+    with ExitStack() as stack:
+        with foreign(
+            f"no Dask cluster {name!r} behind the gateway {gateway}", "Gateway().list_clusters() names those that run"
+        ):
+            found = import_module("dask_gateway").GatewayCluster.from_name(name, address=gateway)
+        yield stack.enter_context(_client_of_cluster(stack.enter_context(found)))
+
+
+@contextmanager
+def call_cluster(path: str) -> Iterator[Client]:
+    """A client of the cluster that a function makes, by ``module:function`` as Python finds it in this folder; what was made is
+    closed at the end.
+    """
+    sys.path.insert(0, os.getcwd())
+    with ExitStack() as stack:
+        with foreign(f"--cluster {path}", "expected module:function, which returns a Dask cluster when it is called"):
+            made = resolve_name(path)()
+        if hasattr(made, "close"):
+            stack.callback(made.close)
+        yield stack.enter_context(client_of(made, None))
+
+
+@contextmanager
+def foreign(what: str, then: str) -> Iterator[None]:
+    """Code of others runs in here, which raises what it likes: a UsageError of ours."""
+    try:
+        yield
+    except Exception as error:
+        raise UsageError(f"{what}: {type(error).__name__}: {line(error)}; {then}") from error
 
 
 async def _handshake(address: str, seconds: float) -> None:
