@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import cache
@@ -149,13 +149,14 @@ class Crew:
                 logger.warning("worker %s on %s gets no work: %s", worker, host, reason)
 
     @contextmanager
-    def annotated(self, home: str | None = None) -> Iterator[None]:
-        """Tasks that are sent meanwhile go to the crew and to nobody else, or to one of it.
+    def annotated(self, home: str | Callable[[str], str] | None = None) -> Iterator[None]:
+        """Tasks that are sent meanwhile go to the crew and to nobody else, or to one of it, or to that of each by its key.
 
         The order is strict: a worker that joins is given what is not, before anybody has asked it. A task waits for ever for
         workers that are gone, so whoever sends it sends it again then.
         """
-        with dask.annotate(workers=list(self.workers) if home is None else [home], allow_other_workers=False):
+        homes = [home] if isinstance(home, str) else home or list(self.workers)
+        with dask.annotate(workers=homes, allow_other_workers=False):
             yield
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,7 @@ from distributed.scheduler import KilledWorker
 from dfeas.engine.clusters import LOST, line, mend
 from dfeas.engine.crew import Crew
 from dfeas.engine.signals import interrupts_held, raise_held
+from dfeas.engine.turnover import listen, turnover_of
 from dfeas.errors import ClusterLostError, CorruptDataError
 
 if TYPE_CHECKING:
@@ -30,7 +32,9 @@ R = TypeVar("R")
 logger = logging.getLogger("dfeas")
 
 LOOK_SECONDS = 0.25
-"""How often a waiting driver looks whether the cluster is still there."""
+"""How often a waiting driver looks at what it was told."""
+ASK_SECONDS = 5.0
+"""How often it asks the scheduler which workers there are, beside being told of those that come and go."""
 ANSWER_SECONDS = 20.0
 """How long a scheduler may take to say what workers it has."""
 PATIENCE_SECONDS = 600.0
@@ -45,7 +49,7 @@ def observe_nothing() -> None:
     """Told of a read when nobody listens."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Watch:
     """Waits for a cluster.
 
@@ -59,6 +63,10 @@ class Watch:
     patience_seconds: float = PATIENCE_SECONDS
     most_deaths: int = MOST_DEATHS
     places: Sequence[str] = ()  # what workers must see
+    ask_seconds: float = ASK_SECONDS
+    _known: dict[str, int] = field(default_factory=dict)  # threads of each worker of the cluster
+    _asked: float = -math.inf  # when, in monotonic seconds
+    _told: int = 0  # of the turnover, then
 
     @cached_property
     def crew(self) -> Crew:
@@ -66,19 +74,34 @@ class Watch:
         return Crew(self.client, self.places)
 
     def threads(self) -> dict[str, int]:
-        """Of the workers that may work."""
+        """Of the workers that may work. The scheduler is asked when one came or went, when there was none, and now and then."""
         raise_held()
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
-        with self._begin_call(self.client.nthreads) as coming:
+        told, now = turnover_of(self.client), time.monotonic()
+        if told is None or not self._known or told.count != self._told or now - self._asked > self.ask_seconds:
+            if self._asked == -math.inf:
+                self._answer(listen, self.client)
+                told = turnover_of(self.client)
+            self._told, self._asked = 0 if told is None else told.count, now
+            threads = self._answer(self.client.nthreads)
+            self._known = {str(worker): int(count) for worker, count in threads.items()}
+        mend(self.client, len(self._known))
+        return self.crew.admit(self._known)
+
+    def look_anew(self) -> None:
+        """Something was lost: what is known may be wrong, and a scheduler that came back tells nobody yet."""
+        self._asked = -math.inf
+
+    def _answer(self, call: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        """What the scheduler answers soon. Raises TimeoutError when it does not."""
+        with self._begin_call(call, *args) as coming:
             deadline = time.monotonic() + self.answer_seconds
             while not _came(coming, self.look_seconds):
                 raise_held()
                 if time.monotonic() > deadline:
                     raise TimeoutError("the scheduler does not answer any more")
-            found = coming.result()
-        mend(self.client, len(found))
-        return self.crew.admit({str(worker): int(threads) for worker, threads in found.items()})
+            return coming.result()
 
     def workers(self) -> dict[str, int]:
         """Threads of each worker, at least one: waits for the first worker.

@@ -81,11 +81,11 @@ def _room(dataset: Dataset) -> int:
     return cache_bytes(dataset, max(0, left), get_worker().state.nthreads, worker=True)
 
 
-def on_worker(function: Callable[..., R], source: Source, first: int, stop: int, args: tuple[Any, ...]) -> tuple[str, R]:
-    """Who did it, and ``function(dataset, first, stop, *args)``."""
+def on_worker(first: int, stop: int, work: Callable[..., R], source: Source, args: tuple[Any, ...]) -> tuple[str, R]:
+    """Who did it, and ``work(dataset, first, stop, *args)``."""
     _one_blas_thread()
     with _reading(source):
-        return get_worker().address, function(open_cached(source, _room), first, stop, *args)
+        return get_worker().address, work(open_cached(source, _room), first, stop, *args)
 
 
 def merge_ranges(args: tuple[Any, ...], *done: tuple[Any, tuple[Any, Cost]]) -> tuple[list[str], tuple[Any, Cost]]:

@@ -1,0 +1,93 @@
+"""A pass is one graph, and a driver that waits is told of workers that come and go."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, SchedulerPlugin
+
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
+from dfeas.engine.clusters import local_cluster
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.turnover import TOPIC
+from dfeas.engine.watch import Watch
+from dfeas.passes.softmin import Softmin
+from tests.engine.test_keeping import until
+from tests.faults.faulty import wait_until
+
+QUESTION = Softmin(np.ones((50, 1)), np.ones(1))
+
+
+class Graphs(SchedulerPlugin):
+    """Sizes of the graphs that a scheduler gets."""
+
+    name = "graphs"
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def update_graph(self, scheduler: Any, *, tasks: list[str], **more: Any) -> None:
+        self.sizes.append(len(tasks))
+
+
+def test_a_pass_is_one_graph_each_of_whose_ranges_has_its_home(dataset: Callable[..., Any], client: Any) -> None:
+    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
+    source = Source(DataSpec(path, intercept=False))
+    engine = DaskEngine(client, source, open_source(source))
+    engine.run(QUESTION)
+    graphs = Graphs()
+    scheduler = client.cluster.scheduler
+    scheduler.add_plugin(graphs)
+    try:
+        for _ in range(3):
+            engine.run(QUESTION)
+    finally:
+        scheduler.remove_plugin("graphs")
+    assert graphs.sizes == [engine.parallel] * 3
+    restrictions = {ts.key: ts.worker_restrictions for ts in scheduler.tasks.values() if engine.source.run[:8] in ts.key}
+    assert set().union(*restrictions.values()) == set(client.nthreads())
+    assert all(len(homes) == 1 for homes in restrictions.values())
+    engine.close()
+
+
+def test_a_worker_that_died_is_known_though_nobody_asks() -> None:
+    with local_cluster(2) as client:
+        watch = Watch(client, ask_seconds=1e9)
+        before = set(watch.threads())
+        pid = client.run(os.getpid, workers=[min(before)])[min(before)]
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: min(before) not in watch.threads())
+        wait_until(lambda: len(watch.threads()) == 2)  # its nanny has started another one
+
+
+def test_a_driver_that_waits_does_not_ask_who_is_there(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = []
+    nthreads = client.nthreads
+    monkeypatch.setattr(client, "nthreads", lambda **how: [asked.append(1), nthreads(**how)][1])
+    watch, looks = Watch(client, look_seconds=0.01, ask_seconds=60), []
+    watch.threads()
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 20:
+            (tmp_path / "done").touch()
+
+    watch.settle([client.submit(until, str(tmp_path / "done"), pure=False)], (), look)
+    assert len(looks) >= 20
+    assert len(asked) == 1
+
+
+def test_nothing_is_left_on_a_scheduler_whose_clients_have_gone() -> None:
+    with local_cluster(1) as client:
+        cluster = client.cluster
+        with Client(cluster) as other:
+            Watch(client).threads()
+            Watch(other).threads()
+        assert TOPIC in cluster.scheduler.plugins
+        client.close()
+        wait_until(lambda: TOPIC not in cluster.scheduler.plugins)
