@@ -56,10 +56,20 @@ class UndecidedError(DfeasError):
     exit_code = 3
 
 
-class ClusterLostError(DfeasError):
-    """The Dask cluster went away in the middle of a run."""
+class AwayError(DfeasError):
+    """What a run needs went away in the middle of it, which can go on when it is back."""
 
     exit_code = 75
+
+
+class ClusterLostError(AwayError):
+    """The Dask cluster went away in the middle of a run."""
+
+
+class StorageAwayError(AwayError):
+    """Storage does not answer; what it holds need not be damaged."""
+
+    waited = False  # as long as people set
 
 
 class BadInputError(DfeasError, ValueError):

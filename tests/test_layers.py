@@ -179,16 +179,16 @@ def _closure(folder: str) -> set[str]:
     return loaded
 
 
-def test_storage_knows_errors_and_the_machine_only() -> None:
+def test_storage_knows_errors_settings_and_the_machine_only() -> None:
     others = {name for name in _closure("data/storage") if not name.startswith("dfeas.data.storage")}
-    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.machine"}
+    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.machine", "dfeas.settings"}
 
 
-def test_the_checker_knows_storage_errors_and_the_machine_only() -> None:
+def test_the_checker_knows_storage_errors_settings_and_the_machine_only() -> None:
     """By closure, and when it is loaded: nothing that it proves by is what the search computed with."""
     mine = ("dfeas.verify", "dfeas.data.storage")
     others = {name for name in _closure("verify") if not name.startswith(mine)}
-    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.machine"}
+    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.machine", "dfeas.settings"}
     modules = sorted(name for name in _closure("verify") if name.startswith("dfeas.verify"))
     script = f"import sys, {', '.join(modules)}\nprint(*(name for name in sys.modules if name.split('.')[0] == 'dfeas'))"
     loaded = set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split())

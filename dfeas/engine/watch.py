@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed.scheduler import KilledWorker
 
+from dfeas.data.storage.patience import Patience, waiting
 from dfeas.engine.clusters import LOST, line, mend
 from dfeas.engine.crew import Crew
 from dfeas.engine.signals import interrupts_held, raise_held
 from dfeas.engine.turnover import listen, turnover_of
-from dfeas.errors import ClusterLostError, CorruptDataError
+from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError
+from dfeas.linalg.blas import beat
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -228,6 +230,14 @@ class Watch:
                 raise ClusterLostError(f"the Dask cluster has had no worker for {self.patience_seconds:.0f} s")
         return True
 
+    def rest(self, seconds: float) -> None:
+        """Let time pass; a signal, or a beat, may end it."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            raise_held()
+            beat()
+            time.sleep(min(left, self.look_seconds))
+
     def recovers(self) -> bool:
         """Whether the client is connected, or is again: it looks for a lost scheduler as long as for the first time."""
         while self.client.status == "connecting":
@@ -254,13 +264,22 @@ class Retry:
     before: int = 0  # what was done at the last loss
 
     def __call__(self, attempt: Callable[[], R], done: Callable[[], int] = int) -> R:
-        """What an attempt returns; lost work is asked for again. Raises ClusterLostError when nothing more gets ``done``."""
+        """What an attempt returns; lost work is asked for again, and what storage did not give that is away.
+
+        Raises ClusterLostError when nothing more gets ``done``, StorageAwayError when patience is over.
+        """
+        patience: Patience | None = None
         while True:
             try:
                 with interrupts_held():
                     return attempt()
             except CorruptDataError:  # an OSError, and what was read is not lost
                 raise
+            except StorageAwayError as error:
+                patience = patience or Patience()
+                with waiting(self.watch.rest):
+                    patience.bear(error)
+                continue
             except (GoneError, *LOST) as error:
                 self._count(error, done())
             with interrupts_held():

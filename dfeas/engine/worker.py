@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,12 +19,13 @@ from distributed import get_worker
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import forget, open_cached
 from dfeas.data.source import Source
+from dfeas.data.storage.patience import AWAY, SHORT_SECONDS, waiting
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import line
 from dfeas.engine.memory import cache_bytes
 from dfeas.engine.scan import fold_blocks, merge_scans, scan_pairs
 from dfeas.engine.tile_cache import TileCache
-from dfeas.errors import CorruptDataError, DfeasError, UsageError
+from dfeas.errors import CorruptDataError, DfeasError, StorageAwayError, UsageError
 from dfeas.linalg.blas import controller, in_child
 from dfeas.linalg.csr import is_csr, nbytes
 from dfeas.machine import memory_bytes
@@ -57,15 +59,19 @@ def _one_blas_thread() -> None:
 
 @contextmanager
 def _reading(source: Source) -> Iterator[None]:
-    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError, and UsageError for credentials."""
+    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError, UsageError for credentials, and
+    StorageAwayError soon: the driver waits.
+    """
     try:
-        yield
+        with waiting(time.sleep, SHORT_SECONDS):
+            yield
     except UsageError as error:
         raise UsageError(f"on a worker: {error}") from None
     except DfeasError:
         raise
     except OSError as error:
-        raise CorruptDataError(f"{source.spec.where}: cannot be read on a worker: {line(error)}") from None
+        kind = StorageAwayError if error.errno in AWAY else CorruptDataError
+        raise kind(f"{source.spec.where}: cannot be read on a worker: {line(error)}") from None
 
 
 def _room(dataset: Dataset) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dfeas.engine.protocol import Engine
-from dfeas.errors import ClusterLostError
+from dfeas.errors import AwayError
 from dfeas.linalg.blas import heard
 from dfeas.passes.protocol import AnyPass, Batchable, Blocks, Exclusive, Partial, Question, together
 from dfeas.run.resources import Limits, never
@@ -104,7 +104,7 @@ def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course
             if whole:  # tasks that are out of step would ask in another batch, and get other bits
                 state = RunState(tuple(task.to_state() for task in tasks), loop.shared)
                 course.keep(state, False)
-    except (KeyboardInterrupt, ClusterLostError) as error:
+    except (KeyboardInterrupt, AwayError) as error:
         loop.give_up(tasks, "interrupted", str(error) or "interrupted")
         course.interruptions.append(error)
     if not all(task.is_proved for task in tasks):

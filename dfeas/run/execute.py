@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from dfeas.data.dataset import Dataset
 from dfeas.engine.memory import require_addresses
-from dfeas.errors import ClusterLostError, CorruptDataError
+from dfeas.errors import AwayError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import one_thread
 from dfeas.run.budget import PROCESS_BYTES, Projection
@@ -103,7 +103,7 @@ class _Execution:
             return
         more = "" if self.folder is None else f"; dfeas.resume({str(self.folder)!r}) goes on"
         error = self.how.interruptions[0]
-        kind = ClusterLostError if isinstance(error, ClusterLostError) else KeyboardInterrupt
+        kind = type(error) if isinstance(error, AwayError) else KeyboardInterrupt
         raise kind(f"{str(error) or 'interrupted'}{more}") from None
 
     @cached_property

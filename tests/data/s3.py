@@ -1,4 +1,4 @@
-"""A server that speaks S3 on loopback, with faults: moto behind a door that is slow, refuses, breaks off, or counts."""
+"""A server that speaks S3 on loopback, with faults: moto behind a door that is slow, silent, refuses, breaks off, or counts."""
 
 import os
 import threading
@@ -18,13 +18,16 @@ SECRET = "not-to-be-shown"
 
 
 class Door:
-    """What a request meets before moto. ``fault`` says ``refuse``, ``deny``, ``break`` or nothing for method and path."""
+    """What a request meets before moto. ``fault`` says ``refuse``, ``deny``, ``break``, ``hang``, ``flip``, ``short`` or
+    nothing for method and path; or a status and a body that are answered.
+    """
 
     def __init__(self) -> None:
         self.app = create_backend_app("s3")
         self.requests: list[tuple[str, str]] = []
         self.fault: Callable[[str, str], str] = lambda method, path: ""
         self.delay = 0.0
+        self.opened = threading.Event()  # until then who hangs does
         self.busy = self.most_busy = self.signed = 0
         self._lock = threading.Lock()
 
@@ -38,10 +41,18 @@ class Door:
         try:
             time.sleep(self.delay)
             fault = self.fault(method, path)
+            if fault == "hang":
+                self.opened.wait(60)
+            if fault[:3].isdigit():
+                status, _, body = fault.partition("\n")
+                start(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
+                return [body.encode()]
             if fault in ("refuse", "deny"):
                 code = "503 Slow Down" if fault == "refuse" else "403 Forbidden"
                 start(code, [("Content-Type", "application/xml")])
                 return [b"<Error><Code>AccessDenied</Code></Error>" if fault == "deny" else b""]
+            if fault in ("flip", "short"):
+                return self._changed(environ, start, fault)
             whole = self.app(environ, start)
             if fault == "break":
                 content = b"".join(whole)
@@ -50,6 +61,16 @@ class Door:
         finally:
             with self._lock:
                 self.busy -= 1
+
+    def _changed(self, environ: dict[str, Any], start: Callable[..., Any], fault: str) -> Iterable[bytes]:
+        """An answer with another bit in its middle, or half of one with headers that agree."""
+        said: list[Any] = []
+        content = bytearray(b"".join(self.app(environ, lambda *head: said.extend(head))))
+        content[len(content) // 2] ^= 1
+        content = content if fault == "flip" else content[: len(content) // 2]
+        headers = [each for each in said[1] if each[0].lower() != "content-length"]
+        start(said[0], [*headers, ("Content-Length", str(len(content)))])
+        return [bytes(content)]
 
     def reset(self) -> None:
         self.requests.clear()

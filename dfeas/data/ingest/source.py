@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from threading import Event
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.labels import Categories, LabelEncoder
 from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.storage.patience import wait_until
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Points, is_dense, stack_points
 
@@ -84,7 +86,8 @@ class PointSource(PointReader):
 def in_order(work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
     """``work(item)`` of each item in order, by threads that are a few items ahead."""
     waiting: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(THREADS, "dfeas-parse") as pool:
+    ended = Event()
+    with ThreadPoolExecutor(THREADS, "dfeas-parse", wait_until, (ended,)) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
@@ -93,6 +96,7 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, N
             while waiting:
                 yield waiting.popleft().result()
         finally:
+            ended.set()
             pool.shutdown(cancel_futures=True)
 
 

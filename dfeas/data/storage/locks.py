@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,8 +17,9 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from dfeas.data.storage.files import LOCK, try_lock
+from dfeas.data.storage.patience import waiting
 from dfeas.data.storage.places import Place, translate_errors_at
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, StorageAwayError, UsageError
 
 if TYPE_CHECKING:
     from dfeas.data.storage.object_store import ObjectPath
@@ -163,7 +165,8 @@ def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
         lock.require()
     except BaseException:
         if lock.held:
-            _clear(path)
+            with waiting(time.sleep, 0.0), suppress(StorageAwayError):  # which the body has waited for
+                _clear(path)
         raise
     (path / LOCK).unlink(missing_ok=True)
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -20,6 +20,7 @@ import obstore
 from numpy.typing import NDArray
 
 from dfeas.data.storage.object_store import ObjectPath, pool, translate_errors
+from dfeas.data.storage.patience import persist, rest
 from dfeas.data.storage.readers import Buffers, Got, Looks, Reader, Take
 from dfeas.errors import CorruptDataError, UsageError, spell
 
@@ -30,6 +31,9 @@ T = TypeVar("T")
 
 HELD = 16 * (4 + (os.cpu_count() or 1))
 """Blocks that are held at most: twice what all threads of a process ask for."""
+
+LOOK_SECONDS = 0.5
+"""How often who waits for a block looks whether to go on."""
 
 
 def tag_of(meta: Any) -> int:
@@ -51,9 +55,29 @@ class Ahead(Generic[T]):
     distant = True
 
     def read(self, index: int, buffers: Buffers) -> T:
+        """What is wrong is asked for once more before it is called damaged, and what is away until patience is over."""
+        try:
+            return persist(lambda: self._read(index, buffers))
+        except CorruptDataError:
+            return persist(lambda: self._read(index, buffers))
+        except BaseException:
+            self._drop()
+            raise
+
+    def _read(self, index: int, buffers: Buffers) -> T:
         with self._lock:
             coming = self._coming.pop(index, None)
-        return self.inner.read(index, buffers) if coming is None else coming.result()
+        if coming is None:
+            return self.inner.read(index, buffers)
+        while wait([coming], LOOK_SECONDS).not_done:  # a request may take long to fail, and who reads may have to end
+            rest(0)
+        return coming.result()
+
+    def _drop(self) -> None:
+        """Nobody reads on: what is not under way yet is not asked for."""
+        with self._lock:
+            while self._coming:
+                self._coming.popitem()[1].cancel()
 
     def advise(self, index: int) -> None:
         with self._lock:

@@ -11,7 +11,7 @@ import io
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from datetime import timedelta
 from functools import lru_cache
 from io import BufferedReader
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import boto3
 import botocore.exceptions
@@ -28,31 +28,42 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes
+from dfeas.data.storage.patience import Patience, limit, persist
+from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError, format_bytes
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta, WritableFile
     from obstore.store import ClientConfig, RetryConfig
 
+R = TypeVar("R")
+
 SCHEMES = ("s3", "gs", "az")
 
-RETRIES = 8
-"""So often a request is repeated that is not answered, or answered 5xx: after 0.1 s, then twice as long each time."""
+RETRIES, RETRY_SECONDS = 4, 10.0
+"""So often obstore repeats a request that is not answered, cut off, or answered 5xx or 429, and so long; what is longer is
+borne by ``patience``, whose pauses end with a run."""
 
-RETRY_SECONDS = 60
-REQUEST_SECONDS = 60
-"""Until a request is answered whole, and is repeated otherwise."""
+SILENT_SECONDS, REQUEST_SECONDS, MOST_SECONDS = 30, 600, 86400
+"""Seconds without a byte, and for all of an answer, after which a request is made again; and of obstore's own patience."""
 
 _URL = re.compile(r"([a-z0-9]+)://([A-Za-z0-9][A-Za-z0-9._-]*)(?:/(.*))?")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 @lru_cache(maxsize=256)
-def store_of(where: str, prefix: str | None = None) -> Any:
-    """What obstore calls a bucket, or what is below a key in it. Raises UsageError without credentials."""
+def store_of(where: str, prefix: str | None = None, patient: bool = False) -> Any:
+    """What obstore calls a bucket, or what is below a key in it; a ``patient`` one waits itself for a store that is away.
+
+    Raises UsageError without credentials.
+    """
     scheme, _, name = where.partition("://")
-    client: ClientConfig = {"timeout": timedelta(seconds=REQUEST_SECONDS), "connect_timeout": timedelta(seconds=5)}
-    retry: RetryConfig = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
+    client: ClientConfig = {
+        "timeout": timedelta(seconds=REQUEST_SECONDS),
+        "read_timeout": timedelta(seconds=SILENT_SECONDS),
+        "connect_timeout": timedelta(seconds=5),
+    }
+    retries, seconds = (1_000_000, min(MOST_SECONDS, limit())) if patient else (RETRIES, RETRY_SECONDS)
+    retry: RetryConfig = {"max_retries": retries, "retry_timeout": timedelta(seconds=seconds)}
     try:
         if scheme == "s3":
             return _s3(where, name, prefix, client, retry)
@@ -86,36 +97,94 @@ def _credentials(where: str) -> Boto3CredentialProvider:
         ) from None
 
 
+def ask(where: object, request: Callable[[], R]) -> R:
+    """What the store answers to a request, which is made again while it is away. Raises what ``translate_errors`` does."""
+
+    def attempt() -> R:
+        with translate_errors(where):
+            return request()
+
+    return persist(attempt)
+
+
 @contextmanager
-def translate_errors(where: object) -> Iterator[None]:
+def translate_errors(where: object, listing: bool = False) -> Iterator[None]:
     """What obstore raises becomes one of our errors; FileNotFoundError of an object that does not exist passes.
 
-    Raises BadInputError for a bucket that does not exist, UsageError for what credentials do not allow, CorruptDataError for
-    storage that does not answer.
+    Raises BadInputError for a bucket that does not exist, UsageError for what credentials and settings do not allow,
+    StorageAwayError for storage that does not answer, CorruptDataError for what is no answer.
     """
     try:
         yield
+    except PreconditionError:  # what was asked for is not there any more
+        raise FileNotFoundError(str(where)) from None
     except BaseError as error:
-        refuse(where, error)
+        refuse(where, error, listing)
     except FileNotFoundError as error:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
             refuse(where, error)
         raise
 
 
-def refuse(where: object, error: Exception) -> NoReturn:
+_AWAY = re.compile(
+    r"status code: (5(?!0[15])\d\d|408|429)|<Code>RequestTimeout<|HTTP error: (?!builder)|Content-Range header not"
+)
+"""Of errors that pass: servers that are overloaded or down, connections that cannot be made, are silent or break off."""
+
+_EXPIRED = re.compile(r"<Code>((Expired|Invalid)\w*Token\w*|TokenRefreshRequired|RequestExpired)</Code>")
+_OTHER_REGION = re.compile(
+    r"incorrectly configured region|<Code>(PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocation)"
+)
+_METADATA = re.compile(r"://(169\.254\.169\.254|metadata\.google\.internal|metadata)[:/]")
+"""Where machines in a cloud get credentials, which is asked when none are set."""
+
+
+def refuse(where: object, error: Exception, listing: bool = False) -> NoReturn:
     """Raise our error for one of obstore."""
     text = str(error)
     if "NoSuchBucket" in text or "ContainerNotFound" in text:
         raise BadInputError(f"{where}: no such bucket") from None
-    denied = isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403 Forbidden" in text
-    if denied or "401 Unauthorized" in text:
-        code = re.search(r"<Code>(\w+)</Code>", text)
-        why = code[1] if code else "not allowed"
-        raise UsageError(f"{where}: access was refused ({why}); check the credentials, and what they allow") from None
-    raise CorruptDataError(
-        f"{where}: the object store does not answer as it should: {_line(error)}; check the network and run again"
-    ) from None
+    if expired := _EXPIRED.search(text):
+        raise UsageError(f"{where}: the credentials are not valid any more ({expired[1]}); renew them, and go on") from None
+    if _OTHER_REGION.search(text):
+        region = _region_of(str(where), text)
+        named = f"{region}: set AWS_REGION={region}" if region else "another region than AWS_REGION says; set that"
+        raise UsageError(f"{where}: the bucket lies in {named}") from None
+    if _METADATA.search(text):
+        raise UsageError(f"{where}: no credentials were found; set them up as for the provider's own tools") from None
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or re.search("40[13] (Forbidden|Unauthorized)", text):
+        why, what = code[1] if code else "not allowed", "the list of objects" if listing else "access"
+        more = ": the right to list the bucket lacks (s3:ListBucket)" if listing else ", and what they allow"
+        raise UsageError(f"{where}: {what} was refused ({why}); check the credentials{more}") from None
+    if _AWAY.search(text):
+        raise StorageAwayError(f"{where}: the object store does not answer{_failure(text)}") from None
+    raise CorruptDataError(f"{where}: the object store does not answer as it should: {_line(error)}") from None
+
+
+def _failure(text: str) -> str:
+    """Which host does not answer, and how."""
+    host, status = re.search(r"performing \w+ \w+://([^/\s]+)", text), re.search(r"status code: (\d+ [A-Z][A-Za-z ]+)", text)
+    code, said = re.search(r"<Code>(\w+)</Code>", text), re.search(r'message: "([^"]+)"', text)
+    why = said[1] if said else "the connection broke off"
+    if "Timeout" in text or "TimedOut" in text:
+        why = "silent too long"
+    if status:
+        why = f"{status[1]}, {code[1]}" if code else status[1]
+    return f" at {host[1]} ({why})" if host else f" ({why})"
+
+
+def _region_of(where: str, text: str) -> str:
+    """The region of a bucket, from an answer or from the bucket; empty where neither says it."""
+    if named := re.search(r"expecting '([\w-]+)'|<Region>([\w-]+)</Region>", text):
+        return named[1] or named[2]
+    try:
+        answer = boto3.client("s3").head_bucket(Bucket=where.split("/")[2])
+    except botocore.exceptions.ClientError as error:
+        answer = error.response
+    except (ValueError, botocore.exceptions.BotoCoreError):
+        return ""
+    return str(answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", ""))
 
 
 def _line(error: Exception) -> str:
@@ -171,7 +240,7 @@ class ObjectFile(io.RawIOBase):
         if self._at >= self._size or not len(buffer):
             return 0
         if not self._part_at <= self._at < self._part_at + len(self._part):
-            self._fetch()
+            persist(self._fetch)
         content = memoryview(self._part)[self._at - self._part_at :][: len(buffer)]
         memoryview(buffer).cast("B")[: len(content)] = content
         self._at += len(content)
@@ -194,15 +263,17 @@ class ObjectFile(io.RawIOBase):
         self._coming.append((first, pool().submit(self._get, first, stop)))
 
     def _get(self, first: int, stop: int) -> bytes:
-        try:
-            with translate_errors(self._where):
-                try:
-                    options: GetOptions = {"range": (first, stop), "if_match": self._tag}
-                    return bytes(obstore.get(self._store, self._key, options=options).bytes())
-                except PreconditionError:
-                    raise FileNotFoundError from None
-        except FileNotFoundError:
-            raise CorruptDataError(f"{self._where}: changed or removed while it was read; run again") from None
+        options: GetOptions = {"range": (first, stop), "if_match": self._tag}
+        for _ in range(2):
+            try:
+                with translate_errors(self._where):
+                    content = bytes(obstore.get(self._store, self._key, options=options).bytes())
+            except FileNotFoundError:
+                raise CorruptDataError(f"{self._where}: changed or removed while it was read; run again") from None
+            if len(content) == stop - first:
+                return content
+        text = f"{len(content)} bytes came from byte {first} on, expected {stop - first}, twice"
+        raise CorruptDataError(f"{self._where}: {text}; check what lies between here and the store, and run again")
 
     def _drop(self) -> None:
         while self._coming:
@@ -284,8 +355,7 @@ class ObjectPath:
 
     def head(self) -> ObjectMeta:
         """What obstore says of it. Raises FileNotFoundError when there is no such object."""
-        with translate_errors(self):
-            return obstore.head(self.store, self.key)
+        return ask(self, lambda: obstore.head(self.store, self.key))
 
     def stat(self) -> Stat:
         """Raises FileNotFoundError when there is no such object."""
@@ -312,19 +382,21 @@ class ObjectPath:
 
     def read_bytes(self, most: int | None = None) -> bytes:
         """Its contents, by one request. Raises FileNotFoundError when there is no such object, ValueError for more bytes."""
-        with translate_errors(self):
+
+        def get() -> bytes:
             answer = obstore.get(self.store, self.key)
             if most is not None and answer.meta["size"] > most:
                 raise ValueError(f"{format_bytes(answer.meta['size'])}, at most {format_bytes(most)} are read")
             return bytes(answer.bytes())
+
+        return ask(self, get)
 
     def read_text(self, errors: str = "strict") -> str:
         return self.read_bytes().decode(errors=errors)
 
     def write_bytes(self, content: bytes) -> None:
         try:
-            with translate_errors(self):
-                obstore.put(self.store, self.key, content)
+            ask(self, lambda: obstore.put(self.store, self.key, content))
         except FileNotFoundError as error:
             raise CorruptDataError(f"{self}: cannot be written: {str(error)[:200]}") from None
 
@@ -347,21 +419,28 @@ class ObjectPath:
 
     def writer(self, part_bytes: int, parts: int) -> WritableFile:
         """Takes its contents one after the other; there is no object before ``close``. Up to ``parts`` are under way."""
-        return obstore.open_writer(self.store, self.key, buffer_size=part_bytes, max_concurrency=parts)
+        return obstore.open_writer(store_of(self.bucket, patient=True), self.key, buffer_size=part_bytes, max_concurrency=parts)
 
     def unlink(self, missing_ok: bool = False) -> None:
         try:
-            with translate_errors(self):
-                obstore.delete(self.store, self.key)
+            ask(self, lambda: obstore.delete(self.store, self.key))
         except FileNotFoundError:
             if not missing_ok:
                 raise
 
     def objects(self, chunk: int = 1000) -> Iterator[ObjectMeta]:
         """What obstore says of all objects below it: ``path``, a key of the bucket, ``size``, ``e_tag``."""
-        with translate_errors(self):
-            for some in obstore.list(self.store, self.key, chunk_size=chunk):
-                yield from some
+        patience, last = None, ""
+        while True:
+            try:
+                with translate_errors(self, listing=True):
+                    for some in obstore.list(self.store, self.key, chunk_size=chunk, offset=last or None):
+                        yield from some
+                        patience, last = None, some[-1]["path"]
+                return
+            except StorageAwayError as error:
+                patience = patience or Patience()
+                patience.bear(error)
 
     def rglob(self, pattern: str) -> Iterator[ObjectPath]:
         """Objects below it whose names match."""

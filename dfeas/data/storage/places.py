@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes, install, spell
 
 if TYPE_CHECKING:
     from dfeas.data.storage.object_store import ObjectPath
+
+R = TypeVar("R")
 
 ROW_BYTES = 64 << 20
 """Of a dense point as it is stored. A block holds one at least; it is read, cast, surveyed and written, by several threads."""
@@ -185,6 +187,15 @@ def translate_errors_at(where: Place | None) -> AbstractContextManager[None]:
     from dfeas.data.storage.object_store import translate_errors
 
     return translate_errors(where)
+
+
+def ask_at(where: Place, request: Callable[[], R]) -> R:
+    """What a request to a place returns, which is made again while an object store is away."""
+    if isinstance(where, Path):
+        return request()
+    from dfeas.data.storage.object_store import ask
+
+    return ask(where, request)
 
 
 def seekable(where: Place) -> Any:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.numbers import exact
+from dfeas.data.storage.patience import AWAY, persist
 from dfeas.data.storage.places import Place, translate_errors_at
-from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.errors import CorruptDataError, DfeasError, StorageAwayError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -201,6 +202,9 @@ class Files:
         return stamp_of(self.where(name))
 
     def get(self, name: str, first: int, size: int, what: str, take: Take, keep: int | None = None) -> Got:
+        return persist(lambda: self._get(name, first, size, what, take))
+
+    def _get(self, name: str, first: int, size: int, what: str, take: Take) -> Got:
         path, direct = self.where(name), self.past_cache and first >= 0 and first % PAGE_BYTES == 0
         pages = take(in_pages(size) if direct else size)
         buffer, done = pages[:size], min(size, past_page_cache(path, pages, first)) if direct else 0
@@ -215,6 +219,8 @@ class Files:
         except FileNotFoundError:
             raise CorruptDataError(f"{path}: {what} is missing; restore or ingest again") from None
         except OSError as error:
+            if error.errno in AWAY:
+                raise StorageAwayError(f"{path}: the file system does not answer ({error.strerror})") from None
             raise CorruptDataError(f"{path}: cannot read {what}: {error.strerror}") from None
         mark = hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
         return Got(pages if done == pages.size else pages[:done], status.st_size, mark)

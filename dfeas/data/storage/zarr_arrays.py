@@ -20,7 +20,7 @@ from dfeas.data.storage.chunks import FILE, WRITE_EMPTY, IndexForm, open_folder,
 from dfeas.data.storage.files import COUNT, DAMAGE, Number, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import require_unpacked
-from dfeas.data.storage.places import Place, names_in, require_chunks, require_column, zarr_store
+from dfeas.data.storage.places import Place, ask_at, names_in, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import RowReader, SliceReader
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
@@ -53,6 +53,10 @@ _FAIR_CHUNK = 1 << 20
 
 def open_array(path: Place, name: str) -> Any:
     """The zarr array at a path, of format 2 or 3; ``name`` says in errors what it should be."""
+    return ask_at(path, lambda: _open(path, name))
+
+
+def _open(path: Place, name: str) -> Any:
     form = _require_array(path)
     import zarr
 

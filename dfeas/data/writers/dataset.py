@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, put_whole
 from dfeas.data.storage.layout import MARKER, ConeTable, Header, fingerprint, looks_like_dataset, root_node
 from dfeas.data.storage.locks import claim, discard, output_lock, release
+from dfeas.data.storage.patience import wait_until
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.writers.chunks import ChunkWriter, Ledger
@@ -80,7 +82,8 @@ def write_blocks(target: DatasetWriter, makers: Iterable[Callable[[], Labelled]]
             waiting.popleft().result()
             tell(min(target.n, (given - len(waiting)) * target.block_rows))
 
-    with ThreadPoolExecutor(threads, "dfeas-write") as pool:
+    ended = Event()
+    with ThreadPoolExecutor(threads, "dfeas-write", wait_until, (ended,)) as pool:
         given = 0
         try:
             for given, make in enumerate(makers, 1):
@@ -88,6 +91,7 @@ def write_blocks(target: DatasetWriter, makers: Iterable[Callable[[], Labelled]]
                 wait(given, most)
             wait(given, 0)
         except BaseException:
+            ended.set()
             for future in waiting:
                 future.cancel()
             raise

@@ -21,7 +21,7 @@ from typing import Any
 from dfeas.data.storage.files import LOCK, atomic_write, sync
 from dfeas.data.storage.locks import abandon, claim, reclaim, release
 from dfeas.data.storage.scratch import Scratch, Seal
-from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, NewerFormatError, UsageError
+from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.driver import RunState
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
@@ -301,7 +301,7 @@ def open_checkpointer(
     try:
         yield checkpointer
     except DfeasError as error:
-        if earlier is None and checkpointer.survey is None and not isinstance(error, ClusterLostError):
+        if earlier is None and checkpointer.survey is None and not isinstance(error, AwayError):
             checkpointer.finished = True
         raise
     except OSError as error:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.engine.protocol import Engine
-from dfeas.errors import ClusterLostError
+from dfeas.errors import AwayError
 from dfeas.geometry.protocol import LoadCost, facts_of
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
@@ -229,7 +229,7 @@ def with_dual_variables(
     question = outcome.progress.duals[problem].question(costs.take(np.array([problem])))
     try:
         dual = write_dual_variables(session.engine, dataset, question, result.y, result.objective, Path(options.dual), how.stop)
-    except (KeyboardInterrupt, ClusterLostError) as error:
+    except (KeyboardInterrupt, AwayError) as error:
         if not how.stop():
             how.interruptions.append(error)
         text = f"interrupted before all dual variables were written: {error}"

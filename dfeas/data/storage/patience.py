@@ -1,0 +1,110 @@
+"""Storage that does not answer is waited for, minutes long, before it is called away; it is not taken for damaged.
+
+Who works for a run says how its threads wait, so that they stop waiting when the run ends. On a worker of a cluster the wait is
+short: the driver goes on with it, which knows when the run should end, and whose log is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Event
+from typing import ClassVar, TypeVar
+
+from dfeas.errors import StorageAwayError
+from dfeas.settings import read_setting, variable
+
+R = TypeVar("R")
+Rest = Callable[[float], None]
+"""Lets so many seconds pass, or raises when nothing is waited for any more."""
+
+logger = logging.getLogger("dfeas")
+
+SETTING, PATIENCE_SECONDS = "storage_patience", 300.0
+"""How long storage that does not answer is waited for, by default."""
+
+SHORT_SECONDS = 15.0
+"""How long a worker waits: its thread is taken that long, also when nobody wants its answer any more."""
+
+FIRST_PAUSE, LONGEST_PAUSE, SAID_SECONDS = 0.5, 15.0, 30.0
+"""Pauses between attempts grow from the first to the longest; what is waited for is said so often."""
+
+AWAY = (errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN)
+"""Errors of a file system whose server is away. One that is mounted ``soft`` also says EIO, as a damaged disk does."""
+
+_manner: ContextVar[tuple[Rest, float]] = ContextVar("manner", default=(time.sleep, math.inf))
+
+
+@contextmanager
+def waiting(rest: Rest, most: float = math.inf) -> Iterator[None]:
+    """In here, in this thread, pauses are spent by ``rest``, and nothing is waited for longer than ``most`` seconds."""
+    token = _manner.set((rest, most))
+    try:
+        yield
+    finally:
+        _manner.reset(token)
+
+
+def wait_until(ended: Event) -> None:
+    """For the threads of a pool, when they begin: nothing is waited for any more when the work has ended."""
+
+    def pause(seconds: float) -> None:
+        if ended.wait(seconds):
+            raise StorageAwayError("nobody waits for it any more")
+
+    _manner.set((pause, math.inf))
+
+
+def limit() -> float:
+    """How many seconds storage is waited for."""
+    return float(read_setting(SETTING, PATIENCE_SECONDS))
+
+
+def rest(seconds: float) -> None:
+    """Let some time pass as this thread should."""
+    _manner.get()[0](seconds)
+
+
+class Patience:
+    """One wait for storage, from the first error that it is away."""
+
+    said: ClassVar[float] = -math.inf
+    """When somebody said last that something is waited for: other threads of this process may wait for the same."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._pause = FIRST_PAUSE
+
+    def bear(self, error: StorageAwayError) -> None:
+        """Let time pass until the next attempt. Raises StorageAwayError when patience is over, here or further in."""
+        (pause, most), patience = _manner.get(), limit()
+        now = time.monotonic()
+        waited = now - self._began
+        if error.waited or most <= waited < patience:
+            raise error
+        if waited >= patience:
+            over = f"{error.args[0]}; it was waited for {waited:.0f} s ({variable(SETTING)}), run again when it is back"
+            final = StorageAwayError(over)
+            final.waited = True
+            raise final from None
+        if now - Patience.said > (1 if self._pause == FIRST_PAUSE else SAID_SECONDS):
+            Patience.said = now
+            logger.warning("%s; trying again for %.0f s", error, patience - waited)
+        pause(min(self._pause, min(patience, most) - waited))
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+
+def persist(attempt: Callable[[], R]) -> R:
+    """What an attempt returns, which is made again while storage is away. Raises StorageAwayError when patience is over."""
+    patience: Patience | None = None
+    while True:
+        try:
+            return attempt()
+        except StorageAwayError as error:
+            patience = patience or Patience()
+            patience.bear(error)
