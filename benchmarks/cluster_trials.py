@@ -20,9 +20,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from numpy import __version__ as numpy_version
@@ -74,8 +76,9 @@ class Program:
 
     def data(self, stored: bool, seed: int = 0) -> Path:
         """Points on the disk of this machine, the same as those in the store."""
-        path = self.folder / f"points-{stored}-{seed}"
+        path = self.folder / f"data{seed}" / ("fewer" if stored else "points")
         if not path.exists():
+            path.parent.mkdir(exist_ok=True)
             dfeas.generate(self._instance(stored, seed), path)
         return path
 
@@ -195,15 +198,27 @@ def main(words: list[str] | None = None) -> None:
     if possible() and not options.plain and not options.switch:
         sys.exit(enter_switch(words))
     if options.table:
-        print(HEAD, flush=True)
-    wrong = 0
+        print(f"{introduce(options)}\n\n{HEAD}", flush=True)
+    outcomes, began = [], time.monotonic()
     with programs(options) as program:
         for name in options.only.split(","):
-            outcome = program.outcome(name)
-            wrong += not outcome.ok
-            print(outcome.row() if options.table else json.dumps(outcome.to_json()), flush=True)
+            outcomes.append(program.outcome(name))
+            print(outcomes[-1].row() if options.table else json.dumps(outcomes[-1].to_json()), flush=True)
+    tried = [outcome for outcome in outcomes if not outcome.skipped]
+    wrong = [outcome.trial for outcome in tried if not outcome.ok]
+    if options.table:
+        minutes = (time.monotonic() - began) / 60
+        print(f"\n{len(tried)} trials in {minutes:.0f} minutes; not as expected: {', '.join(wrong) or 'none'}.")
     if wrong:
         sys.exit(1)
+
+
+def introduce(options: argparse.Namespace) -> str:
+    """Where and with what a table was made."""
+    found = ", ".join(f"{name} {version(name)}" for name in ("dfeas", "dask", "distributed", "numpy"))
+    hosts = "network namespaces" if options.switch else "processes on loopback"
+    size = f"{options.points} points of {options.features} features, {options.passes} passes of mirror-prox"
+    return f"{found}; hosts are {hosts}; {size}; in a store a quarter of the points, {options.store_passes} passes."
 
 
 if __name__ == "__main__":

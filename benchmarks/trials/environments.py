@@ -12,6 +12,8 @@ from packaging.requirements import Requirement
 
 from benchmarks.trials.hosts import BIN, package
 
+OLDER_DASK = "2026.3.0"
+
 
 def needed(name: str, found: dict[str, str] | None = None) -> dict[str, str]:
     """The versions here of a distribution and of what it needs."""
@@ -58,9 +60,16 @@ class Environments:
 
     def other_numpy(self) -> Path:
         """Programs of an environment with all that dfeas needs, and another NumPy."""
+        return self._other("numpy", numpy=self.numpy)
+
+    def other_dask(self) -> Path:
+        """The same with this NumPy and an older Dask."""
+        return self._other("dask", dask=OLDER_DASK, distributed=OLDER_DASK)
+
+    def _other(self, name: str, **versions: str) -> Path:
         pins = needed("dfeas")
         del pins["dfeas"]
-        return self._made("numpy", {**pins, "numpy": self.numpy})
+        return self._made(name, {**pins, **versions})
 
     def _made(self, name: str, pins: dict[str, str]) -> Path:
         folder = self.folder / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ import dfeas
 NETWORK = "198.18.0"  # a network that RFC 2544 gives to benchmarks: no machine's own
 SWITCH = f"{NETWORK}.1"
 BIN = Path(sys.executable).parent
+WIRES = Path(__file__).with_name("wires.py")
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
@@ -66,6 +68,7 @@ class Host:
     prefix: tuple[str, ...] = ()
     wire: str = ""  # its end at the switch
     running: list[Popen[str]] = field(default_factory=list)
+    slow: Popen[str] | None = None  # the program of a slow wire
 
     def start(self, *words: object, log: str, wrap: tuple[object, ...] = (), env: dict[str, str] | None = None) -> Popen[str]:
         """A process there; what it says is in the file ``log`` of the host's folder."""
@@ -95,27 +98,43 @@ class Host:
         """Pull its wire out, or put it in again."""
         run("ip", "link", "set", self.wire, "down" if down else "up")
 
-    def throttle(self, rate: str) -> None:
-        """Let so many bits through, each way; ``tc`` shapes what leaves, so both ends of the wire do it."""
-        shape = f"root tbf rate {rate} burst 32kbit latency 50ms".split()
-        run("tc", "qdisc", "add", "dev", self.wire, *shape)
-        run(*self.prefix, "tc", "qdisc", "add", "dev", "eth0", *shape)
+    def slow_down(self, bits_per_second: float = 1e9, seconds: float = 0.0, loss: float = 0.0) -> None:
+        """Another wire in the place of its own, until the end of the trial."""
+        far, near = f"{self.wire}far", f"{self.wire}near"
+        words = [sys.executable, str(WIRES), far, near, *map(str, (bits_per_second, seconds, loss))]
+        self.slow = Popen(words, stdout=subprocess.PIPE, text=True)
+        assert self.slow.stdout is not None
+        assert self.slow.stdout.readline(), "the slow wire did not start"
+        shown = subprocess.run([*self.prefix, "ip", "-j", "link", "show", "eth0"], check=True, capture_output=True).stdout
+        run("ip", "link", "set", near, "master", "br0", "up")
+        run("ip", "link", "set", far, "netns", Path(self.prefix[1]).name)
+        for words in (
+            "link set eth0 down",
+            "addr flush dev eth0",
+            f"link set {far} address {json.loads(shown)[0]['address']}",  # others know this host by it
+            f"addr add {self.address}/24 dev {far}",
+            f"link set {far} up",
+        ):
+            run(*self.prefix, "ip", *words.split())
+
+    def take_own_wire(self) -> None:
+        """The wire is as new."""
+        if self.slow is not None:
+            self.slow.kill()
+            self.slow.communicate()
+            self.slow = None
+            for words in (f"addr add {self.address}/24 dev eth0", "link set eth0 up"):
+                run(*self.prefix, "ip", *words.split())
+        self.cut(down=False)
 
     def end(self) -> None:
-        """End what runs there: politely, then not, and let the wire be as new."""
-        self.signal_all(signal.SIGCONT)
-        self.signal_all(signal.SIGTERM)
-        deadline = time.monotonic() + 5
-        while any(process.poll() is None for process in self.running) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        """End what runs there, as it is, and let the wire be as new."""
         self.signal_all(signal.SIGKILL)
         for process in self.running:
             process.wait()
         self.running.clear()
         if self.wire:
-            for prefix, device in (((), self.wire), (self.prefix, "eth0")):
-                subprocess.run([*prefix, "tc", "qdisc", "del", "dev", device, "root"], check=False, capture_output=True)
-            self.cut(down=False)
+            self.take_own_wire()
 
     def files(self) -> list[str]:
         """What lies in its folders beside the logs and Dask's own locks."""

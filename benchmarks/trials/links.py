@@ -69,20 +69,34 @@ def driver_unreachable(stage: Stage) -> None:
     stage.resume(command.out, host="elsewhere")
 
 
+def with_wire(stage: Stage, host: str, **wire: float) -> None:
+    stage.begin()
+    stage.host(host).slow_down(**wire)
+    stage.solve()
+
+
 @trial(lost=30, needs="namespaces")
 def slow_worker(stage: Stage) -> None:
-    """10 Mbit/s to one worker"""
-    stage.begin()
-    stage.host("w1").throttle("10mbit")
-    stage.solve()
+    """50 ms and 10 Mbit/s to one worker"""
+    with_wire(stage, "w1", bits_per_second=1e7, seconds=0.05)
+
+
+@trial(lost=90, needs="namespaces")
+def slow_driver(stage: Stage) -> None:
+    """50 ms and 10 Mbit/s to the driver"""
+    with_wire(stage, "driver", bits_per_second=1e7, seconds=0.05)
+
+
+@trial(lost=30, needs="namespaces")
+def lossy_worker(stage: Stage) -> None:
+    """A worker's wire loses 5 % of the frames"""
+    with_wire(stage, "w1", loss=0.05)
 
 
 @trial(lost=60, needs="namespaces")
-def slow_driver(stage: Stage) -> None:
-    """10 Mbit/s to the driver"""
-    stage.begin()
-    stage.host("driver").throttle("10mbit")
-    stage.solve()
+def lossy_driver(stage: Stage) -> None:
+    """The driver's wire loses 5 % of the frames"""
+    with_wire(stage, "driver", loss=0.05)
 
 
 def with_clock(stage: Stage, moved: str) -> None:

@@ -167,6 +167,7 @@ class Stage:
     workers: list[str] = field(default_factory=list)
     pids: dict[str, int] = field(default_factory=dict)  # of workers, when they had come
     commands: list[Command] = field(default_factory=list)
+    addresses: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)  # what only the trial itself can see
 
@@ -222,11 +223,13 @@ class Stage:
             pids = client.run(os.getpid)
             named = client.scheduler_info(n_workers=-1)["workers"]
             self.pids = {about["name"]: pids[address] for address, about in named.items()}
+            self.addresses = {about["name"]: address for address, about in named.items()}
 
     @contextmanager
     def client(self) -> Iterator[Client]:
         """Another user of the cluster."""
-        known = dask.config.collect([str(self.keys)], env={}) if self.keys else load_configuration()
+        encrypted = [str(self.keys)] if self.keys else []
+        known = {**load_configuration(), **dask.config.merge(dask.config.config, dask.config.collect(encrypted, env={}))}
         with dask.config.set(known), warnings.catch_warnings():
             warnings.simplefilter("ignore", VersionMismatchWarning)  # of trials with other versions
             with Client(self.address, timeout=START_SECONDS, set_as_default=False) as client:
@@ -292,7 +295,9 @@ class Stage:
         return [f"{host.name}/{name}" for host in self.network.hosts.values() for name in host.files()]
 
     def said(self, pattern: str) -> str:
-        """The first line of any command with this pattern; empty where none has."""
+        """The first line of any command with this pattern, where {w1} is the address of that worker; empty where none has."""
+        for name, address in self.addresses.items():
+            pattern = pattern.replace(f"{{{name}}}", re.escape(address))
         found = (line for command in self.commands for line in command.text.splitlines() if re.search(pattern, line))
         return next(found, "")
 

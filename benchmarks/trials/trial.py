@@ -25,7 +25,7 @@ class Trial:
     also: Codes = ()  # as good
     same_bits: bool = True
     lost: float = 15.0  # most seconds beside a calm run
-    says: str = ""  # a pattern that a line of a command has
+    says: str = ""  # a pattern that a line of a command has; {w1} is the address of that worker
     workers: int | None = 3  # in the end
     needs: frozenset[str] = frozenset()  # of namespaces, uv, faketime, store
 

@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 from dfeas.analysis.separation import Separation, describe_face, search_integers
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.places import place
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
@@ -184,7 +183,7 @@ def _decide_exactly(problem: Problem, result: Result, limits: Limits, resources:
     if isinstance(face, str):
         return Hull(None, "none", None, None, None, None, result, separation)
     if output.out is not None:
-        separation.save(place(output.out))
+        separation.save(Path(output.out))
     if face.kind == COMPLETE:
         return Hull(False, separation.proof, None, None, None, None, result, separation)
     stored = face.support < dataset.n

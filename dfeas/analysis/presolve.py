@@ -15,7 +15,7 @@ import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data
-from dfeas.data.storage.places import place
+from dfeas.data.storage.places import local
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
@@ -52,7 +52,7 @@ def decide_early(
     if resources.client is not None or not (small or _fits(open_data(source_for(problem.spec, resources))[1], asked.memory)):
         return None
     if output.out is not None:
-        require_free(place(output.out))
+        require_free(local(output.out, "out"))
     until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
@@ -87,7 +87,7 @@ def _fits(dataset: Dataset, memory: int) -> bool:
 def _write_result(
     stack: ExitStack, session: Session, asked: Request, face: Face, surveyed: Surveyed, output: Output, method: tuple[str, str]
 ) -> Result:
-    folder = None if output.out is None else stack.enter_context(run_folder(place(output.out)))
+    folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
     dataset, (name, why) = session.dataset, method
     job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
     how = RunOptions.of(0.0, Output(progress=output.progress))

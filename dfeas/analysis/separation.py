@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from dfeas.analysis.presolve import decide_early
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
-from dfeas.data.storage.places import place
 from dfeas.display import Part, Row
 from dfeas.geometry.cones.space import require_points
 from dfeas.problem import Goal, Problem
@@ -175,7 +174,7 @@ def separate(problem: Problem, method: str, limits: Limits, resources: Resources
     if early is not None:
         kind = describe_face(*early)
         if output.out is not None:
-            kind.save(place(output.out))
+            kind.save(Path(output.out))
         return kind
     left = limits
     if limits.time_limit is not None:
@@ -203,7 +202,7 @@ def conclude_separation(
     else:
         kind = describe_face(search_integers(problem, result, until, limits, resources)[0], result)
     if output.out is not None and kind.kind is not None:
-        kind.save(place(output.out))
+        kind.save(Path(output.out))
     cut_off = kind.kind is None and output.stop()
     discard_checkpoints(output.out, "interrupted" if cut_off else result.stopped)
     return kind

@@ -12,7 +12,6 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, Transform, parse_view
 from dfeas.data.storage.files import read_json
-from dfeas.data.storage.places import Place, place
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
@@ -71,7 +70,7 @@ def verify_run(
     >>> print(dfeas.verify_run("run").verdict)
     feasible
     """
-    run_folder = place(run)
+    run_folder = Path(run)
     values = load_result(run_folder)
     if CLASSES in values:
         raise BadInputError(f"{run_folder}: a run of several classes; name the folder of one, or use verify_classes")
@@ -91,7 +90,7 @@ def verify_run(
     beside = not_checked(values, proved, certificate)
     if claim is not None:
         beside.extend(claim.require(values, certificate, reached))
-    kind = verify_separation(run, proved, memory)
+    kind = verify_separation(run_folder, proved, memory)
     if kind is not None:
         beside.extend(f"{name} of {SEPARATION}" for name in read_json(run_folder / SEPARATION) if name not in SEPARATION_KEYS)
     beside.extend(sorted(path.name for path in run_folder.iterdir() if path.name not in OPENED))
@@ -184,7 +183,7 @@ def verify_classes(
     >>> {name: check.verdict for name, check in dfeas.verify_classes("run").items()}
     {'ham': 'feasible', 'spam': 'feasible'}
     """
-    path = place(run)
+    path = Path(run)
     folders = classes_of(path)
     if folders is None:
         raise BadInputError(f"{path}: a run without classes; use verify_run")
@@ -224,10 +223,10 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int | None =
 
     Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
     """
-    where = place(run) / SEPARATION
+    where = Path(run) / SEPARATION
     if not where.exists():
         return None
-    claim, values = load_claim(where), load_result(place(run))
+    claim, values = load_claim(where), load_result(Path(run))
     try:
         if claim.fingerprint != values["fingerprint"]:
             raise CheckFailedError("it is about other data than the run")
@@ -298,10 +297,10 @@ def verify_certificate(
     rigorous
     """
     problem = Problem.of(path, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
-    return check_stored(problem, place(certificate), parse_bytes(memory), kernel, quick)
+    return check_stored(problem, Path(certificate), parse_bytes(memory), kernel, quick)
 
 
-def check_stored(problem: Problem, certificate: Place, memory: int, function: Function | None, quick: bool) -> Check:
+def check_stored(problem: Problem, certificate: Path, memory: int, function: Function | None, quick: bool) -> Check:
     """The answer to ``dfeas.verify_certificate``."""
     asked = problem.spec
     made = load(certificate)

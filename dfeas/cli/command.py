@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from dfeas.data.storage.places import is_url, local, place
+from dfeas.data.storage.places import is_url, local
 from dfeas.engine.signals import INTERRUPTED, interruptible
 from dfeas.errors import CorruptDataError, DfeasError, none_of, visible
 
@@ -131,13 +131,6 @@ class _LocalPath(click.Path):
         return local(value, param.human_readable_name if param is not None else "path")
 
 
-class _AnyPlace(click.Path):
-    """A path of this machine, or a place in an object store."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return place(value)
-
-
 class Count(click.types.IntParamType):
     """A whole number, which may be written as 2e9."""
 
@@ -175,7 +168,7 @@ class Numbers(click.types.StringParamType):
         self.fail(f"{value}: expected numbers with commas between them", param, ctx)
 
 
-DATA, LOCAL, ANYWHERE = _DataPlace(), _LocalPath(), _AnyPlace()
+DATA, LOCAL = _DataPlace(), _LocalPath()
 
 
 class Option(click.Option):

@@ -18,7 +18,7 @@ import click
 import psutil
 from click.core import ParameterSource
 
-from dfeas.cli.command import ANYWHERE, DATA, JSON, LOCAL, Decorator, Name, Numbers, option, say
+from dfeas.cli.command import DATA, JSON, LOCAL, Decorator, Name, Numbers, option, say
 from dfeas.data.source import ALL_POSITIVE, SCALES
 from dfeas.engine.signals import at_once, not_interrupted
 from dfeas.geometry.cones.space import CONE_METHODS
@@ -269,12 +269,12 @@ CLUSTER = [
 PERFORMANCE = option("Output", "--performance-report", metavar="FILE", help="Dask's report of the cluster, as a page.")
 PLACE = [
     click.argument("data", type=DATA),
-    option("Output", "--out", required=True, type=ANYWHERE, metavar="RUN", help="Folder for the result; must not exist."),
+    option("Output", "--out", required=True, type=LOCAL, metavar="RUN", help="Folder for the result; must not exist."),
 ]
 FORCE = option("Output", "--force", is_flag=True, help="Replace what dfeas wrote there before, once the new one is written.")
 NAMED = [
     click.argument("data", type=DATA),
-    option("Output", "--out", type=ANYWHERE, metavar="RUN", help="Folder for the result.  [default: DATA-run-1, ..]"),
+    option("Output", "--out", type=LOCAL, metavar="RUN", help="Folder for the result.  [default: DATA-run-1, ..]"),
     FORCE,
 ]
 """A place that is found when none is given."""

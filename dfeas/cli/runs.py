@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ from dfeas.analysis.hull import in_hull as find_in_hull
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.separation import separation as find_separation
 from dfeas.cli.answer import put
-from dfeas.cli.command import ANYWHERE, DATA, LIMIT_REACHED, Command, option, say
+from dfeas.cli.command import DATA, LIMIT_REACHED, LOCAL, Command, option, say
 from dfeas.cli.options import (
     ALSO,
     GO_ON,
@@ -35,7 +36,6 @@ from dfeas.cli.options import (
     options_of,
 )
 from dfeas.cli.outputs import choose_folder, is_run, replace_output
-from dfeas.data.storage.places import Place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
@@ -55,7 +55,7 @@ ANEW = "A new limit, counted from the beginning of the run."
 def _begin(
     verb: Callable[..., Answer],
     *asked: Any,
-    out: Place | None,
+    out: Path | None,
     force: bool,
     cluster: Cluster,
     quiet: bool,
@@ -71,11 +71,11 @@ def _begin(
         replace_output(out, is_run, force),
         attend_runs(stop, not quiet),
     ):
-        answer = verb(*before, X, out=str(out), client=client, **make_arguments(options))
+        answer = verb(*before, X, out=out, client=client, **make_arguments(options))
     _end(answer, out, as_json)
 
 
-def _end(answer: Answer, out: Place, as_json: bool) -> None:
+def _end(answer: Answer, out: Path, as_json: bool) -> None:
     """Print an answer and where its files are, and exit with its code, or that of the result that got least far."""
     values: dict[str, Any] | None = None
     if isinstance(answer, HardMargin | Separation):
@@ -187,12 +187,12 @@ def race(data: str, **values: Any) -> None:
 
 
 @click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))
-@click.argument("run", type=ANYWHERE)
+@click.argument("run", type=LOCAL)
 @option("Where", "--data", type=DATA, metavar="DATA", help="The data, if it has been moved.")
 @option("Where", "--labels", metavar="FILE", help="Its label array, when it is a zarr array.")
 @asks(options_of(api.resume, "max_passes", "time_limit", max_passes=ANEW, time_limit="A new limit, likewise."), GO_ON)
 def resume(
-    run: Place, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
+    run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
 ) -> None:
     """Go on with a run that was interrupted or hit a limit.
 
@@ -204,5 +204,5 @@ def resume(
         say(*text.splitlines() if as_json else [f"{run} is finished"])
         return
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop, not quiet):
-        answer = api.resume(str(run), data, labels, client=client, **options)
+        answer = api.resume(run, data, labels, client=client, **options)
     _end(answer, run, as_json)

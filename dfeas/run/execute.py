@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.locks import require_held
 from dfeas.engine.memory import require_addresses
 from dfeas.errors import AwayError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
@@ -30,9 +30,6 @@ from dfeas.run.task import Task
 from dfeas.run.termination import RESUMABLE, Goal, passes_to_gap, remaining_passes
 from dfeas.run.trace import Log, RunOptions, Sink, TraceFile, circumstances
 from dfeas.run.verdict import OneVsRest, Race, VerdictTarget
-
-if TYPE_CHECKING:
-    from dfeas.data.storage.places import Place
 
 Answer: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
 
@@ -58,7 +55,7 @@ class Target(Protocol):
 
 
 def execute(
-    session: Session, job: RunSpec, how: RunOptions, folder: Place | None = None, earlier: Checkpoint | None = None
+    session: Session, job: RunSpec, how: RunOptions, folder: Path | None = None, earlier: Checkpoint | None = None
 ) -> Any:
     """An ``Answer``: the tasks of a job are run until the first has what it looks for, or each has ended, and it is written.
 
@@ -72,7 +69,7 @@ class _Execution:
     session: Session
     job: RunSpec
     how: RunOptions
-    folder: Place | None
+    folder: Path | None
     earlier: Checkpoint | None
 
     def answer(self) -> Answer:
@@ -92,8 +89,6 @@ class _Execution:
             results = {}
             for name, outcome in outcomes.items():
                 result, place = target.result(name, outcome, surveyed, self.how), self.folders[name]
-                if self.folder is not None:
-                    save_traces(self.folder, sinks[name])
                 results[name] = result if place is None else result.save(place)
             checkpointer.finished = not ({result.stopped for result in results.values()} & set(RESUMABLE) or job.then)
             answer = self._together(results, surveyed.reads + reads)
@@ -116,7 +111,7 @@ class _Execution:
         return VerdictTarget(self.session, self.job) if self.job.soft is None else SoftMarginTarget(self.session, self.job)
 
     @cached_property
-    def folders(self) -> dict[str, Place | None]:
+    def folders(self) -> dict[str, Path | None]:
         """Of each task: that of the run where it is one, or one below it."""
         job, folder = self.job, self.folder
         if folder is None or not job.several:
@@ -187,7 +182,7 @@ def open_sinks(
     stack: ExitStack,
     session: Session,
     job: RunSpec,
-    folders: Mapping[str, Place | None],
+    folders: Mapping[str, Path | None],
     how: RunOptions,
     earlier: Checkpoint | None,
 ) -> tuple[dict[str, list[Sink]], Scoreboard | None]:
@@ -206,6 +201,7 @@ def open_sinks(
         stack.callback(shown.close)
         for engine in (session.engine, session.checking.engine):
             engine.watch(shown.observe)
+    sizes = {} if earlier is None else earlier.traces
     logs = (Log(), *filter(None, [session.log]), *how.more)
     sinks: dict[str, list[Sink]] = {}
     for name, folder in folders.items():
@@ -213,18 +209,8 @@ def open_sinks(
         sinks[name] = [*filter(None, [row]), *logs]
         if folder is not None:
             folder.mkdir(exist_ok=True)
-            trace = TraceFile(folder / TRACE, None if earlier is None else earlier.traces.get(name, 0))
-            stack.callback(trace.close)
-            sinks[name].insert(0, trace)
+            sinks[name].insert(0, TraceFile(folder / TRACE, sizes.get(name, 0)))
     return sinks, board
-
-
-def save_traces(folder: Place, sinks: Sequence[Sink]) -> None:
-    """Have traces there before the result. Raises UsageError when another process has taken the run over."""
-    require_held(folder)
-    for sink in sinks:
-        if isinstance(sink, TraceFile):
-            sink.save()
 
 
 def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: RunSpec, earlier: Checkpoint | None) -> None:

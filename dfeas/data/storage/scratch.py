@@ -15,16 +15,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError, spell
-
-if TYPE_CHECKING:
-    from dfeas.data.storage.object_store import ObjectPath
 
 WIDTH = 8
 """Bytes of an entry of a vector."""
@@ -125,19 +122,6 @@ class Scratch:
                     shutil.copyfile(path, self.folder / path.name)
             except OSError as error:
                 raise CorruptDataError(f"{path}: scratch storage cannot be kept: {error.strerror}") from None
-
-    def upload(self, folder: ObjectPath) -> None:
-        """Put all vectors into an object store."""
-        for name in self.names:
-            (folder / name).write_bytes(self._path(name))
-
-    def download(self, folder: ObjectPath) -> None:
-        """Have the vectors that are in an object store, and no others. Raises CorruptDataError when they cannot be written."""
-        self.remove()
-        for each in folder.rglob("*"):
-            self.folder.mkdir(exist_ok=True)
-            with each.open() as source, self._path(each.name).open("wb") as file:
-                shutil.copyfileobj(source, file, CHUNK)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
