@@ -378,7 +378,8 @@ def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) ->
     with _opening:
         dataset = _opened.get(source)
         if dataset is None:
-            dataset = open_source(source)
+            same = (each for other, each in _opened.items() if replace(other, cache_bytes=source.cache_bytes) == source)
+            dataset = next((each.without_cache() for each in same), None) or open_source(source)
             if source.cache_bytes > 0:
                 for other in _opened.values():
                     other.kept.close()

@@ -79,7 +79,8 @@ class TestChunksThatArePlainFiles(ReaderTests):
         "a bit of the last": flipped("X/c.10.0"),
         "too short": cut("X/c.3.0"),
         "gone": gone("X/c.3.0"),
-        "of the labels": flipped("label/c.2", 5),
+        "of the labels": flipped("label/c.0", 2 * 68 + 5),
+        "of the index of the norms": flipped("norm/c.0", -5),
     }
 
     def opened(self, folder: Path) -> tuple[Dataset, Rows]:
@@ -131,7 +132,7 @@ class TestSmallChunksTogether(ReaderTests):
         "a bit": flipped("X/c.13.0"),
         "too short": cut("X/c.14.0"),
         "gone": gone("X/c.174.0"),
-        "of the labels": flipped("label/c.15", 2),
+        "of the labels": flipped("label/c.1", 2),
     }
     shard = 0
 
@@ -159,7 +160,7 @@ class TestSparseChunks(ReaderTests):
     damages: ClassVar[Mapping[str, Damage]] = {
         "an entry": flipped("X/data/c.0"),
         "an index": flipped("X/indices/c.0"),
-        "an offset": flipped("X/indptr/c.1", 8),
+        "an offset": flipped("X/indptr/c.0", (64 * 8 + 4) + 8),
         "too short": cut("X/data/c.0"),
         "gone": gone("X/indices/c.0"),
     }
@@ -190,10 +191,10 @@ class TestSmallSparseChunksTogether(ReaderTests):
     damages: ClassVar[Mapping[str, Damage]] = {
         "an entry": flipped("X/data/c.0"),
         "an index": flipped("X/indices/c.0"),
-        "an offset": flipped("X/indptr/c.13", 8),
-        "a chunk of offsets too short": cut("X/indptr/c.14"),
-        "a chunk of offsets gone": gone("X/indptr/c.73"),
-        "of the labels": flipped("label/c.15", 2),
+        "an offset": flipped("X/indptr/c.1", 8),
+        "a shard of offsets too short": cut("X/indptr/c.1"),
+        "a shard of offsets gone": gone("X/indptr/c.4"),
+        "of the labels": flipped("label/c.1", 2),
     }
     shard = 0
 

@@ -22,13 +22,14 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.ingest.ingest import Ingest, worth_starting
 from dfeas.data.ingest.ingest import ingest as ingest_here
+from dfeas.data.ingest.ingest import worth_starting
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.text import TextFile
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import Header
+from dfeas.data.writers import chunks
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 
@@ -56,7 +57,7 @@ def in_turn(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Path, dict[str, Any]]]:
     """The same points in all formats that can be split, as text with lines of all kinds; small pieces of everything."""
-    monkeypatch.setattr(Ingest, "piece_bytes", 3000)
+    monkeypatch.setattr(chunks, "PIECE_BYTES", 3000)
     monkeypatch.setattr(TextFile, "run_bytes", 2500)
     monkeypatch.setattr(TextFile, "range_bytes", 9000)
     monkeypatch.setattr(SparseWriter, "chunk_entries", 70)
@@ -257,7 +258,7 @@ def test_the_same_points_or_the_same_words_of_any_text(tmp_path_factory: pytest.
     (folder / name).write_text(text + data.draw(st.sampled_from(["", lines[0].strip()])), newline="")
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        for kind, name_, size in ((TextFile, "run_bytes", 25), (TextFile, "range_bytes", 60), (Ingest, "piece_bytes", 100)):
+        for kind, name_, size in ((TextFile, "run_bytes", 25), (TextFile, "range_bytes", 60), (chunks, "PIECE_BYTES", 100)):
             patch.setattr(kind, name_, size)
         for kind, how in (("here", None), ("there", in_turn)):
             try:

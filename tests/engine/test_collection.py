@@ -318,7 +318,7 @@ def test_partitions_of_a_dead_worker_are_made_again(arrays: Callable[..., Any]) 
 def test_workers_write_the_dataset_of_a_collection(
     kind: str, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.data.ingest.ingest.Ingest.piece_bytes", 1)  # so that there are several
+    monkeypatch.setattr("dfeas.data.writers.chunks.PIECE_BYTES", 1)  # so that there are several
     X = np.random.default_rng(0).standard_normal((700, 3)).astype(np.float32)
     y = np.where(X @ [1, 2, 3] > 0, "good", "bad")
     np.savez(tmp_path / "both.npz", X=X, y=y)

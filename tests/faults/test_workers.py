@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.data.ingest.ingest import Ingest
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster, mend
@@ -139,7 +138,7 @@ def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
 def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
     tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Ingest, "piece_bytes", 1)
+    monkeypatch.setattr("dfeas.data.writers.chunks.PIECE_BYTES", 1)
     rows = np.random.default_rng(0).standard_normal((600, 3)).tolist()
     (tmp_path / "X.svm").write_text("".join(f"{1 if x > 0 else -1} 2:{x} 7:{y} 9:{z}\n" for x, y, z in rows))
     options = {"block_rows": 50, "sparse": True}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.data.writers.chunks import Ledger, chunks_of_shard, shard_bytes
+from dfeas.data.writers.chunks import Ledger, chunks_of_piece, chunks_of_shard, chunks_of_sides, shard_bytes
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError, UsageError, spell
@@ -231,9 +231,6 @@ class Ingest:
     shard: int | None = None  # bytes; None: as suits those of all points
     _n: int = 0  # points that came so far
 
-    piece_bytes: ClassVar[int] = 64 << 20
-    """Of points that are written in one piece of work."""
-
     def in_order(self, path: Place) -> Header:
         """Write the dataset, by threads of this process. Raises BadInputError for a source without points."""
         source = self.source
@@ -291,8 +288,11 @@ class Ingest:
         """How many blocks a shard has, when it is known of n points that there are; 0 without shards."""
         if self.source.whole and self.shard is None:
             return 0
-        block = SPARSE_BLOCK_BYTES if self.source.sparse else rows * self.source.m * self.dtype.itemsize
+        block = self._block_bytes(rows)
         return chunks_of_shard(self.shard, -(-self.source.total(n) // rows) * block, block)
+
+    def _block_bytes(self, rows: int) -> int:
+        return SPARSE_BLOCK_BYTES if self.source.sparse else rows * self.source.m * self.dtype.itemsize
 
     @property
     def _step(self) -> int:
@@ -300,11 +300,11 @@ class Ingest:
         shard = self._shard(self.source.n or 0, self.rows)
         if shard:
             return shard
-        points = self.piece_bytes // (self.source.m * self.dtype.itemsize)
-        blocks = (
-            self.piece_bytes // SPARSE_BLOCK_BYTES if self.source.sparse else max(self.source.run_rows, points) // self.rows
-        )
-        return max(1, blocks)
+        block = self._block_bytes(self.rows)
+        sides, blocks = chunks_of_sides(block), chunks_of_piece(block)
+        if not self.source.sparse:
+            blocks = max(blocks, self.source.run_rows // self.rows)
+        return -(-blocks // sides) * sides
 
     def _pieces(self, target: DatasetWriter, n: int) -> Iterator[Piece]:
         size = self._step * self.rows

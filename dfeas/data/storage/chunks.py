@@ -406,19 +406,20 @@ CACHED = 1 << 26
 """Bytes that any page cache holds: what this one can hold takes as long to ask as to open an array."""
 
 
-def open_folder(path: Place, kept: KeptBlocks | None = None, past_cache: bool = False) -> Folder:
-    """What chunks lie in; those of an object store may be ``kept`` here, files read ``past_cache`` of pages."""
+def open_folder(path: Place, kept: KeptBlocks | None = None, past_cache: bool = False, paged: bool = False) -> Folder:
+    """What chunks lie in; those of an object store may be ``kept`` here and come several at once, files ``past_cache``."""
     if isinstance(path, Path):
         return Files(path, past_cache)
-    from dfeas.data.storage.object_readers import Objects
+    from dfeas.data.storage.object_readers import Objects, PagedObjects
 
-    return Objects(path, kept)
+    return PagedObjects(path, kept) if paged else Objects(path, kept)
 
 
 def chunk_reader(name: str, path: Place, array: StoredArray, kept: KeptBlocks | None = None, together: int = 1) -> RowReader:
     """A reader of blocks of so many chunks ``together``, which asks for what is far away before it is needed."""
     size = array.shape[0] * array.row_bytes
-    folder = open_folder(path, kept, size > CACHED and size > available_bytes())
+    paged = bool(array.shard) and len(array.shape) == 1
+    folder = open_folder(path, kept, size > CACHED and size > available_bytes(), paged)
     reader = ChunkReader(name, folder, array, together)
     if isinstance(path, Path):
         return reader

@@ -179,7 +179,7 @@ class Objects:
         part = f"{self.folder.name}/{name} {first} {size} {keep}"
         held = None if kept is None else kept.read(part, take)
         if held is not None:
-            return Got(held, None, keep or 0)
+            return Got(held, None if first >= 0 else held.size, keep or 0)
         options: GetOptions = {"range": (first, first + size) if first >= 0 else {"suffix": size}}
         try:
             with translate_errors(where):
@@ -187,9 +187,66 @@ class Objects:
                 content = np.frombuffer(memoryview(answer.bytes()), np.uint8)
         except FileNotFoundError:
             raise CorruptDataError(f"{where}: {what} is missing; restore or ingest again") from None
-        if kept is not None:
+        if kept is not None and (first >= 0 or content.size == answer.meta["size"]):
             kept.write(part, content)
         return Got(content, answer.meta["size"], tag_of(answer.meta))
 
     def advise(self, name: str, first: int, size: int) -> None:
         """Nothing to do: see Ahead."""
+
+
+PAGE_BYTES = 2 << 20
+"""Of an object that holds labels or norms of many blocks: one request brings so many."""
+
+PAGES = 2 + (os.cpu_count() or 1)
+"""Pages of an array that are held at most."""
+
+
+@dataclass
+class _Page:
+    """A part of an object that is asked for once, and which parts of it were wanted since."""
+
+    keep: int | None
+    wanted: set[tuple[int, int]] = field(default_factory=set)
+    turn: Lock = field(default_factory=Lock)  # of who asks for it
+    got: Got | None = None
+
+
+@dataclass(frozen=True)
+class PagedObjects(Objects):
+    """The same for small parts that are read one after the other: a page stays until one of them is wanted again."""
+
+    _held: dict[tuple[str, int], _Page] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, name: str, first: int, size: int, what: str, take: Take, keep: int | None = None) -> Got:
+        part = first, size
+        end = self._page(name, -1, what, part if first < 0 else None)  # has the index, and all of an object that is small
+        assert end.size is not None, "it is known of the end"
+        begin = end.size - end.content.size
+        if first < 0:
+            return end._replace(content=end.content[max(0, end.content.size - size) :])
+        if first >= begin:
+            end = self._page(name, -1, what, part)
+            return end._replace(content=end.content[first - begin :][:size])
+        numbers = range(first // PAGE_BYTES, -(-(first + size) // PAGE_BYTES))
+        pages = [self._page(name, number, what, part, end.mark) for number in numbers]
+        content = np.concatenate([page.content for page in pages])[first - numbers.start * PAGE_BYTES :][:size]
+        return Got(content, end.size, pages[0].mark if len({page.mark for page in pages}) == 1 else -1)
+
+    def _page(self, name: str, number: int, what: str, part: tuple[int, int] | None, keep: int = 0) -> Got:
+        """A page by its number, the last bytes for -1; asked for anew, and there, where the part was wanted before."""
+        with self._lock:
+            page = self._held.pop((name, number), None)
+            if page is None or part in page.wanted:
+                page = _Page(keep if page is None else None)
+            self._held[name, number] = page
+            if part is not None:
+                page.wanted.add(part)
+            for oldest in list(self._held)[:-PAGES]:
+                del self._held[oldest]
+        with page.turn:
+            if page.got is None:
+                first = -PAGE_BYTES if number < 0 else number * PAGE_BYTES
+                page.got = super().get(name, first, PAGE_BYTES, what, lambda size: np.empty(size, np.uint8), page.keep)
+        return page.got

@@ -40,6 +40,12 @@ PAGED = 64
 CHUNKS = 1 << 16
 """Of a shard, at most: readers hold its index as a whole, and a file has 16 bytes also for a chunk that never comes."""
 
+PIECE_BYTES = 64 << 20
+"""Of points that a process writes in one piece of work."""
+
+SIDE_CHUNKS = 16
+"""Of a shard of labels, of norms, or of where sparse rows begin, at most, where points are in none: one alone is small."""
+
 PART_BYTES = 8 << 20
 PARTS = 4
 """Parts of an object that are uploaded at the same time."""
@@ -54,6 +60,16 @@ def chunks_of_shard(asked: int | None, points: int, block: int) -> int:
     """Chunks of a shard of so many bytes, of ``points`` and ``block`` bytes of all points and of a block; 0: no shards."""
     size = (SHARD_BYTES if points > SHARDED_ABOVE else 0) if asked is None else asked
     return max(1, min(CHUNKS, size // (block + CRC))) if size else 0
+
+
+def chunks_of_piece(block: int) -> int:
+    """Chunks that are written in one piece of work, of ``block`` bytes each."""
+    return max(1, PIECE_BYTES // block)
+
+
+def chunks_of_sides(block: int) -> int:
+    """Chunks of a shard of labels and norms of points in blocks of so many bytes: a piece has whole ones."""
+    return min(SIDE_CHUNKS, chunks_of_piece(block))
 
 
 class ChunkWriter:

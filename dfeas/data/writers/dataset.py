@@ -26,7 +26,7 @@ from dfeas.data.storage.locks import claim, discard, output_lock, release
 from dfeas.data.storage.patience import wait_until
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.writers.chunks import ChunkWriter, Ledger
+from dfeas.data.writers.chunks import ChunkWriter, Ledger, chunks_of_sides
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, is_dense, norms
 from dfeas.passes.block import Block
@@ -107,8 +107,8 @@ class DatasetWriter:
     """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
 
     ``features`` are their names, where the source has them: messages use them, and the header keeps them. With ``provisional``
-    labels are codes, which ``relabel`` replaces when all are known. With ``shard`` so many blocks of an array lie in a file. Of
-    ``cones`` the points are rows, labels are codes, and norms are those of cones.
+    labels are codes, which ``relabel`` replaces when all are known. With ``shard`` so many blocks of an array lie in a file,
+    otherwise some of labels and of norms. Of ``cones`` the points are rows, labels are codes, and norms are those of cones.
     """
 
     def __init__(
@@ -126,20 +126,22 @@ class DatasetWriter:
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
         self._features, self._shard, self._cones = features, shard, cones
+        self._sides = shard or chunks_of_sides(self.block_bytes)  # blocks of a shard of labels and norms
         self.where = str(path)  # how messages call it
         self.written = Ledger()
         self._arrays: dict[str, ChunkWriter] = {}
         self._nodes: dict[str, dict[str, Any]] = {}  # what is said of each folder
         self._create_points()
-        self._create("label", CODES if provisional else "label", (), np.dtype(label), 0)
-        self._create("norm", "norm", (), np.dtype(np.float64), np.nan)
+        self._create("label", CODES if provisional else "label", np.dtype(label))
+        self._create("norm", "norm", np.dtype(np.float64), np.nan)
 
     def _create_points(self) -> None:
-        self._create("X", "X", (self.m,), self.dtype, np.nan if self.dtype.kind == "f" else 0)
+        fill = np.nan if self.dtype.kind == "f" else 0
+        self._add("X", "X", StoredArray((self.n, self.m), self.block_rows, self.dtype, self._shard, fill))
 
-    def _create(self, name: str, folder: str, row: tuple[int, ...], dtype: np.dtype[Any], fill: float) -> None:
-        """An array with a chunk for each block, in a folder."""
-        self._add(name, folder, StoredArray((self.n, *row), self.block_rows, dtype, self._shard, fill))
+    def _create(self, name: str, folder: str, dtype: np.dtype[Any], fill: float = 0) -> None:
+        """An array of one entry a row, with a chunk for each block, in a folder."""
+        self._add(name, folder, StoredArray((self.n,), self.block_rows, dtype, self._sides, fill))
 
     def _add(self, name: str, folder: str, array: StoredArray) -> None:
         if isinstance(self.path, Path):
@@ -155,6 +157,11 @@ class DatasetWriter:
     def _put_node(self, name: str, node: dict[str, Any]) -> None:
         self._nodes[name] = node
         put_node(self.path / name, node)
+
+    @property
+    def block_bytes(self) -> int:
+        """Of the points of a block."""
+        return self.block_rows * self.m * self.dtype.itemsize
 
     @property
     def blocks(self) -> int:
@@ -193,7 +200,7 @@ class DatasetWriter:
         """Write the labels ``table(block)[code]`` of all provisional codes: at the end it is known which classes there are."""
         codes = self._arrays["label"]
         codes.finish()
-        self._create("label", "label", (), table(0).dtype, 0)
+        self._create("label", "label", table(0).dtype)
         for index, code in enumerate(self._read_labels(codes)):
             label = table(index)[code]
             crc = checksum(label)

@@ -83,6 +83,7 @@ class SparseWriter(DatasetWriter):
     """
 
     chunk_entries: ClassVar[int] = CHUNK_ENTRIES
+    block_bytes = SPARSE_BLOCK_BYTES
 
     def _create_points(self) -> None:
         self._create_entries()
@@ -96,7 +97,7 @@ class SparseWriter(DatasetWriter):
         shard = max(1, self._shard * SPARSE_BLOCK_BYTES // size) if self._shard else 0
         for name, dtype in zip((DATA, INDICES), types, strict=True):
             self._add(name, name, StoredArray((0,), chunk, dtype, shard))
-        self._add(STARTS, STARTS, StoredArray((0,), self.block_rows, np.dtype(np.int64), self._shard))
+        self._add(STARTS, STARTS, StoredArray((0,), self.block_rows, np.dtype(np.int64), self._sides))
         self._offsets = [0]
         self._short: NDArray[np.int64] = np.empty(0, np.int64)  # where rows begin in a last block that is not full
 
@@ -149,8 +150,8 @@ class SparseWriter(DatasetWriter):
 PIECES = "pieces"
 JOINED_CHUNKS = 8
 """Chunks of data, and of indices, that are made in one piece of work, where they are not in shards."""
-JOINED_BLOCKS = 64
-"""Blocks of which it is written in one piece of work where their rows begin, likewise."""
+JOINED_SHARDS = 8
+"""Shards that are written in one piece of work of where rows begin, likewise."""
 
 
 class SparsePieces(SparseWriter):
@@ -188,7 +189,7 @@ class SparsePieces(SparseWriter):
             stop = min(total, first + step)
             low, high = int(np.searchsorted(offsets, first, "right")) - 1, int(np.searchsorted(offsets, stop))
             pieces.append(partial(self.for_worker().join_entries, low, offsets[low : high + 1], first, stop))
-        step, full = self._shard or JOINED_BLOCKS, self.n // self.block_rows
+        step, full = self._shard or JOINED_SHARDS * self._sides, self.n // self.block_rows
         rest = full - full % step  # these go with the end of all, which is in their shard
         pieces += [partial(self.for_worker().join_starts, b, offsets[b : b + step + 1]) for b in range(0, rest, step)]
         for _ in pool(operator.call, pieces):
