@@ -10,6 +10,15 @@ export DASK_LOGGING__DISTRIBUTED="${DASK_LOGGING__DISTRIBUTED:-warning}"
 # Seconds that a scheduler and its workers may take to start; a first import from a busy shared disk takes a minute.
 patience=${PATIENCE:-180}
 
+# Exit code 75 is "again": storage or the cluster was away for longer than dfeas waits, and there is a checkpoint. So often, and
+# after so many seconds.
+restarts=${MAX_RESTARTS:-100}
+pause=${PAUSE:-60}
+
+# Options that name the cluster, and the process of a scheduler that was started here.
+where=()
+scheduler=""
+
 # A process group for each background process: Ctrl-C reaches this script only, which tells the driver.
 set -m
 
@@ -32,6 +41,52 @@ drive() {
     code=0
     wait "$driver" || code=$?
     trap - INT TERM USR1
+}
+
+# state_of RUN: running, finished, resumable or abandoned, as dfeas status says; nothing where there is no run.
+state_of() {
+    dfeas status "$1" --json 2>/dev/null |
+        python -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)[0]["state"])' 2>/dev/null || true
+}
+
+# run_in COMMAND...: the folder of the run in the words of a dfeas command; nothing where they name none.
+run_in() {
+    [ "$1" != resume ] || echo "${2:-}"
+    while [ $# -gt 1 ]; do
+        [ "$1" != --out ] || echo "$2"
+        shift
+    done
+}
+
+# persist RUN COMMAND...: drives a command. While that ends with 75 and nobody has asked it to end, waits and goes on with RUN.
+persist() {
+    local run=$1 times
+    shift
+    drive "$@"
+    for ((times = 1; times <= restarts; times++)); do
+        if [ "$code" != 75 ] || [ -n "$signalled" ] || [ "$(state_of "$run")" != resumable ]; then
+            return
+        elif [ -n "$scheduler" ] && ! kill -0 "$scheduler" 2>/dev/null; then
+            echo "the Dask scheduler has ended; dfeas resume $run goes on, on another one" >&2
+            return
+        fi
+        echo "$run: goes on in $pause s" >&2
+        drive sleep "$pause"
+        code=75
+        [ -z "$signalled" ] || return 0
+        drive dfeas resume "$run" "${where[@]}"
+    done
+}
+
+# reach_verdict DATA RUN [OPTION]...: begins a run on the cluster of $where, goes on with it, or says that it is finished.
+reach_verdict() {
+    local data=$1 run=$2
+    shift 2
+    case "$(state_of "$run")" in
+    finished) dfeas status "$run" ;;
+    resumable) persist "$run" dfeas resume "$run" "${where[@]}" ;;
+    *) persist "$run" dfeas solve "$data" --out "$run" "${where[@]}" "$@" ;;
+    esac
 }
 
 # stop PID...: ends background processes of this script one after the other, and whatever they started, within seconds.

@@ -15,13 +15,16 @@ WALLTIME   of a job [01:00:00]; five minutes before its end a worker hands over 
 MIN_JOBS   jobs that are asked for at once, and again when they end [1]
 MAX_JOBS   as many when passes take long; a pass has two tasks for each worker, so they at most double from pass to pass [10]
 LOGS       folder for the output of the jobs [dfeas-slurm-logs]
+MAX_RESTARTS, PAUSE  where storage was away for too long: how often the run goes on, and after how many seconds [100, 60]
 """
 
 import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
@@ -31,6 +34,7 @@ from distributed.security import Security
 
 SETTINGS = Path(__file__).with_name("dask.yaml")
 LEAVE_SECONDS = 300
+AGAIN = 75
 
 
 def seconds(walltime: str) -> int:
@@ -72,16 +76,28 @@ def cluster() -> SLURMCluster:
     )
 
 
-def drive(words: list[str]) -> int:
-    """Exit code of a dfeas command, which gets the signals that come here."""
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True) as driver:
+def drive(words: list[str], where: list[str]) -> int:
+    """Exit code of a dfeas command, which gets the signals that come here. While that is 75, which is "again", and nobody has
+    sent one, its run goes on after a pause.
+    """
+    run = next((after for before, after in pairwise(words) if before in ("--out", "resume")), None)
+    drivers: list[subprocess.Popen[bytes]] = []
+    asked = Event()
 
-        def hand_on(number: int, _: Any) -> None:
-            driver.send_signal(number)
+    def hand_on(number: int, _: Any) -> None:
+        asked.set()
+        drivers[-1].send_signal(number)
 
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-            signal.signal(number, hand_on)
-        return driver.wait()
+    for _ in range(1 + int(os.environ.get("MAX_RESTARTS", "100"))):
+        with subprocess.Popen(["dfeas", *words, *where], stdin=subprocess.DEVNULL, start_new_session=True) as driver:
+            drivers.append(driver)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+                signal.signal(number, hand_on)
+            code = driver.wait()
+        if code != AGAIN or run is None or asked.wait(float(os.environ.get("PAUSE", "60"))):
+            break
+        words = ["resume", run]
+    return code
 
 
 def main() -> None:
@@ -100,7 +116,7 @@ def main() -> None:
                 interval="5s",
                 wait_count=12,
             )
-            code = drive(["dfeas", *sys.argv[1:], "--scheduler", jobs.scheduler_address])
+            code = drive(sys.argv[1:], ["--scheduler", jobs.scheduler_address])
     except click.UsageError as error:
         sys.exit(error.message)
     sys.exit(code if code >= 0 else 128 - code)

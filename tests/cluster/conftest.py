@@ -22,6 +22,22 @@ PROJECT = Path(__file__).parents[2]
 MARK = "DFEAS_TEST_ROOM"
 # what never says anything, so that "read -t" pauses without a process; opened once, as a trap fails while bash reads <(:)
 SILENT = "exec 3<> <(:)"
+# a stand-in for dfeas answers this first: how far the run is, by whether it has a checkpoint or a result
+STATUS = """
+if [ "$1" = status ]; then
+    [ ! -e run/result.json ] || state=finished
+    [ ! -d run/checkpoint ] || state=resumable
+    [ -z "${state:-}" ] || echo "[{\\"state\\": \\"$state\\"}]"
+    exit
+fi
+"""
+# away until a start of some number
+AWAY = f"""{STATUS}
+echo "$*" >> calls
+mkdir -p run/checkpoint
+[ "$(wc -l < calls)" -lt "$ENDS_AT" ] && exit 75
+exit "$ENDS_WITH"
+"""
 DFEAS = f'exec {sys.executable} -c "from dfeas.cli.main import main; main()" "$@"'
 
 
@@ -51,8 +67,11 @@ class Room:
         file.chmod(0o755)
 
     def hold(self) -> Path:
-        """Let dfeas wait, once it has left the file ``ready``, until there is the file that this returns."""
-        self.command("dfeas", f"touch ready\nwhile [ ! -e go ]; do read -r -t 0.05 <&3 || true; done\n{DFEAS}")
+        """Let dfeas wait, once it has left the file ``ready``, until there is the file that this returns; how far a run is
+        it says at once.
+        """
+        asked = f'[ "$1" != status ] || {DFEAS}'
+        self.command("dfeas", f"{asked}\ntouch ready\nwhile [ ! -e go ]; do read -r -t 0.05 <&3 || true; done\n{DFEAS}")
         return self.path / "go"
 
     def said(self, name: str) -> list[str]:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,14 +17,15 @@ import pytest
 import yaml
 
 from dfeas.engine.clusters import load_configuration
+from tests.cluster.conftest import AWAY, STATUS
 
 # about ten processes start for a run: on a busy machine that takes its time
 pytestmark = pytest.mark.timeout(300)
 
 CLUSTER = Path(__file__).parents[2] / "cluster"
-SCRIPTS = ["laptop", "scheduler-file", "ssh", "slurm.sbatch"]
+SCRIPTS = ["container", "laptop", "scheduler-file", "ssh", "slurm.sbatch"]
 # a driver that notes its words and waits for a signal, which it notes, too
-PATIENT = """
+PATIENT = f"""{STATUS}
 echo "$*" >> calls
 for name in INT TERM USR1; do trap "echo $name >> signals; exit 75" $name; done
 echo ready >> calls
@@ -32,7 +34,7 @@ while :; do read -r -t 0.05 <&3 || true; done
 # a scheduler that writes its file, a worker that does nothing
 DASK = """
 echo "$1" >> parts
-while [ $# -gt 1 ]; do [ "$1" = --scheduler-file ] && echo "{}" > "$2"; shift; done
+while [ $# -gt 1 ]; do [ "$1" = --scheduler-file ] && echo '{"address": "tcp://127.0.0.1:1"}' > "$2"; shift; done
 exec sleep 600
 """
 
@@ -70,21 +72,85 @@ def test_the_table_names_every_file() -> None:
     assert set(re.findall(r"cluster/([\w.-]*\w)", text)) == shipped
 
 
-@pytest.mark.parametrize("name", ["laptop", "scheduler-file", "ssh"])
+@pytest.mark.parametrize("name", ["container", "laptop", "scheduler-file", "ssh"])
 def test_a_script_without_words_says_how_to_use_it(room: Any, name: str) -> None:
     done = room.run(CLUSTER / name)
     assert done.returncode == 2
     assert done.stderr.startswith("usage:")
 
 
-def test_laptop_solves(room: Any, points: Path) -> None:
+def test_laptop_solves_and_says_so_when_it_is_typed_again(room: Any, points: Path) -> None:
     assert room.verdict(CLUSTER / "laptop", points, "run", "--json", WORKERS=2) == "feasible"
     assert json.loads((room.path / "run" / "result.json").read_text())["verdict"] == "feasible"
     assert not room.processes()
+    before = {path.name: path.read_bytes() for path in (room.path / "run").iterdir()}
+    again = room.run(CLUSTER / "laptop", points, "run", WORKERS=2)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.startswith("run: feasible, pass 2, margin ")
+    assert {path.name: path.read_bytes() for path in (room.path / "run").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "calls"),
+    [
+        ({"ENDS_AT": 3, "ENDS_WITH": 0}, 0, ["solve", "resume", "resume"]),
+        ({"ENDS_AT": 2, "ENDS_WITH": 5}, 5, ["solve", "resume"]),
+        ({"ENDS_AT": 1, "ENDS_WITH": 4}, 4, ["solve"]),
+        ({"ENDS_AT": 99, "ENDS_WITH": 0, "MAX_RESTARTS": 2}, 75, ["solve", "resume", "resume"]),
+    ],
+)
+def test_a_driver_that_ends_with_75_goes_on(room: Any, settings: dict[str, int], code: int, calls: list[str]) -> None:
+    room.command("dfeas", AWAY)
+    done = room.run(CLUSTER / "laptop", "points", "run", WORKERS=1, PAUSE=0, **settings)
+    assert done.returncode == code
+    assert [said.split()[0] for said in room.said("calls")] == calls
+    assert done.stderr.count("run: goes on in 0 s") == len(calls) - 1
+
+
+def test_a_run_without_a_checkpoint_does_not_go_on(room: Any) -> None:
+    room.command("dfeas", f'{STATUS}\necho "$*" >> calls\nexit 75')
+    assert room.run(CLUSTER / "laptop", "points", "run", WORKERS=1, PAUSE=0).returncode == 75
+    assert len(room.said("calls")) == 1
+
+
+def test_who_ends_a_script_ends_its_pause(room: Any, until: Callable[..., None]) -> None:
+    room.command("dfeas", AWAY)
+    settings = {"WORKERS": 1, "PAUSE": 600, "ENDS_AT": 9, "ENDS_WITH": 0}
+    with room.start(CLUSTER / "laptop", "points", "run", **settings) as process:
+        until(lambda: any(asleep(p, "600") for p in room.processes()) or process.poll() is not None)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 75
+    assert len(room.said("calls")) == 1
+
+
+def test_scheduler_file_goes_on_while_its_scheduler_lives(room: Any) -> None:
+    """The cluster is a stand-in here; a scheduler that has ended lets nothing go on."""
+    room.command("dfeas", AWAY)
+    room.command("dask", DASK)
+    room.command("python", f'[ "$1" = - ] && exit\nexec {sys.executable} "$@"')
+    settings = {"WORKERS": 1, "PAUSE": 0, "ENDS_AT": 2, "ENDS_WITH": 0}
+    for option in ("--out", "resume"):
+        (room.path / "calls").unlink(missing_ok=True)
+        words = ("solve", "points", "--out", "run") if option == "--out" else ("resume", "run")
+        done = room.run(CLUSTER / "scheduler-file", *words, **settings)
+        assert done.returncode == 0, done.stderr
+        first, second = room.said("calls")
+        assert first.startswith(" ".join(words) + " --scheduler-file /")
+        assert second.startswith("resume run --scheduler-file /")
+    # with the driver ends its scheduler, whose number the stand-in has noted
+    room.command("dask", f'[ "$1" = worker ] || echo $$ > scheduler\n{DASK}')
+    gone = "read -r pid < scheduler; kill $pid; while kill -0 $pid 2>&-; do read -r -t 0.05 <&3 || true; done; exit 75"
+    room.command("dfeas", AWAY.replace("exit 75", f"{{ {gone}; }}"))
+    (room.path / "calls").unlink()
+    done = room.run(CLUSTER / "scheduler-file", "solve", "points", "--out", "run", **settings)
+    assert done.returncode == 75
+    assert "the Dask scheduler has ended; dfeas resume run goes on" in done.stderr
+    assert len(room.said("calls")) == 1
 
 
 def test_laptop_goes_on_from_a_checkpoint(room: Any) -> None:
-    room.command("dfeas", 'echo "$*" >> calls')
+    room.command("dfeas", f'{STATUS}\necho "$*" >> calls')
     room.run(CLUSTER / "laptop", "points", "run", "--eps", "0.1", WORKERS=3)
     (room.path / "run" / "checkpoint").mkdir(parents=True)
     room.run(CLUSTER / "laptop", "points", "run", WORKERS=3)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.conftest import AWAY, STATUS
+
 # about ten processes start for a run: on a busy machine that takes its time
 pytestmark = pytest.mark.timeout(300)
 
@@ -42,7 +44,7 @@ echo "Submitted batch job $!"
 """
 NOTE = 'echo "$(basename "$0") $*" >> calls'
 # the first start runs into the time limit and leaves a checkpoint; later ones reach a verdict
-DRIVER = """
+DRIVER = f"""{STATUS}
 echo "dfeas $*" >> calls
 [ "$1" = resume ] && exit 0
 for name in TERM USR1; do trap "echo $name >> signals; mkdir -p run/checkpoint; exit 75" $name; done
@@ -107,13 +109,13 @@ def test_a_limit_that_comes_before_the_driver_is_no_loss(slurm: Any, until: Call
 
 @pytest.mark.parametrize(("code", "requeued"), [(0, False), (3, False), (4, False), (75, True)])
 def test_only_a_resumable_end_is_requeued(slurm: Any, code: int, requeued: bool) -> None:
-    slurm.command("dfeas", f"exit {code}")
+    slurm.command("dfeas", f"{STATUS}\nexit {code}")
     assert slurm.run("bash", BATCH, "points", "run", **JOB).returncode == code
     assert slurm.said("calls") == (["scontrol requeue 77"] if requeued else [])
 
 
 def test_a_start_that_ended_before_its_first_checkpoint_is_put_aside(slurm: Any) -> None:
-    slurm.command("dfeas", NOTE)
+    slurm.command("dfeas", STATUS + NOTE)
     (slurm.path / "run").mkdir()
     assert slurm.run("bash", BATCH, "points", "run", "--eps", "0.1", **JOB, SLURM_RESTART_COUNT=2).returncode == 0
     assert slurm.said("calls") == [SOLVE]
@@ -184,6 +186,20 @@ def test_an_elastic_cluster_solves(room: Any, points: Path, until: Callable[...,
     assert room.said("cancelled") == room.said("jobs")
     assert len(room.said("jobs")) == 1
     until(lambda: not room.processes())
+
+
+@jobqueue
+@pytest.mark.parametrize(("ends_at", "code", "calls"), [(3, 0, ["solve", "resume", "resume"]), (2, 5, ["solve", "resume"])])
+def test_an_elastic_cluster_goes_on_when_storage_was_away(room: Any, ends_at: int, code: int, calls: list[str]) -> None:
+    room.command("sbatch", 'echo "Submitted batch job 1"')
+    room.command("scancel", NOTE)
+    room.command("dfeas", AWAY)
+    settings = {"INTERFACE": "lo", "CORES": 1, "MEMORY": "2GB", "PAUSE": 0, "ENDS_AT": ends_at, "ENDS_WITH": code}
+    done = room.run(sys.executable, ELASTIC, "solve", "points", "--out", "run", **settings)
+    assert done.returncode == code, done.stderr
+    drivers = [said.split() for said in room.said("calls") if not said.startswith("scancel")]
+    assert [words[0] for words in drivers] == calls
+    assert all(words[-2] == "--scheduler" and words[-1].startswith("tcp://127.0.0.1:") for words in drivers)
 
 
 @jobqueue
