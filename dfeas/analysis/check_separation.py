@@ -25,16 +25,15 @@ from dfeas.analysis.regression.design import (
     require_column,
 )
 from dfeas.analysis.regression.formula import Formula
-from dfeas.analysis.regression.likelihood import Options, check_likelihood
+from dfeas.analysis.regression.likelihood import check_likelihood
 from dfeas.analysis.regression.models import is_model, of_model
-from dfeas.analysis.regression.outcome import Regression, Values, find_weighted, flat, require_other, weightless
+from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
 from dfeas.data.arrays import accept_array
 from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.linalg.csr import with_data
-from dfeas.run.resources import Limits
-from dfeas.settings import parse_bytes
+from dfeas.run.resources import Limits, Resources
 
 __all__ = ["Advice", "Separated", "check_separation"]
 
@@ -117,49 +116,54 @@ def check_separation(
     - or leave out column ward: then the estimates are finite
     - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
     """
-    _ = Limits(max_passes=max_passes, time_limit=time_limit)  # refuses what is none
-    options = {"max_passes": max_passes, "time_limit": time_limit, "memory": memory}
+    formula = isinstance(X, str) and "~" in X and not X.startswith("~/")
+    asked = Asked(
+        None if formula else y,
+        intercept,
+        outcome,
+        positive,
+        weights.compute() if hasattr(weights, "compute") else weights,
+        (text,) if isinstance(text, str) else text,
+        sep,
+        decimal,
+        limits=Limits(max_passes=max_passes, time_limit=time_limit),
+        resources=Resources(memory=memory),
+    )
     if is_model(X):
         if y is not None or positive is not None or weights is not None or not intercept:
             raise UsageError("a model says itself what it regresses: leave out y, positive, weights and intercept")
-        return check_likelihood(of_model(X, outcome), options)
-    weights = weights.compute() if hasattr(weights, "compute") else weights
-    asked, text = (outcome, positive), (text,) if isinstance(text, str) else text
-    if isinstance(X, str) and "~" in X and not X.startswith("~/"):
+        return check_likelihood(of_model(X, outcome), asked)
+    if formula:
         if not intercept:
             raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
-        return _of_formula(X, y, weights, asked, options, {"text": text, "sep": sep, "decimal": decimal})
+        return _of_formula(X, y, asked)
     if isinstance(X, str | Path):
-        from dfeas.analysis.regression.files import Asked, of_table
+        from dfeas.analysis.regression.files import of_table
 
         if not isinstance(y, str):
             raise UsageError(f"{X}: say which column has the outcomes, by its name")
-        more = {"options": options, "weights": weights, "text": text, "sep": sep, "decimal": decimal}
-        return of_table(X, Asked(y, intercept, *asked, **more))
+        return of_table(X, asked)
     if (sep, decimal) != (None, "."):
         raise UsageError("sep and decimal are for files of text; leave them out")
-    if is_lazy(X) or is_frame(X):
-        return check_likelihood(_of_frame(X, y, weights, intercept, asked, options, text), options)
-    return check_likelihood(_of_array(X, y, weights, intercept, asked), options)
+    of = _of_frame if is_lazy(X) or is_frame(X) else _of_array
+    return check_likelihood(of(X, asked), asked)
 
 
-def _of_formula(
-    formula: str, frame: Any, weights: Any, asked: tuple[str | None, Any], options: Options, reading: dict[str, Any]
-) -> Separated:
+def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
     if isinstance(frame, str | Path):
-        from dfeas.analysis.regression.files import Asked, of_formula
+        from dfeas.analysis.regression.files import of_formula
 
-        return of_formula(frame, formula, Asked("", True, *asked, options=options, weights=weights, **reading))
+        return of_formula(frame, formula, asked)
     parsed = Formula(formula)
     if not (is_lazy(frame) or is_frame(frame)):
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
     if is_lazy(frame):
         names = list(map(str, frame.columns))
-        needed = parsed.list_needed(names)
-        frame = frame[[name for name in names if name in needed or (isinstance(weights, str) and name == weights)]]
-    whole = _whole(frame, options)
-    table = as_text(fill_sparse(open_frame(whole, FRAME)), reading["text"])
-    return check_likelihood(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, weights)), options)
+        needed = {*parsed.list_needed(names), *([asked.weights] if isinstance(asked.weights, str) else [])}
+        frame = frame[[name for name in names if name in needed]]
+    whole = _whole(frame, asked)
+    table = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text)
+    return check_likelihood(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, asked.weights)), asked)
 
 
 def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places | None:
@@ -175,15 +179,12 @@ def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places
     return kept
 
 
-def _of_frame(
-    X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | None, Any], options: Options, text: Sequence[str]
-) -> Regression:
-    whole = _whole(X, options)
-    frame, rows = as_text(fill_sparse(open_frame(whole, FRAME)), text), _index(whole)
-    require_other(y, weights)
-    kept = _in_likelihood(frame, whole, weights)
-    frame = frame.drop(weights) if isinstance(weights, str) else frame
-    name = "y"
+def _of_frame(X: Any, asked: Asked) -> Regression:
+    whole = _whole(X, asked)
+    frame, rows = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text), _index(whole)
+    kept = _in_likelihood(frame, whole, asked.weights)
+    frame = frame.drop(asked.weights) if isinstance(asked.weights, str) else frame
+    name, y = "y", asked.y
     if isinstance(y, str):
         require_column(y, frame.columns, FRAME)
         name, frame, y = y, frame.drop(y), frame[y]
@@ -194,9 +195,9 @@ def _of_frame(
         require_aligned(whole, y, "y")
     values = flat(y, name)
     _require_rows(len(frame), len(values))
-    survey, columns, n = ColumnSurvey(FRAME, rows, text=text), columns_of(frame), len(frame)
+    survey, columns, n = ColumnSurvey(FRAME, rows, text=asked.text), columns_of(frame), len(frame)
     survey.add(columns, n, kept)
-    design = survey.design(intercept)
+    design = survey.design(asked.intercept)
     given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}
     design = replace(design, columns=tuple(replace(each, name=given.get(each.name, each.name)) for each in design.columns))
     columns = {name: inside(series, kept) for name, series in columns.items()}
@@ -204,8 +205,8 @@ def _of_frame(
     return _regression(design, X, values, name, asked, rows or range(n), kept)
 
 
-def _of_array(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | None, Any]) -> Regression:
-    if y is None:
+def _of_array(X: Any, asked: Asked) -> Regression:
+    if asked.y is None:
         raise UsageError("y is missing: give the outcomes of the rows of X")
     sparse: bool = scipy.sparse.issparse(X)
     matrix: Any = X.tocsr() if sparse else exact(accept_array(X, "X"), np.float64, "X")
@@ -216,22 +217,22 @@ def _of_array(X: Any, y: Any, weights: Any, intercept: bool, asked: tuple[str | 
     if not np.isfinite(entries).all():
         place = np.argwhere(~np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.toarray()))[0]
         raise BadInputError(f"X: row {place[0]}, column {place[1]} is not a finite number; fill it in, or drop the row")
-    values = flat(y)
+    values, weights = flat(asked.y), asked.weights
     _require_rows(matrix.shape[0], len(values))
     if isinstance(weights, str):
         raise UsageError(f"weights {weights!r}: an array has no columns of that name; give an array of weights")
     kept = find_weighted(weights, len(values), "weights")
-    design = Design(tuple(Column(i, i) for i in range(matrix.shape[1])), {}, intercept)
+    design = Design(tuple(Column(i, i) for i in range(matrix.shape[1])), {}, asked.intercept)
     return _regression(design, inside(matrix, kept), values, "y", asked, range(len(values)), kept)
 
 
 def _regression(
-    design: Design, X: Any, y: Any, name: str, asked: tuple[str | None, Any], rows: Sequence[Any], kept: Places | None
+    design: Design, X: Any, y: Any, name: str, asked: Asked, rows: Sequence[Any], kept: Places | None
 ) -> Regression:
     """Of outcomes of all rows, and a matrix of those in the likelihood."""
     values, known = Values(name), inside(y, kept)
     values.add(known, len(y))
-    about = values.outcome(*asked)
+    about = values.outcome(asked.outcome, asked.positive)
     return Regression(design, X, about.codes(known), about, inside(rows, kept))
 
 
@@ -242,11 +243,11 @@ def _require_rows(rows: int, values: int) -> None:
         raise BadInputError("X has no rows")
 
 
-def _whole(frame: Any, options: Options) -> Any:
+def _whole(frame: Any, asked: Asked) -> Any:
     """A frame of Dask in memory, computed once. Raises BadInputError for one that is too large."""
     if not is_lazy(frame):
         return frame
-    most, taken = parse_bytes(options.get("memory")) // 2, 0
+    most, taken = asked.resources.memory_bytes // 2, 0
 
     def take(part: Any) -> Any:
         nonlocal taken

@@ -47,9 +47,9 @@ def require_claims(
         "kernel": json.loads(certificate.kernel) if certificate.kernel else None,
         "success": stopped == Stop.VERDICT,
         "status": list(Stop).index(stopped),
+        "features": list(dataset.features) or None,
+        "sides": _sides(dataset, positive),
     }
-    named = {"features": list(dataset.features) or None, "sides": _sides(dataset, positive)}
-    facts |= {name: true for name, true in named.items() if name in values}  # older versions did not say them
     for name, true in facts.items():
         if type(values.get(name)) is not type(true) or values[name] != true:
             raise CheckFailedError(f"{where}: {name} is {values.get(name)!r}, that of the data is {true!r}")

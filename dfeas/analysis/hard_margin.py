@@ -7,7 +7,7 @@ perceptron).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -283,14 +283,10 @@ class MarginClaim:
         """What keys are, and how far off they may be."""
         if reach is None:
             return {name: (None, 0.0) for name, each in _SHAPE.items() if name not in ("fingerprint", "margin_tolerance")}
-        y, m, support = separator.y, int(values["m"]), self.values["support"]
-        corrections = _corrections(values["margin_lower"])
-        known: dict[str, tuple[Any, Any]] = {
-            "radius": (reach.longest, SAME * reach.longest),
-            "corrections": (corrections, SAME * (corrections or 0)),
-            "dimension": (int(min(len(y), corrections or len(y))) + 1, 0),
-            "leave_one_out": (None if support is None else len(support) / values["n"], SAME),
-        }
+        y, m = separator.y, int(values["m"])
+        bounds = bound(values["margin_lower"], len(y), self.values["support"], values["n"])
+        known: dict[str, tuple[Any, Any]] = {name: (true, SAME * (true or 0)) for name, true in bounds.items()}
+        known |= {"radius": (reach.longest, SAME * reach.longest)}
         if reach.low <= 0:
             return known  # the least score is not above its rounding error
         transform = transform_of(separator.view, m)
@@ -309,9 +305,11 @@ class MarginClaim:
         return known | {"w": (w, off * np.abs(w)), "bias": (bias, off * size), "margin": (margin, off * margin)}
 
 
-def _corrections(lower: float) -> float | None:
-    """Of a perceptron, at most; None where float64 has no such number."""
-    return 1 / lower**2 if lower**2 > 1 / FAR else None
+def bound(lower: float, d: int, support: Sized | None, n: int) -> dict[str, Any]:
+    """What follows from a margin of at least ``lower`` of n unit points (d,), as ``HardMargin`` has it; None beyond float64."""
+    corrections = 1 / lower**2 if lower**2 > 1 / FAR else None
+    share = None if support is None else len(support) / n
+    return {"corrections": corrections, "dimension": int(min(d, corrections or d)) + 1, "leave_one_out": share}
 
 
 def _canonical(
@@ -335,16 +333,6 @@ def _derive_margin(result: Result, problem: Problem, resources: Resources) -> Ha
         least = session.engine.run(Select(y, math.inf, 1, 1, raw=True))
     w, bias, margin = _canonical(y, float(least.score[0]), m, transform)
     weighed: Sparse | None = result.weighed
-    corrections = _corrections(result.margin_lower)
-    return HardMargin(
-        result,
-        w=w,
-        bias=bias,
-        margin=margin,
-        radius=radius,
-        support=None if weighed is None else weighed.index,
-        weights=None if weighed is None else weighed.weight,
-        corrections=corrections,
-        dimension=int(min(len(y), corrections or len(y))) + 1,
-        leave_one_out=None if weighed is None else len(weighed.index) / result.n,
-    )
+    support, weights = (None, None) if weighed is None else (weighed.index, weighed.weight)
+    bounds = bound(result.margin_lower, len(y), support, result.n)
+    return HardMargin(result, w=w, bias=bias, margin=margin, radius=radius, support=support, weights=weights, **bounds)

@@ -12,12 +12,18 @@ A kind is said only when it is proved. Where ``dfeas.solve`` proves a separator,
   which show that no y has all points beyond (Gordan).
 * overlap: integer weights x > 0 with a zero sum on points that span what all points span (Stiemke). Where that is not the whole
   space, a basis of what is orthogonal to all points shows it: how features depend on each other.
+
+Two kinds of data are decided before anything is solved, from one read into memory, and proved as the checker does it.
+Of sparse points many of whose features are levels of effects, by the ten thousand, a solve takes long, or ends undecided: the
+levels are eliminated (``dfeas.run.exact``). Of a small table, all of which the exact search takes at once, a solve is most of
+the time, and says nothing that it needs.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,22 +31,31 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.presolve import decide_early
 from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_data
 from dfeas.data.storage import files
+from dfeas.data.storage.places import local
 from dfeas.display import Part, Row
 from dfeas.geometry.cones.space import require_points
+from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
-from dfeas.run.checkpoint.folder import discard_checkpoints
-from dfeas.run.exact.search import Face, search
+from dfeas.run.checkpoint.folder import discard_checkpoints, require_free, run_folder
+from dfeas.run.exact.effects import decide_effects
+from dfeas.run.exact.search import Face, certificate_of, decide_table, require_proved, search
+from dfeas.run.execute import open_sinks, report_start
 from dfeas.run.resources import Limits, Output, Resources, run_terms
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
-from dfeas.run.session import open_session
+from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
 from dfeas.run.solve import decide
-from dfeas.run.termination import FEASIBLE, RESUMABLE, Proof
+from dfeas.run.spec import Request, RunSpec, require_labels
+from dfeas.run.task import Outcome, blank
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Decision, Proof
+from dfeas.run.trace import RunOptions
+from dfeas.run.verdict import result_of
+from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.dyadic import Integers
-from dfeas.verify.separation import COMPLETE, QUASI, SEPARATED, SEPARATION
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, SEPARATED, SEPARATION, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,6 +65,13 @@ if TYPE_CHECKING:
 EPS = 1e-9
 LEAST = 1e-3
 """Seconds that a solve is given at least."""
+NAME, TABLE = "fixed-effects", "exact"
+SMALL, NARROW = 1 << 16, 128
+"""Entries and features of a small table, at most."""
+WIDE = 256
+"""Features below which a solve is as fast."""
+ENTRY_BYTES, POINT_BYTES = 160, 100
+"""Of memory for each entry and each point: they are held in several orders, beside bounds."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,16 +188,19 @@ def separation(
         return separate(problem, method, *terms)
 
 
-def separate(problem: Problem, method: str, limits: Limits, resources: Resources, output: Output) -> Separation:
-    """The answer to ``dfeas.separation``."""
+def separate(
+    problem: Problem, method: str, limits: Limits, resources: Resources, output: Output, *, small: bool = False
+) -> Separation:
+    """The answer to ``dfeas.separation``; a ``small`` table is decided at once, and solved where it is none."""
     require_points(problem.spec.where, "separation")
     began, goal = time.monotonic(), Goal(eps=EPS)
-    early = decide_early(problem, goal, limits, resources, output)
-    if early is not None:
-        kind = describe_face(*early)
-        if output.out is not None:
-            kind.save(Path(output.out))
-        return kind
+    for at_once in (True, False) if small else (False,):
+        early = decide_early(problem, goal, limits, resources, output, at_once)
+        if early is not None:
+            kind = describe_face(*early)
+            if output.out is not None:
+                kind.save(Path(output.out))
+            return kind
     left = limits
     if limits.time_limit is not None:
         left = replace(limits, time_limit=max(LEAST, limits.time_limit - (time.monotonic() - began)))
@@ -183,10 +208,69 @@ def separate(problem: Problem, method: str, limits: Limits, resources: Resources
     return conclude_separation(result, problem, limits, resources, output, began)
 
 
-def separate_table(problem: Problem, limits: Limits, resources: Resources, output: Output) -> Separation:
-    """The same of a table in memory; the result of a small one says no more than what is proved, as nothing was solved."""
-    early = decide_early(problem, Goal(eps=EPS), limits, resources, output, small=True)
-    return separate(problem, "auto", limits, resources, output) if early is None else describe_face(*early)
+def decide_early(
+    problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output, small: bool
+) -> tuple[Face, Result] | None:
+    """The kind with its evidence, of a ``small`` table or of one with levels, and a result that says no more than the checker
+    proves; None where this is not for the data, or a limit was reached. With ``out`` its folder is written.
+    """
+    asked = Request.begun(goal, limits, resources)
+    if resources.client is not None or not (small or _fits(open_data(source_for(problem.spec, resources))[1], asked.memory)):
+        return None
+    if output.out is not None:
+        require_free(local(output.out, "out"))
+    until = limits.until(output.stop, asked.began)
+    with ExitStack() as stack:
+        session = stack.enter_context(open_session(problem, resources))
+        n, d, checked = session.dataset.n, session.dataset.dimension, session.checking.dataset
+        if small and (n * d > SMALL or d > NARROW):
+            return None
+        require_labels(problem.spec, session.dataset)
+        surveyed = survey(session)
+        if small:
+            left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
+            face = decide_table(session.checking, until, left)
+            if isinstance(face, str):
+                return None
+            near, how = face, (TABLE, "a table that is small enough to be decided at once")
+        else:
+            decided = decide_effects(rows(checked, np.arange(checked.n)), until)
+            if decided is None:
+                return None
+            face, (support, weights) = decided
+            require_proved(session.checking, face)
+            near = replace(face, support=support, weights=weights)
+            how = NAME, f"{d} features, most of them levels of effects, which are eliminated"
+        return face, _write_result(stack, session, asked, near, surveyed, output, how)
+
+
+def _fits(dataset: Dataset, memory: int) -> bool:
+    if dataset.entries is None or dataset.dimension < WIDE:
+        return False
+    return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
+
+
+def _write_result(
+    stack: ExitStack, session: Session, asked: Request, face: Face, surveyed: Surveyed, output: Output, method: tuple[str, str]
+) -> Result:
+    folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
+    dataset, (name, why) = session.dataset, method
+    job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
+    how = RunOptions.of(0.0, Output(progress=output.progress))
+    report_start(open_sinks(stack, session, job, {name: folder}, how, None)[0], dataset, job, None)
+    empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
+    certificate = certificate_of(session.checking.dataset, face, empty)
+    checked = session.checking([certificate])
+    (proved,) = checked.answers
+    check = proved if isinstance(proved, Check) else None
+    if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
+        check = None
+    decision = Decision("stalled") if check is None else Decision("verdict", check.verdict)
+    record = replace(blank(name, 1.0), passes=1.0, iterations=face.reads)
+    looks = int(face.kind != OVERLAP or bool(face.flat.shape[1])) + checked.reads
+    outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
+    result = result_of(session, job, outcome, why, surveyed.reads + outcome.reads, surveyed.positive)
+    return result if folder is None else result.save(folder)
 
 
 def conclude_separation(

@@ -85,12 +85,11 @@ def verify_run(
     with local_engine(dataset, parse_bytes(memory)) as engine:
         proved = _prove_run(engine, dataset, certificate, claim, kernel, quick)
         reached = reach(engine, dataset, certificate) if claim is not None and proved.verdict == FEASIBLE else None
-        count = positives(engine, dataset)
-    require_claims(run_folder / RESULT, values, proved, certificate, dataset, count)
+        require_claims(run_folder / RESULT, values, proved, certificate, dataset, positives(engine, dataset))
+        kind = _prove_kind(run_folder / SEPARATION, engine, dataset, certificate.fingerprint, proved)
     beside = not_checked(values, proved, certificate)
     if claim is not None:
         beside.extend(claim.require(values, certificate, reached))
-    kind = verify_separation(run_folder, proved, memory)
     if kind is not None:
         beside.extend(f"{name} of {SEPARATION}" for name in read_json(run_folder / SEPARATION) if name not in SEPARATION_KEYS)
     beside.extend(sorted(path.name for path in run_folder.iterdir() if path.name not in OPENED))
@@ -129,6 +128,26 @@ def _prove_run(
     return replace(proved, margin_upper=above.margin_upper, rounding=above.rounding, message=text)
 
 
+def _prove_kind(where: Path, engine: LocalEngine, dataset: Dataset, fingerprint: str, proved: Check) -> Kind | None:
+    """What ``separation.json`` of a run on data with a fingerprint says beyond what is ``proved``; None when there is none.
+
+    Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
+    """
+    if not where.exists():
+        return None
+    claim = load_claim(where)
+    try:
+        if claim.fingerprint != fingerprint:
+            raise CheckFailedError("it is about other data than the run")
+        proof = prove(engine, dataset, claim, proved)
+        require_idle(claim, dimension_of(dataset))
+        if claim.proof != proof:
+            raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
+    except CheckFailedError as error:
+        raise CheckFailedError(f"{where}: {error}") from None
+    return Kind(claim.kind, proof)
+
+
 class Checks(Displayed, dict[str, Check | None]):
     """What was proved of each class; None where it is undecided."""
 
@@ -152,13 +171,8 @@ def verify_classes(
     ----------
     run : path
         Folder of the run.
-    memory : int or str
-        Budget in bytes for blocks.
-    kernel : callable, optional
-        The function of Python that was the kernel, if one was: it is not kept in a file.
-    quick : bool
-        Of conflicts read the blocks that they are in only, and take all others to be what their stored checksums say. A
-        separator is about all points, which are read.
+    memory, kernel, quick : optional
+        As of ``dfeas.verify_run``.
 
     Returns
     -------
@@ -218,29 +232,6 @@ def verify_classes(
     return answers
 
 
-def verify_separation(run: str | Path, proved: Check, memory: str | int | None = None) -> Kind | None:
-    """Check what ``separation.json`` of a run says, beyond what ``verify_run`` ``proved``; None when there is none.
-
-    Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
-    """
-    where = Path(run) / SEPARATION
-    if not where.exists():
-        return None
-    claim, values = load_claim(where), load_result(Path(run))
-    try:
-        if claim.fingerprint != values["fingerprint"]:
-            raise CheckFailedError("it is about other data than the run")
-        dataset = open_source(Source(DataSpec.from_json(values["data"])).within(parse_bytes(memory)))
-        with local_engine(dataset, parse_bytes(memory)) as engine:
-            proof = prove(engine, dataset, claim, proved)
-            require_idle(claim, dimension_of(dataset))
-        if claim.proof != proof:
-            raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
-    except CheckFailedError as error:
-        raise CheckFailedError(f"{where}: {error}") from None
-    return Kind(claim.kind, proof)
-
-
 def verify_certificate(
     path: str | Path | Sequence[str | Path],
     certificate: str | Path,
@@ -267,13 +258,8 @@ def verify_certificate(
         The file, ``certificate.npz``.
     labels, positive, intercept, mask, transform : optional
         As of ``dfeas.solve``, by path.
-    kernel : callable, optional
-        The function of Python that was the kernel, if one was: it is not kept in a file.
-    quick : bool
-        Of conflicts read the blocks that they are in only, and take all others to be what their stored checksums say. A
-        separator is about all points, which are read.
-    memory : int or str, optional
-        Budget in bytes for blocks.
+    kernel, quick, memory : optional
+        As of ``dfeas.verify_run``.
 
     Returns
     -------
@@ -296,31 +282,25 @@ def verify_certificate(
     >>> print(dfeas.verify_certificate("data", "run/certificate.npz").proof)
     rigorous
     """
-    problem = Problem.of(path, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
-    return check_stored(problem, Path(certificate), parse_bytes(memory), kernel, quick)
-
-
-def check_stored(problem: Problem, certificate: Path, memory: int, function: Function | None, quick: bool) -> Check:
-    """The answer to ``dfeas.verify_certificate``."""
-    asked = problem.spec
-    made = load(certificate)
-    positive, transform = parse_view(made.view)
-    if positive is not None and asked.positive not in (None, positive):
-        raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {asked.positive}")
-    own = transform or Transform()
+    asked = Problem.of(path, labels, positive=positive, intercept=intercept, mask=mask, transform=transform).spec
+    made, budget = load(Path(certificate)), parse_bytes(memory)
+    about, seen = parse_view(made.view)
+    if about is not None and asked.positive not in (None, about):
+        raise CheckFailedError(f"{certificate}: it is about class {about} against the rest, not {asked.positive}")
+    own = seen or Transform()
     if asked.transform and asked.transform != Transform(own.scale, own.center, own.normalize):
         raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {asked.transform.words}")
     root = root_of(asked)
     spec = replace(
         resolve(asked, root),
-        positive=positive or asked.positive,
+        positive=about or asked.positive,
         intercept=False if asked.intercept is None and made.kernel else asked.intercept,
-        one_vs_rest=asked.labels is not None and positive is not None,
-        transform=transform,
+        one_vs_rest=asked.labels is not None and about is not None,
+        transform=seen,
     )
-    dataset = open_source(Source(spec, cones=not asked.also).within(memory), root)
-    with local_engine(dataset, memory) as engine:
-        proved = check(engine, dataset, made, function, quick=quick)
+    dataset = open_source(Source(spec, cones=not asked.also).within(budget), root)
+    with local_engine(dataset, budget) as engine:
+        proved = check(engine, dataset, made, kernel, quick=quick)
     if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:
         raise CheckFailedError(f"{certificate}: it proves nothing: |Ax| of its weights is not below 1, as of any weights")
     return proved

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from dfeas.analysis.check_separation import check_separation as find_separation
-from dfeas.analysis.regression.files import Asked, of_formula, of_table
-from dfeas.analysis.regression.outcome import OUTCOMES
+from dfeas.analysis.regression.files import of_formula, of_table
+from dfeas.analysis.regression.outcome import OUTCOMES, Asked
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.answer import put
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, say
@@ -27,7 +27,7 @@ from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
 from dfeas.run.progress import IngestProgress
-from dfeas.run.resources import attend_runs
+from dfeas.run.resources import Limits, Resources, attend_runs
 from dfeas.run.result_files import TRACE, classes_of, find_runs, load_result
 from dfeas.run.termination import Stop
 from dfeas.run.trace import what_is_missing
@@ -148,7 +148,12 @@ def check_separation(
     outcome: str | None,
     positive: str | None,
     intercept: bool,
-    **options: Any,
+    text: tuple[str, ...],
+    sep: str | None,
+    decimal: str,
+    max_passes: int | None,
+    time_limit: float | None,
+    memory: str | None,
 ) -> None:
     """Say whether the estimates of a regression are finite.
 
@@ -162,11 +167,9 @@ def check_separation(
     if formula is not None and not intercept:
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
     with asked_to_stop() as stop, attend_runs(stop):
-        progress = IngestProgress(sys.stderr)
-        reading = {name: options.pop(name) for name in ("text", "sep", "decimal")}
-        asked = Asked(
-            label_column or "", intercept, outcome, positive, without, None, options, progress, weights_column, **reading
-        )
+        limits, resources = Limits(max_passes=max_passes, time_limit=time_limit), Resources(memory=memory)
+        terms = limits, resources, IngestProgress(sys.stderr)
+        asked = Asked(label_column, intercept, outcome, positive, weights_column, text, sep, decimal, without, *terms)
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
     put(answer, as_json)
     if answer.kind is None:

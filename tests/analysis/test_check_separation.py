@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import dfeas
-from dfeas.analysis.separation import Separation, separate_table
+from dfeas.analysis.separation import Separation, separate
 from dfeas.problem import Problem
 from dfeas.run.resources import Limits, Output, Resources, never
 
@@ -270,7 +270,7 @@ def test_a_dask_frame_that_memory_does_not_hold_is_sent_to_a_file() -> None:
 
 def of_table(X: np.ndarray, y: np.ndarray, limits: Limits | None = None, stop: Callable[[], bool] = never) -> Separation:
     problem = Problem.of(X, y, intercept=True)
-    return separate_table(problem, limits or Limits(), Resources(), Output(stop=stop))
+    return separate(problem, "auto", limits or Limits(), Resources(), Output(stop=stop), small=True)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.analysis.verify import verify_separation
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.verify.certificate import Kind
 from dfeas.verify.dyadic import Dyadic
@@ -104,7 +103,7 @@ def test_what_float64_cannot_tell_is_proved_again_from_the_files(tmp_path: Path)
         if kind == "integers":
             assert (proved.verdict, proved.proof, found.inside) == ("feasible", "exact", False)
         else:
-            assert verify_separation(run, proved) == Kind(kind, "exact")
+            assert proved.separation == Kind(kind, "exact")
     assert told == {"integers", "overlap"}
 
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.analysis.verify import verify_separation
 from dfeas.verify.dyadic import common
 from tests.conformance.checkers import CheckerTests
 from tests.exact import conflicts, small_instance
@@ -218,7 +217,7 @@ class TestProofs(CheckerTests):
         return _run(name, self.folder)
 
     def check(self, claim: Path, threads: int = 1) -> Any:
-        return verify_separation(claim, dfeas.verify_run(claim))
+        return dfeas.verify_run(claim).separation
 
     def require_true(self, claim: Path, proved: Any) -> None:
         kind = json.loads((claim / "separation.json").read_text())["kind"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import dfeas
-from dfeas.analysis.regression.files import Asked, of_formula, of_table
+from dfeas.analysis.regression.files import of_formula, of_table
+from dfeas.analysis.regression.outcome import Asked
+from dfeas.run.resources import Resources
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -187,7 +190,7 @@ def test_what_memory_does_not_hold_leaves_out_the_same_rows(outcome: str, tmp_pa
     frame.drop(columns=REST[outcome]).to_parquet(tmp_path / "t.parquet", index=False)
     more: dict[str, Any] = {"outcome": "poisson"} if outcome == "falls" else {}
     kept = np.flatnonzero(frame.weight > 0)
-    asked = Asked(outcome, scratch=tmp_path, options={"memory": SMALL}, weights="weight", **more)
+    asked = Asked(outcome, resources=Resources(memory=SMALL), weights="weight", **more)
     for ask in (
         lambda: of_table(tmp_path / "t.parquet", asked),
         lambda: of_formula(tmp_path / "t.parquet", f"{outcome} ~ ward + age", asked),
@@ -198,9 +201,7 @@ def test_what_memory_does_not_hold_leaves_out_the_same_rows(outcome: str, tmp_pa
         assert {each.finite for each in found.advice} == {None}, "it was held by memory"
         assert found.separated == ((frame.ward == "b") & (frame.weight > 0)).sum()
         assert found.notes == [f"{len(frame) - len(kept)} of 110000 rows have no weight, and are not in the likelihood"]
-    overlap = of_table(
-        tmp_path / "t.parquet", Asked(outcome, True, without=["ward"], options={"memory": SMALL}, weights="weight", **more)
-    )
+    overlap = of_table(tmp_path / "t.parquet", replace(asked, without=["ward"]))
     assert overlap.finite
     assert set(overlap.points) <= set(kept.tolist())
     if outcome != "falls":

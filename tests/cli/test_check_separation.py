@@ -17,7 +17,9 @@ import pyarrow.parquet
 import pytest
 
 import dfeas
-from dfeas.analysis.regression.files import Asked, of_formula, of_table
+from dfeas.analysis.regression.files import of_formula, of_table
+from dfeas.analysis.regression.outcome import Asked
+from dfeas.run.resources import Resources
 from tests.run.test_resume import run_until
 from tests.typed import apart
 from tests.typed import dfeas as typed
@@ -105,6 +107,12 @@ def test_the_command_says_columns_levels_rows_and_what_to_do(folder: Path) -> No
     assert (values["columns"], values["direction"]) == (["ward[lung]"], {"ward[lung]": -1.0})
 
 
+@pytest.fixture(autouse=True)
+def _scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points that memory does not hold are written there."""
+    monkeypatch.setenv("DFEAS_SCRATCH", str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("name", "outcome"),
     [("t.parquet", outcome) for outcome in OUTCOMES] + [(name, "died") for name in ("t.csv", "t.csv.gz", "t.tsv", "parts")],
@@ -113,8 +121,8 @@ def test_a_file_is_the_same_regression_as_its_frame_held_or_not(folder: Path, na
     frame, asked = patients(), {"outcome": "poisson"} if outcome == "falls" else {}
     expected = dfeas.check_separation(frame.drop(columns=rest(outcome)), outcome, **asked)
     for memory in (SMALL, "2GB"):
-        options = {"memory": memory}
-        found = of_table(folder / name, Asked(outcome, without=rest(outcome), scratch=tmp_path, options=options, **asked))
+        terms = Asked(outcome, without=rest(outcome), resources=Resources(memory=memory), **asked)
+        found = of_table(folder / name, terms)
         for key in ("kind", "proof", "outcome", "classes", "columns", "levels", "separated", "intercept"):
             assert getattr(found, key) == getattr(expected, key), (memory, key)
         assert found.points[:1000] == expected.points[:1000]
@@ -126,10 +134,9 @@ def test_a_file_is_the_same_regression_as_its_frame_held_or_not(folder: Path, na
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-def test_an_overlap_of_a_file_names_rows_that_conflict(folder: Path, outcome: str, tmp_path: Path) -> None:
-    asked = Asked(
-        outcome, True, "poisson" if outcome == "falls" else None, None, [*rest(outcome), "ward"], tmp_path, {"memory": SMALL}
-    )
+def test_an_overlap_of_a_file_names_rows_that_conflict(folder: Path, outcome: str) -> None:
+    kind = "poisson" if outcome == "falls" else None
+    asked = Asked(outcome, outcome=kind, without=[*rest(outcome), "ward"], resources=Resources(memory=SMALL))
     found = of_table(folder / "t.parquet", asked)
     assert (found.kind, found.proof, found.levels) == ("overlap", "exact", {})
     assert found.points == sorted(set(found.points))
@@ -176,11 +183,9 @@ def test_rows_without_weight_are_left_out_by_the_command(tmp_path: Path) -> None
         ("died ~ smoker:age", {}),
     ],
 )
-def test_a_formula_in_parts_is_the_same_as_of_all_rows(
-    folder: Path, formula: str, asked: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_formula_in_parts_is_the_same_as_of_all_rows(folder: Path, formula: str, asked: dict[str, Any]) -> None:
     whole = dfeas.check_separation(formula, patients(), **asked)
-    parts = of_formula(folder / "t.parquet", formula, Asked("", scratch=tmp_path, options={"memory": SMALL}, **asked))
+    parts = of_formula(folder / "t.parquet", formula, Asked(resources=Resources(memory=SMALL), **asked))
     for key in ("kind", "proof", "outcome", "classes", "columns", "levels", "separated"):
         assert getattr(parts, key) == getattr(whole, key), key
     if not whole.finite:
@@ -194,7 +199,7 @@ def test_a_formula_that_needs_all_rows_says_so_where_they_have_no_room(folder: P
         ("died ~ C(age) + income", r"the levels of C\(age\) are numbers"),
     ):
         with pytest.raises(dfeas.BadInputError, match=said):
-            of_formula(folder / "t.parquet", formula, Asked("", options={"memory": "8MB"}))
+            of_formula(folder / "t.parquet", formula, Asked(resources=Resources(memory="8MB")))
         assert dfeas.check_separation(formula, patients(2000)).proof == "exact"
 
 
@@ -304,8 +309,9 @@ def test_levels_of_a_million_rows_are_coded_in_the_memory_that_is_given(tmp_path
 
 
 def test_the_scratch_folder_is_gone_also_after_an_error(folder: Path, tmp_path: Path) -> None:
+    resources = Resources(memory="1MB")
     with pytest.raises(dfeas.UsageError, match="is too little for one block"):
-        of_table(folder / "t.parquet", Asked("died", without=rest("died"), scratch=tmp_path, options={"memory": "1MB"}))
+        of_table(folder / "t.parquet", Asked("died", without=rest("died"), resources=resources))
     assert not list(tmp_path.iterdir())
 
 
@@ -313,7 +319,7 @@ def test_an_interrupt_ends_a_read_and_leaves_nothing(folder: Path, tmp_path: Pat
     """Asked in each read: of types, of levels, and while points are written."""
     for reads in (0, 1, 2):
         asked = iter([False] * reads)
-        regression = Asked("died", without=rest("died"), scratch=tmp_path, options={"memory": SMALL})
+        regression = Asked("died", without=rest("died"), resources=Resources(memory=SMALL))
         with pytest.raises(KeyboardInterrupt):
             run_until(lambda asked=asked: next(asked, True), of_table, folder / "t.csv", regression)
         assert not list(tmp_path.iterdir())
@@ -335,7 +341,7 @@ def test_many_levels_held_or_not_are_the_same_regression(outcome: str, tmp_path:
     frame.to_parquet(tmp_path / "t.parquet")
     asked = {"outcome": "poisson"} if outcome in ("falls", "zeros") else {}
     held, streamed = (
-        of_table(tmp_path / "t.parquet", Asked(outcome, without=others, options={"memory": memory}, **asked))
+        of_table(tmp_path / "t.parquet", Asked(outcome, without=others, resources=Resources(memory=memory), **asked))
         for memory in ("2GB", SMALL)
     )
     assert held.finite is False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,15 +32,15 @@ from dfeas.analysis.regression.design import (
     require_column,
 )
 from dfeas.analysis.regression.formula import Formula
-from dfeas.analysis.regression.likelihood import Options, check_likelihood, describe_answer, describe_separation
+from dfeas.analysis.regression.likelihood import check_likelihood, describe_answer, describe_separation
 from dfeas.analysis.regression.outcome import (
+    Asked,
     Codes,
     Regression,
     Response,
     Values,
     find_weighted,
     flat,
-    require_other,
     row_numbers,
     sign_rows,
     weightless,
@@ -58,8 +58,7 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stack_points
 from dfeas.problem import Problem
-from dfeas.run.resources import Limits, Output, Resources
-from dfeas.settings import parse_bytes, read_setting
+from dfeas.run.resources import Output
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
@@ -106,10 +105,12 @@ class RegressionFile:
 
     @classmethod
     def of(cls, path: str | Path, asked: Asked) -> RegressionFile:
+        if not isinstance(asked.weights, str | None):
+            raise UsageError(f"weights of a file are one of its columns: expected a name, got {type(asked.weights).__name__}")
         weights = [] if asked.weights is None else [asked.weights]
-        label = asked.label_column or None
-        options = IngestOptions(label_column=label, labels=None if label else "", sep=asked.sep, decimal=asked.decimal)
-        reader = open_columns(path, options, [*weights, asked.label_column], asked.text)
+        labels = None if asked.y else ""
+        options = IngestOptions(label_column=asked.y, labels=labels, sep=asked.sep, decimal=asked.decimal)
+        reader = open_columns(path, options, [*weights, asked.y], asked.text)
         for name in (*asked.without, *weights, *asked.text):
             require_column(name, reader.columns, str(path))
         columns = [name for name in reader.columns if name not in asked.without or name in weights]
@@ -132,33 +133,6 @@ class RegressionFile:
                 where, numbers = f"{self.where}: column {self.weights}", range(number, number + len(frame))
                 yield Rows(frame.select(*columns), number, find_weighted(weights, len(frame), where, numbers))
                 number += len(frame)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is asked about a table."""
-
-    label_column: str
-    intercept: bool = True
-    outcome: str | None = None
-    positive: Any = None
-    without: Sequence[str] = ()
-    scratch: str | Path | None = None
-    options: Options = field(default_factory=dict)
-    progress: Progress | None = None  # where points are written to the scratch folder
-    weights: str | None = None  # column of them
-    text: Sequence[str] = ()  # columns whose numbers are names
-    sep: str | None = None
-    decimal: str = "."
-
-    def __post_init__(self) -> None:
-        if self.weights is not None and not isinstance(self.weights, str):
-            raise UsageError(f"weights of a file are one of its columns: expected a name, got {type(self.weights).__name__}")
-        require_other(self.label_column, self.weights)
-
-    @property
-    def memory(self) -> int:
-        return parse_bytes(self.options.get("memory"))
 
 
 @dataclass(frozen=True)
@@ -237,7 +211,7 @@ class TableRegression:
 
 def of_table(path: str | Path, asked: Asked) -> Separated:
     """What is proved of a table in a file; one whose design has room in memory is looked at there."""
-    table, name = RegressionFile.of(path, asked), asked.label_column
+    table, name = RegressionFile.of(path, asked), asked.y
     require_column(name, table.columns, table.where)
     columns = [column for column in table.columns if column != asked.weights]
 
@@ -259,16 +233,16 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     for rows in table.batches(len(needed), needed):
         every.append(rows)
         size += int(rows.frame.estimated_size())
-        if size > asked.memory / SHARE:
+        if size > asked.resources.memory_bytes / SHARE:
             return _in_parts(parsed, table, needed, asked)
     if not every:
         raise BadInputError(f"{table.where}: no rows")
     whole = nw.concat([rows.frame for rows in every])
     numbers = None if asked.weights is None else np.concatenate([rows.numbers for rows in every])
     weightless(len(whole), len(whole) if numbers is None else len(numbers))
-    regression = parsed.of(whole, (asked.outcome, asked.positive), None, numbers)
+    regression = parsed.of(whole, asked, None, numbers)
     about = replace(regression.outcome, notes=(*table.reader.notes, *regression.outcome.notes))
-    return check_likelihood(replace(regression, outcome=about), asked.options)
+    return check_likelihood(replace(regression, outcome=about), asked)
 
 
 def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], asked: Asked) -> Separated:
@@ -289,7 +263,7 @@ class _Seen:
         self, table: RegressionFile, asked: Asked, name: str, columns: Sequence[str], outcomes: Callable[[Rows], NDArray[Any]]
     ) -> None:
         self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
-        most = min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
+        most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * LEVEL_BYTES))
         self.survey = ColumnSurvey(table.where, most_levels=most, text=asked.text)
         self.values, self._above, self._between = Values(name), 0, 0
         self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood
@@ -328,21 +302,20 @@ def _decide(seen: _Seen, design: Design, points: Callable[[Rows], Matrix]) -> Se
         return points(rows), about.codes(seen.outcomes(rows))
 
     found = TableRegression(seen.table, seen.columns, code_rows, design, about, seen.values.counted, seen.signs)
-    if found.size > asked.memory / SHARE:
+    if found.size > asked.resources.memory_bytes / SHARE:
         return _decide_on_disk(found, asked)
     matrices, codes, numbers = zip(*found.parts(), strict=True)
     rows = range(found.n) if asked.weights is None else np.concatenate(numbers).tolist()
-    return check_likelihood(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows), asked.options)
+    return check_likelihood(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows), asked)
 
 
 def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:
-    with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch or read_setting("scratch", None)) as scratch:
+    with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.resources.scratch) as scratch:
         folder = Path(scratch) / "data"
-        found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
+        found.write(folder, asked.resources.memory_bytes, asked.progress or (lambda done, total: None))
         labels, intercept = (ALL_POSITIVE, None) if found.explicit else (None, found.design.intercept)
-        limits = Limits(max_passes=asked.options.get("max_passes"), time_limit=asked.options.get("time_limit"))
-        resources, output = Resources(memory=asked.options.get("memory")), Output(progress=asked.progress is not None)
-        answer = separate(Problem.of(str(folder), labels, intercept=intercept), "auto", limits, resources, output)
+        problem, output = Problem.of(str(folder), labels, intercept=intercept), Output(progress=asked.progress is not None)
+        answer = separate(problem, "auto", asked.limits, asked.resources, output)
     direction = Direction.of(answer, found.design, found.outcome)
     if direction is None:
         return describe_answer(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import ColumnSurvey, Design, Labels, Matrix, Places, Variable, find_missing, inside
 from dfeas.analysis.regression.models import finite, of_columns
-from dfeas.analysis.regression.outcome import Regression, Values, flat
+from dfeas.analysis.regression.outcome import Asked, Regression, Values, flat
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError, install
 
@@ -44,9 +44,7 @@ class Formula:
             raise UsageError(f"formula {text!r}: a bar or brackets make several stages of it; ask about one of them")
         self.outcome = str(self._parsed.lhs)
 
-    def of(
-        self, frame: nw.DataFrame[Any], asked: tuple[str | None, Any], rows: Labels | None, counted: Places | None
-    ) -> Regression:
+    def of(self, frame: nw.DataFrame[Any], asked: Asked, rows: Labels | None, counted: Places | None) -> Regression:
         used = frame.select(*self.list_needed(frame.columns))
         survey = ColumnSurvey("the frame", rows)
         for name in used.columns:
@@ -59,7 +57,7 @@ class Formula:
         used = inside(used, counted)
         values, y = Values(self.outcome), self.outcomes(used, numbers)
         values.add(y, n)
-        about = values.outcome(*asked)
+        about = values.outcome(asked.outcome, asked.positive)
         right = self._matrix(self._parsed.rhs, used.to_pandas())
         points = finite(exact(right, np.float64, "the table"), list(right.columns), numbers)
         design, kept = of_columns(points, list(right.columns), right.model_spec)

@@ -12,13 +12,13 @@ import numpy as np
 from dfeas.analysis.regression.answer import SHOWN, Advice, Separated
 from dfeas.analysis.regression.blame import Direction, Tally, find_dependence, levels_of, responsible
 from dfeas.analysis.regression.design import Design, Floats
-from dfeas.analysis.regression.outcome import BOTH, Regression, Response, row_numbers, sign_rows
-from dfeas.analysis.separation import Separation, separate_table
+from dfeas.analysis.regression.outcome import BOTH, Asked, Regression, Response, row_numbers, sign_rows
+from dfeas.analysis.separation import Separation, separate
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.errors import BadInputError
 from dfeas.problem import Problem
 from dfeas.run.exact.guesses import find_spare
-from dfeas.run.resources import Limits, Output, Resources
+from dfeas.run.resources import Output
 from dfeas.verify.dyadic import integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP
 
@@ -28,42 +28,38 @@ MOST_TERMS = 40
 SECONDS = 10.0
 """After which no more is tried."""
 
-Options = dict[str, Any]
-
-
 Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
 """Whether estimates are finite after a change; None where nobody looks."""
 
 
-def ask_part(regression: Regression, options: Options) -> Separation | None:
+def ask_part(regression: Regression, asked: Asked) -> Separation | None:
     """What is proved; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
     try:
-        return ask(regression, options)
+        return ask(regression, asked)
     except BadInputError:
         return None
 
 
-def ask(regression: Regression, options: Options) -> Separation:
+def ask(regression: Regression, asked: Asked) -> Separation:
     """The separation of its signed rows."""
     codes, outcome, intercept = regression.codes, regression.outcome, regression.design.intercept
     alone = outcome.kind == "multinomial" or not (codes >= BOTH).any()  # several blocks, or one sign
     points, labels = sign_rows(regression.points, codes, outcome, intercept, positive=alone)
     problem = Problem.of(points, ALL_POSITIVE if alone else labels, intercept=None if alone else intercept)
-    limits = Limits(max_passes=options.get("max_passes"), time_limit=options.get("time_limit"))
-    return separate_table(problem, limits, Resources(memory=options.get("memory")), Output())
+    return separate(problem, "auto", asked.limits, asked.resources, Output(), small=True)
 
 
-def check_likelihood(regression: Regression, options: Options) -> Separated:
+def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     """What is proved of it, by which terms, and what can be done."""
 
     def stop() -> bool:
         return time.monotonic() > end
 
-    end = time.monotonic() + min(SECONDS, options.get("time_limit") or SECONDS)
+    end = time.monotonic() + min(SECONDS, asked.limits.time_limit or SECONDS)
     design, outcome, label = regression.design, regression.outcome, regression.rows
     if not design.columns:
         raise BadInputError("no column beside the intercept: nothing can separate")
-    answer = ask(regression, options)
+    answer = ask(regression, asked)
     direction = Direction.of(answer, design, outcome)
     if direction is None:
         here = [] if answer.support is None else np.unique(row_numbers(regression.codes, outcome)[answer.support]).tolist()
@@ -73,14 +69,14 @@ def check_likelihood(regression: Regression, options: Options) -> Separated:
     tally = Tally.of([every], outcome, answer, direction, np.inf)
     alone = tally.alone(design.intercept)
     if small and not alone:
-        direction = _fewest(regression, answer, direction, options, stop)
+        direction = _fewest(regression, answer, direction, asked, stop)
     columns = alone or responsible(direction, tally.most)
 
     def try_change(change: Callable[[Regression], Regression | None]) -> bool | None:
         other = change(regression) if small and not stop() else None
         if other is not None and not other.design.columns:
             return len(set(other.codes.tolist())) > 1 or BOTH in other.codes
-        found = None if other is None else ask_part(other, options)
+        found = None if other is None else ask_part(other, asked)
         return None if found is None or found.kind is None else found.kind == OVERLAP
 
     told = describe_answer(design, outcome, answer, [label[row] for row in tally.rows])
@@ -88,7 +84,7 @@ def check_likelihood(regression: Regression, options: Options) -> Separated:
 
 
 def _fewest(
-    regression: Regression, answer: Separation, direction: Direction, options: Options, stop: Callable[[], bool]
+    regression: Regression, answer: Separation, direction: Direction, asked: Asked, stop: Callable[[], bool]
 ) -> Direction:
     """A direction of fewer terms that separates the same rows: each term is left out that is not needed.
 
@@ -106,7 +102,7 @@ def _fewest(
         nonlocal kept, direction
         places = [place for place in kept if design.columns[place].term not in some]
         fewer = regression.without([place for place in range(m) if place not in places]) if places else None
-        found = None if fewer is None else ask_part(fewer, options)
+        found = None if fewer is None else ask_part(fewer, asked)
         if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
             return False
         other = Direction.of(found, fewer.design, regression.outcome)

@@ -27,13 +27,37 @@ from dfeas.data.arrays import accept_array
 from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.data.storage.numbers import array_of, exact
+from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, UsageError, spell
+from dfeas.run.resources import Limits, Resources
 
 OUTCOMES = ("binary", "multinomial", "poisson")
 
 Codes = NDArray[np.int64]
 BOTH = 0
 """Code of a row that counts as +1 and as -1."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about a regression; see ``dfeas.check_separation``."""
+
+    y: Any = None  # outcomes, or the name of their column; a formula says it
+    intercept: bool = True
+    outcome: str | None = None
+    positive: Any = None
+    weights: Any = None  # of the rows, or the name of their column
+    text: Sequence[str] = ()
+    sep: str | None = None
+    decimal: str = "."
+    without: Sequence[str] = ()  # columns of a file that are left out
+    limits: Limits = field(default_factory=Limits)
+    resources: Resources = field(default_factory=Resources)
+    progress: Progress | None = None  # where points are written to a scratch folder
+
+    def __post_init__(self) -> None:
+        if isinstance(self.weights, str) and isinstance(self.y, str) and self.y == self.weights:
+            raise UsageError(f"column {self.weights}: expected the outcome and the weights in columns of their own")
 
 
 @dataclass(frozen=True)
@@ -218,12 +242,6 @@ def _numbers(weights: Any, where: str) -> Floats:
     if isinstance(series, nw.Series) or held.dtype.kind not in "biuf":
         raise BadInputError(f"{where}: expected weights that are numbers, got {held.dtype}")
     return exact(held, np.float64, where)
-
-
-def require_other(outcome: Any, weights: Any) -> None:
-    """Raise UsageError for a column that is the outcome, and has the weights."""
-    if isinstance(weights, str) and isinstance(outcome, str) and outcome == weights:
-        raise UsageError(f"column {weights}: expected the outcome and the weights in columns of their own")
 
 
 def weightless(rows: int, counted: int) -> tuple[str, ...]:

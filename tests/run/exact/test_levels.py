@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.analysis import presolve
-from dfeas.analysis.verify import verify_separation
+from dfeas.analysis.separation import NAME
 from dfeas.errors import UsageError
 from dfeas.run.exact import effects, search
 from dfeas.run.exact.effects import decide_effects, decide_sparse, peel_levels
@@ -120,7 +119,7 @@ def test_two_effects_of_many_levels_take_no_solve() -> None:
     for _ in range(50):  # levels of zeros only leave, and those that come of it: most rows, while all ones stay
         for code in (f, g):
             left &= (np.bincount(code[left & y], minlength=500) > 0)[code]
-    assert (separated.kind, separated.proof, separated.result.method) == (QUASI, "exact", presolve.NAME)
+    assert (separated.kind, separated.proof, separated.result.method) == (QUASI, "exact", NAME)
     assert y.sum() <= separated.on <= left.sum()
 
 
@@ -162,7 +161,7 @@ def panel(kind: str, rows: int, firms: int, seed: int = 0) -> tuple[sp.csr_array
 def test_a_table_of_many_levels_takes_no_solve(kind: str) -> None:
     X, y = panel(kind, 20_000, 2_000)
     separated = dfeas.separation(X, y, intercept=True)
-    assert (separated.kind, separated.proof, separated.result.method) == (kind, "exact", presolve.NAME)
+    assert (separated.kind, separated.proof, separated.result.method) == (kind, "exact", NAME)
     assert separated.result.verdict == ("feasible" if kind == COMPLETE else separated.result.verdict)
     assert separated.on == (sum(np.diff(X[:, :2000].tocsc().indptr)[np.arange(2000) % 3 != 0]) if kind == QUASI else 0)
     if kind == OVERLAP:
@@ -174,8 +173,8 @@ def test_its_folder_is_proved_again(kind: str, tmp_path: Path) -> None:
     X, y = panel(kind, 2_000, 300)
     dfeas.ingest(X, tmp_path / "data", labels=y)
     separated = dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
-    assert separated.result.method == presolve.NAME
-    proved = verify_separation(tmp_path / "run", dfeas.verify_run(tmp_path / "run"))
+    assert separated.result.method == NAME
+    proved = dfeas.verify_run(tmp_path / "run").separation
     assert proved is not None
     assert (proved.kind, proved.proof) == (kind, "exact")
     with pytest.raises(UsageError, match="exists already"):
