@@ -24,9 +24,8 @@ from dfeas.analysis.regression.design import (
     points_of,
     require_column,
 )
-from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import check_likelihood
-from dfeas.analysis.regression.models import is_model, of_model
+from dfeas.analysis.regression.models import Formula, is_model, of_model
 from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
 from dfeas.data.arrays import accept_array
 from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned

@@ -14,11 +14,11 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import Table, split
 from dfeas.data.labels import encode_array
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
+from dfeas.data.storage.layout import default_block_rows, index_size, sparse_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_array, require_unpacked, unwrap_array
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import SliceReader
-from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
+from dfeas.data.storage.sparse_readers import CsrRows, Entries
 from dfeas.data.storage.zarr_arrays import (
     check_shape,
     decoded_by_xarray,

@@ -106,13 +106,10 @@ def table_of(X: Any, labels: Any) -> Table:
     if labels is not None and tuple(labels.shape) not in ((n,), (n, 1)):
         raise BadInputError(f"{LABELS}: expected {n} labels, one a point, got an array of shape {tuple(labels.shape)}")
     labels = labels if labels is None else labels.reshape(-1)
-    return Table(points, _labels_there(labels) if is_dask_array(labels) else labels, table.features)
-
-
-def _labels_there(labels: Any) -> Any:
-    """Labels whose blocks are of one type, before Dask puts any of them together."""
-    kind = labels.dtype if labels.dtype.kind in "biuf" else np.dtype(object)
-    return labels.map_blocks(_in_type, kind, LABELS, dtype=kind, meta=np.empty(0, kind))
+    if is_dask_array(labels):  # of one type in all blocks, before Dask puts any of them together
+        kind = labels.dtype if labels.dtype.kind in "biuf" else np.dtype(object)
+        labels = labels.map_blocks(_in_type, kind, LABELS, dtype=kind, meta=np.empty(0, kind))
+    return Table(points, labels, table.features)
 
 
 def in_partitions(X: Any, rows: int) -> Any:

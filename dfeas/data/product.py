@@ -30,11 +30,11 @@ from dfeas.data.storage.layout import (
     ConeTable,
     code,
     default_block_rows,
+    index_size,
     kind_of,
     rows_of,
     sparse_block_rows,
 )
-from dfeas.data.storage.sparse_readers import index_size
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Floats
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
 from dfeas.data.frames import values_of
 from dfeas.data.product import Placing, Product
-from dfeas.data.storage.layout import PADDING, chunks_together, codes_of, kind_of
+from dfeas.data.storage.layout import PADDING, chunks_together, codes_of, index_size, kind_of
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.readers import Buffers, Cost, Looks, RowReader
 from dfeas.data.storage.scratch import Picks
-from dfeas.data.storage.sparse_readers import Entries, index_size
+from dfeas.data.storage.sparse_readers import Entries
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import require_names
 from dfeas.errors import BadInputError, UsageError

@@ -70,7 +70,7 @@ class OnePassMirrorProx(Ladder[OnePassState]):
             return [state.g], []
         gammas = self.gammas(state)
         hard = [_next_y(state, gammas[-1]), state.Ax_sum][: 2 if state.steps else 1]
-        return [_next_sum(state, gamma) for gamma in gammas], hard
+        return [state.g + gamma * state.log_n * _next_y(state, gamma) for gamma in gammas], hard
 
     def tell(self, state: OnePassState, answer: Any) -> OnePassState:
         if state.Ax is None:
@@ -102,7 +102,3 @@ class OnePassMirrorProx(Ladder[OnePassState]):
 def _next_y(state: OnePassState, gamma: float) -> Any:
     assert state.Ax is not None
     return project(state.y + (gamma * state.Ax + state.d) / 2)
-
-
-def _next_sum(state: OnePassState, gamma: float) -> Any:
-    return state.g + gamma * state.log_n * _next_y(state, gamma)

@@ -116,7 +116,9 @@ class Cones(Checker):
                         _look_at_eigenvalues(tally, some, certificate.y, known[place])
                         known[place] = min(known[place], tally.margin)
                 else:
-                    _look_at_weights(tally, cones, block, certificate)
+                    tally.total, tally.spread = np.zeros((2, block.points.shape[1]))
+                    for some, x in _take_weighted(cones, block, certificate):
+                        _add_weighted(tally, some, x)
                 tally.count_padding(block)
             return shown
 
@@ -204,13 +206,6 @@ def _look_at_eigenvalues(tally: ConeTally, cones: ConeRows, y: Floats, known: fl
             tally.margin = min(tally.margin, float(proper[worst]))
             named = Critical(float(proper[worst]), int(row[some[worst]]), kind, cones.size)
             tally.critical = sorted([*tally.critical, named])[:1]
-
-
-def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate: Certificate) -> None:
-    m = block.points.shape[1]
-    tally.total, tally.spread = np.zeros(m), np.zeros(m)
-    for some, x in _take_weighted(cones, block, certificate):
-        _add_weighted(tally, some, x)
 
 
 def _take_weighted(cones: Groups, block: Block, certificate: Certificate) -> Iterator[tuple[ConeRows, Floats]]:

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix, Places
 from dfeas.analysis.regression.outcome import BOTH, Codes, Response, wide
-from dfeas.analysis.separation import Separation
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import independent, product, solve
-from dfeas.verify.separation import COMPLETE, QUASI
 
 RESPONSIBLE = 1e-9
 """Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
@@ -32,11 +30,8 @@ class Direction:
     exact: Integers | None  # the same in whole numbers, at other scale; None where a look at the points is not needed
 
     @classmethod
-    def of(cls, answer: Separation, design: Design, outcome: Response) -> Direction | None:
-        whole: Any = answer.result.y if answer.y is None else answer.y
-        if answer.kind not in (COMPLETE, QUASI) or whole is None:
-            return None
-        if outcome.kind == "poisson" and answer.kind == COMPLETE and design.intercept:  # all counts are zero
+    def of(cls, whole: Any, complete: bool, design: Design, outcome: Response) -> Direction:
+        if outcome.kind == "poisson" and complete and design.intercept:  # all counts are zero
             return cls(np.append(np.zeros(len(design.columns)), -1.0)[None, :], None)
         most = max(abs(value) for value in whole)
         values = np.array([float(value / most) if isinstance(value, float) else value / most for value in whole], np.float64)
@@ -69,17 +64,17 @@ class Tally:
     rows: list[int] = field(default_factory=list)  # numbers of the first of those
 
     @classmethod
-    def of(cls, parts: Iterable[Part], outcome: Response, answer: Separation, direction: Direction, keep: float) -> Tally:
+    def of(cls, parts: Iterable[Part], outcome: Response, complete: bool, direction: Direction, keep: float) -> Tally:
         tally = cls()
         for points, codes, numbers in parts:
             classes = _classes(codes, outcome)
             tally.counts += np.stack([np.asarray(points[one].sum(axis=0)).ravel() for one in classes], axis=1)
             tally.total += np.array([one.sum() for one in classes], np.float64)
             tally.most = np.maximum(tally.most, _end(abs(points), "max", 0.0))
-            if answer.kind == COMPLETE and outcome.kind == "binary":
+            if complete and outcome.kind == "binary":
                 tally.low = np.minimum(tally.low, np.stack([_end(points[one], "min", np.inf) for one in classes]))
                 tally.high = np.maximum(tally.high, np.stack([_end(points[one], "max", -np.inf) for one in classes]))
-            beyond = np.arange(len(codes)) if answer.kind == COMPLETE else _beyond(points, direction)
+            beyond = np.arange(len(codes)) if complete else _beyond(points, direction)
             tally.separated += len(beyond)
             tally.rows += numbers[beyond][: int(min(keep - len(tally.rows), len(beyond)))].tolist()
         return tally

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.answer import NAMED, Separated
-from dfeas.analysis.regression.blame import Direction, Part, Tally, responsible
+from dfeas.analysis.regression.blame import Part, Tally, responsible
 from dfeas.analysis.regression.design import (
     MOST_LEVELS,
     ColumnSurvey,
@@ -31,8 +31,8 @@ from dfeas.analysis.regression.design import (
     points_of,
     require_column,
 )
-from dfeas.analysis.regression.formula import Formula
-from dfeas.analysis.regression.likelihood import check_likelihood, describe_answer, describe_separation
+from dfeas.analysis.regression.likelihood import check_likelihood, describe_answer, describe_separation, direction_of
+from dfeas.analysis.regression.models import Formula
 from dfeas.analysis.regression.outcome import (
     Asked,
     Codes,
@@ -59,6 +59,7 @@ from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stack_points
 from dfeas.problem import Problem
 from dfeas.run.resources import Output
+from dfeas.verify.separation import COMPLETE
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
@@ -316,10 +317,10 @@ def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:
         labels, intercept = (ALL_POSITIVE, None) if found.explicit else (None, found.design.intercept)
         problem, output = Problem.of(str(folder), labels, intercept=intercept), Output(progress=asked.progress is not None)
         answer = separate(problem, "auto", asked.limits, asked.resources, output)
-    direction = Direction.of(answer, found.design, found.outcome)
+    direction = direction_of(answer, found.design, found.outcome)
     if direction is None:
         return describe_answer(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
-    tally = Tally.of(found.parts(), found.outcome, answer, direction, NAMED)
+    tally = Tally.of(found.parts(), found.outcome, answer.kind == COMPLETE, direction, NAMED)
     columns = tally.alone(found.design.intercept) or responsible(direction, tally.most)
     told = describe_answer(found.design, found.outcome, answer, list(tally.rows))
     return describe_separation(found.design, found.outcome, told, direction, columns, tally, lambda change: None)

@@ -20,7 +20,7 @@ from dfeas.problem import Problem
 from dfeas.run.exact.guesses import find_spare
 from dfeas.run.resources import Output
 from dfeas.verify.dyadic import integer_signs
-from dfeas.verify.separation import COMPLETE, OVERLAP
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 LOOKED_AT = 500_000
 """Entries of a design up to which terms are left out, and advice is tried, to see what comes of it."""
@@ -49,6 +49,14 @@ def ask(regression: Regression, asked: Asked) -> Separation:
     return separate(problem, "auto", asked.limits, asked.resources, Output(), small=True)
 
 
+def direction_of(answer: Separation, design: Design, outcome: Response) -> Direction | None:
+    """Where the likelihood rises for ever; None where nothing separates, or nothing was decided."""
+    whole: Any = answer.result.y if answer.y is None else answer.y
+    if answer.kind not in (COMPLETE, QUASI) or whole is None:
+        return None
+    return Direction.of(whole, answer.kind == COMPLETE, design, outcome)
+
+
 def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     """What is proved of it, by which terms, and what can be done."""
 
@@ -60,13 +68,13 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     if not design.columns:
         raise BadInputError("no column beside the intercept: nothing can separate")
     answer = ask(regression, asked)
-    direction = Direction.of(answer, design, outcome)
+    direction = direction_of(answer, design, outcome)
     if direction is None:
         here = [] if answer.support is None else np.unique(row_numbers(regression.codes, outcome)[answer.support]).tolist()
         return describe_answer(design, outcome, answer, [label[row] for row in here])
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
     every = regression.points, regression.codes, np.arange(len(regression.codes))
-    tally = Tally.of([every], outcome, answer, direction, np.inf)
+    tally = Tally.of([every], outcome, answer.kind == COMPLETE, direction, np.inf)
     alone = tally.alone(design.intercept)
     if small and not alone:
         direction = _fewest(regression, answer, direction, asked, stop)
@@ -105,7 +113,7 @@ def _fewest(
         found = None if fewer is None else ask_part(fewer, asked)
         if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
             return False
-        other = Direction.of(found, fewer.design, regression.outcome)
+        other = direction_of(found, fewer.design, regression.outcome)
         if other is None:
             return False
         kept, direction = places, other.within(places, m)

@@ -208,6 +208,11 @@ SPARSE_BELOW = 0.25
 """Share of entries that are not zero below which sparse points are stored sparse: they are then read and multiplied faster."""
 
 
+def index_size(features: int) -> int:
+    """Bytes of the index of a feature."""
+    return 4 if features < 2**31 else 8
+
+
 def sparse_block_rows(entries: float, entry_bytes: int, n: int) -> int:
     """Rows of a block of about ``SPARSE_BLOCK_BYTES``, for so many entries a row."""
     return max(1, min(n, int(SPARSE_BLOCK_BYTES // (entries * entry_bytes + 8))))

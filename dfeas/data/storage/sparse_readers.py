@@ -180,11 +180,6 @@ class CsrRows:
         return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
 
 
-def index_size(features: int) -> int:
-    """Bytes of the index of a feature."""
-    return 4 if features < 2**31 else 8
-
-
 def sparse_shape(shape: Any, where: str) -> tuple[int, int]:
     """Points and features of a sparse matrix. Raises CorruptDataError when that is not what it says."""
     try:

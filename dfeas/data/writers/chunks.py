@@ -87,9 +87,6 @@ class ChunkWriter:
         assert not self._begun, "its shards are whole"
         return ChunkWriter, (self.folder, self.array, self.aside)
 
-    def beginning_in(self, aside: Path) -> ChunkWriter:
-        return ChunkWriter(self.folder, self.array, aside)
-
     def write(self, index: int, values: NDArray[Any], crc: int) -> None:
         """Write a chunk: its entries, whose checksum is known, and fill values behind a short one."""
         parts: list[Any] = [np.ascontiguousarray(values).data]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import accept_array, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.product import EQUALITIES, Placing, Product, Program, solutions, times, whole
-from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header
+from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header, index_size
 from dfeas.data.storage.numbers import exact
-from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of, index_size
+from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable, survey_cones

@@ -187,7 +187,7 @@ class DatasetWriter:
         assert isinstance(self.path, Path), "many processes write to a folder"
         other, aside = copy(self), self.path / ASIDE
         aside.mkdir(exist_ok=True)
-        other._arrays = {name: each.beginning_in(aside) for name, each in self._arrays.items()}
+        other._arrays = {name: ChunkWriter(each.folder, each.array, aside) for name, each in self._arrays.items()}
         other.written = Ledger()
         return other
 

@@ -18,6 +18,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
+from dfeas.linalg.blas import cut_evenly
 from dfeas.linalg.points import Points, is_dense, longest, take_rows
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ Array = NDArray[np.float32] | NDArray[np.float64]
 SHOWN = 1e-12
 """An error of a kernel value that is noticed."""
 U = 2.0**-53
+TILE_ROWS = 512
+"""Of both sides of a tile: it is 1 MB in float32, and stays in cache until it has been used."""
 MIDDLE_OF = 64
 """Points whose middle is taken."""
 APART = 1 << 18
@@ -42,6 +45,11 @@ class Prepared:
     points: Points  # (b, m) as they are
     features: Points  # (b, k) whose products give the kernel; the points themselves for a kernel that is none of products
     sizes: Floats | None = None  # (b,) scaled distances from the middle: rounding errors of exponents are shares of these
+
+
+def cuts(rows: int, most: int = TILE_ROWS) -> list[slice]:
+    """Rows of tiles of about equal length, at most so many."""
+    return cut_evenly(rows, -(-rows // most))
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,12 @@ from typing import Any
 import numpy as np
 
 from dfeas.engine.tile_cache import Spill, TileCache
-from dfeas.geometry.kernel.distances import Array, Floats, Prepared, squares
+from dfeas.geometry.kernel.distances import TILE_ROWS, Array, Floats, Prepared, cuts, squares
 from dfeas.geometry.kernel.kernel import NormalisedKernel, as_floating
-from dfeas.linalg.blas import cut_evenly
 from dfeas.linalg.points import Indices, Points, row_slice, with_ones
 from dfeas.passes.block import Block, against
 from dfeas.passes.protocol import OnPairs
 
-TILE_ROWS = 512
-"""Of both sides: a tile is 1 MB in float32, and stays in cache until it has been used."""
 SINGLE_SQUARE = 8.0
 """In float32 exp(-gamma |x - z|^2) is right to about 1e-6 up to this gamma |x|^2: it is a difference of such numbers."""
 
@@ -90,11 +87,6 @@ class TileRun:
     def tiles(self, single: bool) -> list[tuple[Prepared, Prepared]]:
         """For the left and for the right of ``Kernel.tile``, cut by cut."""
         return self.narrow if single else self.wide
-
-
-def cuts(rows: int, most: int = TILE_ROWS) -> list[slice]:
-    """Rows of tiles of about equal length, at most so many."""
-    return cut_evenly(rows, -(-rows // most))
 
 
 @dataclass(frozen=True)

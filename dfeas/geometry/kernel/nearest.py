@@ -30,8 +30,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.geometry.kernel.distances import Floats
-from dfeas.geometry.kernel.gram import cuts
+from dfeas.geometry.kernel.distances import Floats, cuts
 from dfeas.geometry.kernel.kernel import NormalisedKernel
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Points, parts, row_slice

@@ -20,8 +20,8 @@ from dfeas.data.storage.readers import Cost
 from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.distances import Array
-from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, TileRun
+from dfeas.geometry.kernel.distances import TILE_ROWS, Array
+from dfeas.geometry.kernel.gram import GramProduct, TileRun
 from dfeas.geometry.kernel.kernel import TILE_BYTES, KernelDirections, NormalisedKernel, as_floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
