@@ -14,7 +14,7 @@ import pytest
 import dfeas
 from dfeas import estimators
 from dfeas.analysis.info import Info
-from dfeas.analysis.regression.answer import Separated
+from dfeas.analysis.regression.likelihood import Separated
 from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.display import Displayed
 from dfeas.geometry.prediction import ConePrediction, Prediction

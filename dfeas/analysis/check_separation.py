@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from narwhals.stable.v2 import dependencies
 
-from dfeas.analysis.regression.answer import Advice, Separated
+from dfeas.analysis.regression.blame import Advice
 from dfeas.analysis.regression.design import (
     Column,
     ColumnSurvey,
@@ -24,7 +24,7 @@ from dfeas.analysis.regression.design import (
     points_of,
     require_column,
 )
-from dfeas.analysis.regression.likelihood import check_likelihood
+from dfeas.analysis.regression.likelihood import Separated, check_likelihood
 from dfeas.analysis.regression.models import Formula, is_model, of_model
 from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
 from dfeas.data.arrays import accept_array

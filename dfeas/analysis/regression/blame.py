@@ -1,25 +1,41 @@
-"""Which columns, levels and rows separate: one look at all rows beside the direction that was found."""
+"""Which columns, levels and rows separate, by one look at all rows beside the direction that was found; and what ends it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix, Places
-from dfeas.analysis.regression.outcome import BOTH, Codes, Response, wide
+from dfeas.analysis.regression.outcome import BOTH, Codes, Regression, Response, wide
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import independent, product, solve
 
+SHOWN = 5
+"""Columns, levels and points that a text names."""
 RESPONSIBLE = 1e-9
 """Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
 
 Part = tuple[Matrix, Codes, Places]
 """Some rows of the design (b, m), the codes of their outcomes, and their numbers in the table."""
+Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
+"""Whether estimates are finite after a change; None where nobody looks."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One way out of a separation."""
+
+    text: str
+    finite: bool | None = None  # whether estimates are finite then, as a second look says; None: nobody looked
+
+    def __str__(self) -> str:
+        said = {None: "", True: ": then the estimates are finite", False: ": not enough by itself, there is more separation"}
+        return f"{self.text}{said[self.finite]}"
 
 
 @dataclass(frozen=True)
@@ -88,6 +104,11 @@ class Tally:
             above &= (self.high[1] < 0) & (self.low[0] > 0)
         return [int(i) for i in np.flatnonzero(below | above)]
 
+    def blame(self, direction: Direction, intercept: bool) -> list[int]:
+        """Columns whose coefficients run away: those that separate by themselves, where there are any."""
+        size = (np.abs(direction.values[:, :-1]) * self.most).max(axis=0, initial=0.0)
+        return self.alone(intercept) or [int(i) for i in np.flatnonzero(size > RESPONSIBLE * size.max(initial=0.0))]
+
     def of_levels(self, design: Design, term: Any) -> dict[str, Floats]:
         found = {design.columns[place].level or "": self.counts[place] for place in design.places(term)}
         reference = design.factors[term].reference
@@ -118,12 +139,6 @@ def _beyond(points: Matrix, direction: Direction) -> NDArray[np.int64]:
     for block in direction.exact[direction.exact.any(axis=1)]:
         found |= integer_signs(whole, block)[0] != 0
     return np.flatnonzero(found)
-
-
-def responsible(direction: Direction, most: Floats) -> list[int]:
-    """Columns whose coefficients run away."""
-    size = (np.abs(direction.values[:, :-1]) * most).max(axis=0, initial=0.0)
-    return [int(i) for i in np.flatnonzero(size > RESPONSIBLE * size.max(initial=0.0))]
 
 
 def levels_of(design: Design, direction: Direction, columns: list[int], tally: Tally) -> dict[Any, list[str]]:
@@ -167,3 +182,50 @@ def find_dependence(flat: list[list[int]], names: list[Any], blocks: int) -> lis
     echelon = product(given.T, basis)
     others = np.setdiff1d(np.arange(basis.shape[1]), last)
     return [(names[i], [names[j] for j in others if row[j]]) for i, row in zip(last, echelon, strict=True)]
+
+
+def find_advice(
+    design: Design, outcome: Response, columns: list[int], levels: dict[Any, list[str]], tally: Tally, try_change: Change
+) -> Iterator[Advice]:
+    """What ends a separation by these columns and levels."""
+    for term, some in levels.items():
+        counts = tally.of_levels(design, term)
+        own = set(some)
+        others = [each for each in counts if each not in own]
+        for level in some[:SHOWN]:
+            other = _nearest(level, others, counts, design.factors[term].ordered)
+            if other is not None and len(counts) > 2:  # of two levels that is to leave out the column
+                said = f"merge level {level} of {term} ({_describe_counts(counts[level], outcome)}) with {other}"
+                text = f"{said} ({_describe_counts(counts[other], outcome)})"
+                yield Advice(text, try_change(lambda it, t=term, a=level, b=other: it.merge_level(t, a, b)))  # type: ignore[misc]
+    terms = [term for term in design.terms if set(design.places(term)) & set(columns)]
+    if terms:
+        names = f"leave out column{'s' if len(terms) > 1 else ''} {', '.join(str(term) for term in terms)}"
+        yield Advice(f"or {names}" if levels else names, try_change(lambda it: it.without(design.places(*terms))))
+    if outcome.kind == "poisson":
+        yield Advice("or leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)")
+    yield Advice("or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge")
+
+
+def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: bool) -> str | None:
+    """The level with which to merge: the next one in order, or the one whose shares of the classes are nearest."""
+    whole = [other for other in others if (counts[other] > 0).all()]
+    if not whole:
+        return None
+    if ordered:
+        place = list(counts).index
+        return min(whole, key=lambda other: abs(place(other) - place(level)))
+
+    def share(each: str) -> Floats:
+        return np.asarray(counts[each] / max(1.0, counts[each].sum()))
+
+    return min(whole, key=lambda other: (float(np.abs(share(other) - share(level)).sum()), -counts[other].sum()))
+
+
+def _describe_counts(counts: Floats, outcome: Response) -> str:
+    rows = int(counts.sum())
+    if outcome.kind == "poisson":
+        return f"{int(counts[1])} of {rows} rows are above 0"
+    if outcome.kind == "binary":
+        return f"{int(counts[1])} of {rows} rows are {outcome.classes[1]}"
+    return ", ".join(f"{int(count)} {name}" for name, count in zip(outcome.classes, counts, strict=True))

@@ -18,8 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.answer import NAMED, Separated
-from dfeas.analysis.regression.blame import Part, Tally, responsible
+from dfeas.analysis.regression.blame import Part, Tally
 from dfeas.analysis.regression.design import (
     MOST_LEVELS,
     ColumnSurvey,
@@ -31,7 +30,14 @@ from dfeas.analysis.regression.design import (
     points_of,
     require_column,
 )
-from dfeas.analysis.regression.likelihood import check_likelihood, describe_answer, describe_separation, direction_of
+from dfeas.analysis.regression.likelihood import (
+    NAMED,
+    Separated,
+    check_likelihood,
+    describe_answer,
+    describe_separation,
+    direction_of,
+)
 from dfeas.analysis.regression.models import Formula
 from dfeas.analysis.regression.outcome import (
     Asked,
@@ -321,6 +327,5 @@ def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:
     if direction is None:
         return describe_answer(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
     tally = Tally.of(found.parts(), found.outcome, answer.kind == COMPLETE, direction, NAMED)
-    columns = tally.alone(found.design.intercept) or responsible(direction, tally.most)
     told = describe_answer(found.design, found.outcome, answer, list(tally.rows))
-    return describe_separation(found.design, found.outcome, told, direction, columns, tally, lambda change: None)
+    return describe_separation(found.design, found.outcome, told, direction, tally, lambda change: None)

@@ -1,20 +1,20 @@
-"""Whether the likelihood of a regression in memory has a maximum, which terms are to blame, and what ends the separation."""
+"""Whether the likelihood of a regression in memory has a maximum, and if not because of what: the answer."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dfeas.analysis.regression.answer import SHOWN, Advice, Separated
-from dfeas.analysis.regression.blame import Direction, Tally, find_dependence, levels_of, responsible
+from dfeas.analysis.regression.blame import SHOWN, Advice, Change, Direction, Tally, find_advice, find_dependence, levels_of
 from dfeas.analysis.regression.design import Design, Floats
 from dfeas.analysis.regression.outcome import BOTH, Asked, Regression, Response, row_numbers, sign_rows
 from dfeas.analysis.separation import Separation, separate
 from dfeas.data.source import ALL_POSITIVE
+from dfeas.display import Displayed, Part, Row, plain
 from dfeas.errors import BadInputError
 from dfeas.problem import Problem
 from dfeas.run.exact.guesses import find_spare
@@ -22,14 +22,136 @@ from dfeas.run.resources import Output
 from dfeas.verify.dyadic import integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
+NAMED = 1000
+"""Points that JSON names; ``separated`` counts all."""
 LOOKED_AT = 500_000
 """Entries of a design up to which terms are left out, and advice is tried, to see what comes of it."""
 MOST_TERMS = 40
 SECONDS = 10.0
 """After which no more is tried."""
 
-Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
-"""Whether estimates are finite after a change; None where nobody looks."""
+
+@dataclass(frozen=True, repr=False)
+class Separated(Displayed):
+    """What was found. Print it for sentences; ``to_json`` has all of it.
+
+    Attributes
+    ----------
+    kind : str, optional
+        "complete", "quasi-complete" or "overlap"; None: not decided.
+    columns : list
+        Names (of a frame) or indices of the columns whose coefficients run away; none for overlap.
+    points : list
+        Labels of rows (of a frame) or indices among all rows: separated for good, or, of an overlap, in conflict.
+    direction : dict
+        Coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1.
+    intercept : float, or dict
+        Of the direction; of more than two classes, as in ``direction``, a number for each class.
+    depending : list of tuple
+        Of an overlap: columns that follow from others, and these ("intercept" is one).
+    proof : str
+        "exact", "rigorous", or "none": not decided.
+    found : Separation
+        With all evidence. Its points are those of the question: of each row in the likelihood one, or several.
+    outcome : str
+        "binary", "multinomial" or "poisson".
+    classes : tuple of str
+        (negative, positive), or all in order; none of counts.
+    levels : dict of list
+        Of columns that are no numbers: those that separate.
+    advice : list of Advice
+        Ways out, each with what a second look says of it.
+    notes : list of str
+        What else is to be known.
+    separated : int
+        Rows that are separated; of a file ``points`` has the first of them only.
+    coded : frozenset
+        Names of the columns that stand for levels of what ``levels`` has.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> answer = dfeas.check_separation([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> answer.finite, answer.kind, answer.columns
+    (False, 'complete', [0])
+    """
+
+    HIDDEN: ClassVar = ("found", "coded")
+    DERIVED: ClassVar = ("finite", "message")
+
+    kind: str | None
+    columns: list[Any]
+    points: list[Any]
+    direction: dict[Any, Any]
+    intercept: Any
+    depending: list[tuple[Any, list[Any]]]
+    proof: str
+    found: Separation = field(repr=False)
+    outcome: str = "binary"
+    classes: tuple[str, ...] = ()
+    levels: dict[Any, list[str]] = field(default_factory=dict)
+    advice: list[Advice] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    separated: int = 0
+    coded: frozenset[Any] = frozenset()
+
+    @property
+    def finite(self) -> bool | None:
+        """Whether the maximum of the likelihood exists; None when it was not decided."""
+        return None if self.kind is None else self.kind == OVERLAP
+
+    def _parts(self) -> Iterator[Part]:
+        texts = [self.message, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)]
+        yield from (Row(None, text) for text in texts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the evidence and further points than the first, as values of JSON."""
+        return {**super().to_json(), "points": plain(self.points[:NAMED])}
+
+    @property
+    def message(self) -> str:
+        """What was found, in a sentence."""
+        if self.kind is None:
+            return f"separation was {self.found.message}"
+        if self.kind == OVERLAP:
+            unique = f", not a unique one: {self._dependence}" if self.depending else ""
+            points = f" (points {_some(self.points)} are in conflict)" if self.points and self.outcome != "poisson" else ""
+            what = "no separation" if self.outcome == "poisson" else "the classes overlap"
+            return f"{what}: the maximum of the likelihood exists{unique}{points}"
+        runs = f"{'its coefficient has' if len(self.columns) == 1 else 'their coefficients have'} no finite estimate"
+        if self.levels or not self.columns:
+            moves = any(self.intercept.values()) if isinstance(self.intercept, dict) else self.intercept
+            runs = f"no finite estimate of {_some([*(['the intercept'] if moves else []), *self.columns])}"
+        what = "separation" if self.outcome == "poisson" else f"{self.kind} separation"
+        return f"{what}: {self._who}; {runs}"
+
+    @property
+    def _who(self) -> str:
+        named = [f"level{'s' if len(each) > 1 else ''} {_some(each)} of {term}" for term, each in self.levels.items()]
+        terms = [f"{term}[{level}]" for term, levels in self.levels.items() for level in levels]
+        others = [name for name in self.columns if name not in self.coded]
+        many = "s" if self.separated != 1 else ""
+        what = "all points" if self.kind == COMPLETE else f"{self.separated} point{many} ({self._rows}) from the others"
+        if self.outcome == "poisson":
+            what = f"{self.separated} row{many} where y is 0 ({self._rows})"
+        plural = len(others) + len(terms) > 1
+        columns = [f"column{'s' if len(others) > 1 else ''} {_some(others)}"] if others else []
+        return f"{' and '.join([*named, *columns]) or 'the intercept'} separate{'' if plural else 's'} {what}"
+
+    @property
+    def _rows(self) -> str:
+        more = self.separated - min(SHOWN, len(self.points))
+        return ", ".join(str(name) for name in self.points[:SHOWN]) + (f" and {more} more" if more else "")
+
+    @property
+    def _dependence(self) -> str:
+        shown = [f"{name} depends on {_some(others) or 'nothing: it is zero'}" for name, others in self.depending[:SHOWN]]
+        return "; ".join(shown) + (f"; and {len(self.depending) - SHOWN} more" if len(self.depending) > SHOWN else "")
+
+
+def _some(names: list[Any]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(str(name) for name in names[:SHOWN]) + more
 
 
 def ask_part(regression: Regression, asked: Asked) -> Separation | None:
@@ -75,10 +197,8 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
     every = regression.points, regression.codes, np.arange(len(regression.codes))
     tally = Tally.of([every], outcome, answer.kind == COMPLETE, direction, np.inf)
-    alone = tally.alone(design.intercept)
-    if small and not alone:
+    if small and not tally.alone(design.intercept):
         direction = _fewest(regression, answer, direction, asked, stop)
-    columns = alone or responsible(direction, tally.most)
 
     def try_change(change: Callable[[Regression], Regression | None]) -> bool | None:
         other = change(regression) if small and not stop() else None
@@ -88,7 +208,7 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
         return None if found is None or found.kind is None else found.kind == OVERLAP
 
     told = describe_answer(design, outcome, answer, [label[row] for row in tally.rows])
-    return describe_separation(design, outcome, told, direction, columns, tally, try_change)
+    return describe_separation(design, outcome, told, direction, tally, try_change)
 
 
 def _fewest(
@@ -161,9 +281,10 @@ def describe_answer(design: Design, outcome: Response, answer: Separation, point
 
 
 def describe_separation(
-    design: Design, outcome: Response, told: Separated, direction: Direction, columns: list[int], tally: Tally, change: Change
+    design: Design, outcome: Response, told: Separated, direction: Direction, tally: Tally, change: Change
 ) -> Separated:
     """The answer where something separates, with what is told in any case."""
+    columns = tally.blame(direction, design.intercept)
     levels = levels_of(design, direction, columns, tally)
     names, runs = design.names, np.flatnonzero(direction.values[:, :-1].any(axis=0)).tolist()
     by_name = {names[place]: _coefficient(direction.values[:, place], outcome) for place in runs}
@@ -173,7 +294,7 @@ def describe_separation(
         direction=by_name,
         intercept=_coefficient(direction.values[:, -1], outcome),
         levels=levels,
-        advice=list(_advice(design, outcome, columns, levels, tally, change)),
+        advice=list(find_advice(design, outcome, columns, levels, tally, change)),
         separated=tally.separated,
         coded=frozenset(names[place] for place in design.places(*levels)),
     )
@@ -183,49 +304,3 @@ def _coefficient(values: Floats, outcome: Response) -> Any:
     if outcome.kind != "multinomial":
         return float(values[0])
     return {name: float(value) for name, value in zip(outcome.classes[1:], values, strict=True)}
-
-
-def _advice(
-    design: Design, outcome: Response, columns: list[int], levels: dict[Any, list[str]], tally: Tally, try_change: Change
-) -> Iterator[Advice]:
-    for term, some in levels.items():
-        counts = tally.of_levels(design, term)
-        own = set(some)
-        others = [each for each in counts if each not in own]
-        for level in some[:SHOWN]:
-            other = _nearest(level, others, counts, design.factors[term].ordered)
-            if other is not None and len(counts) > 2:  # of two levels that is to leave out the column
-                said = f"merge level {level} of {term} ({_describe_counts(counts[level], outcome)}) with {other}"
-                text = f"{said} ({_describe_counts(counts[other], outcome)})"
-                yield Advice(text, try_change(lambda it, t=term, a=level, b=other: it.merge_level(t, a, b)))  # type: ignore[misc]
-    terms = [term for term in design.terms if set(design.places(term)) & set(columns)]
-    if terms:
-        names = f"leave out column{'s' if len(terms) > 1 else ''} {', '.join(str(term) for term in terms)}"
-        yield Advice(f"or {names}" if levels else names, try_change(lambda it: it.without(design.places(*terms))))
-    if outcome.kind == "poisson":
-        yield Advice("or leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)")
-    yield Advice("or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge")
-
-
-def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: bool) -> str | None:
-    """The level with which to merge: the next one in order, or the one whose shares of the classes are nearest."""
-    whole = [other for other in others if (counts[other] > 0).all()]
-    if not whole:
-        return None
-    if ordered:
-        place = list(counts).index
-        return min(whole, key=lambda other: abs(place(other) - place(level)))
-
-    def share(each: str) -> Floats:
-        return np.asarray(counts[each] / max(1.0, counts[each].sum()))
-
-    return min(whole, key=lambda other: (float(np.abs(share(other) - share(level)).sum()), -counts[other].sum()))
-
-
-def _describe_counts(counts: Floats, outcome: Response) -> str:
-    rows = int(counts.sum())
-    if outcome.kind == "poisson":
-        return f"{int(counts[1])} of {rows} rows are above 0"
-    if outcome.kind == "binary":
-        return f"{int(counts[1])} of {rows} rows are {outcome.classes[1]}"
-    return ", ".join(f"{int(count)} {name}" for name, count in zip(outcome.classes, counts, strict=True))
