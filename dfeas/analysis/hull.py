@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
+from dfeas.engine.protocol import Workers
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem
 from dfeas.run.exact.search import floats
@@ -34,9 +35,6 @@ from dfeas.run.results import Result, cost_row
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.verify.separation import COMPLETE
-
-if TYPE_CHECKING:
-    from dfeas.engine.protocol import Workers
 
 EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from dfeas.data.open import open_data
 from dfeas.data.storage import files
 from dfeas.data.storage.places import local
 from dfeas.display import Part, Row
+from dfeas.engine.protocol import Workers
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
@@ -56,11 +58,6 @@ from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, SEPARATED, SEPARATION, rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from dfeas.engine.protocol import Workers
 
 EPS = 1e-9
 LEAST = 1e-3

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,10 @@ from dfeas.data.storage.layout import codes_of, kind_of, rank_of, rows_of
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError
 from dfeas.linalg import csr
+from dfeas.linalg.csr import csr_array
 from dfeas.linalg.points import Array, Floats, Indices, Points, is_dense, norms, take_rows
 from dfeas.linalg.singular import largest_singular, parts
 from dfeas.passes.block import Block
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 AT_ONCE = 1 << 21
 """Entries of cones that are looked at at a time."""

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array, csr_array
-
+csr_array: TypeAlias = "scipy.sparse.csr_array"
+csc_array: TypeAlias = "scipy.sparse.csc_array"
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import side_by_side
+from dfeas.linalg.csr import csr_array
 from dfeas.machine import processors
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
     from typing_extensions import TypeIs
 
 Floats = NDArray[np.float64]

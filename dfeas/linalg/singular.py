@@ -11,16 +11,13 @@ small terms, parts are small, and the largest singular value is found at little 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used
 
-from dfeas.linalg.csr import row_numbers, take_rows
+from dfeas.linalg.csr import csr_array, row_numbers, take_rows
 from dfeas.linalg.points import Floats, Indices
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 STEPS = 300
 """At most; a value that is not accurate by then is too small by the part of the square that it is not."""

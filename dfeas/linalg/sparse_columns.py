@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from dfeas.linalg import csr
 from dfeas.linalg.blas import cut_evenly, side_by_side
 from dfeas.linalg.columns import BASIS_BYTES, GROUPS, WORTH, ColumnMatrix
+from dfeas.linalg.csr import csr_array
 from dfeas.linalg.points import Floats, Indices, Points, is_dense
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 DIRECT_SPARSE = 1000
 """Largest system that is factorised: conjugate gradients are faster on sparse columns from there on."""

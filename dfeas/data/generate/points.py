@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,8 @@ from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import UsageError
-from dfeas.linalg.csr import csr, stack_rows
+from dfeas.linalg.csr import csr, csr_array, stack_rows
 from dfeas.linalg.points import LOW
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 KINDS = ("halfspace", "planted", "gaussian", "one-flip")
 FLOATS = ("float32", "float64")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -17,9 +17,7 @@ from dfeas.data.storage.places import require_column, require_entries
 from dfeas.data.storage.sparse_readers import block_of, sparse_shape
 from dfeas.errors import BadInputError, CorruptDataError, describe_change
 from dfeas.linalg import csr
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from dfeas.linalg.csr import csr_array
 
 PARTS = ("data", "indices", "indptr")
 """Arrays of a CSR matrix."""

@@ -22,11 +22,9 @@ from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.errors import BadInputError, format_bytes, spell
-from dfeas.linalg.csr import canonicalise, rows_ascend
+from dfeas.linalg.csr import canonicalise, csr_array, rows_ascend
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from dfeas.data.writers.dataset import Pool
 
 MOST_GROWTH = 100

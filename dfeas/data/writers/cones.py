@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used
@@ -24,11 +24,8 @@ from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_pla
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError
 from dfeas.linalg import csr
-from dfeas.linalg.csr import spread
+from dfeas.linalg.csr import csr_array, spread
 from dfeas.linalg.points import Floats, Points, is_dense, row_slice, stack_points
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)

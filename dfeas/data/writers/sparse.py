@@ -20,7 +20,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import crc32c
 import numpy as np
@@ -34,10 +34,7 @@ from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES
 from dfeas.data.writers.chunks import ChunkWriter
 from dfeas.data.writers.dataset import DatasetWriter, Pool
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.linalg.csr import rows_ascend
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from dfeas.linalg.csr import csr_array, rows_ascend
 
 DATA, INDICES, STARTS = "X/data", "X/indices", "X/indptr"
 ENCODING = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}

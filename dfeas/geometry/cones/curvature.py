@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # loads its parts when they are used
@@ -22,11 +21,8 @@ from dfeas.data.cones import Group, triangle, unit
 from dfeas.geometry.cones.parts import PAIR_BYTES, ConePart, DensePart, Pairs, pairs_of
 from dfeas.geometry.cones.scaling import Linear, NesterovTodd, SecondOrder, Semidefinite
 from dfeas.linalg import csr
-from dfeas.linalg.csr import Narrow, few_at_once
+from dfeas.linalg.csr import Narrow, csc_array, csr_array, few_at_once
 from dfeas.linalg.points import Floats, Indices, Tile
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array, csr_array
 
 DENSE_BYTES = 8 << 20
 """Of an array that is made of sparse rows where that is less work."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -19,10 +19,8 @@ from numpy.typing import NDArray
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import cut_evenly
+from dfeas.linalg.csr import csr_array
 from dfeas.linalg.points import Points, is_dense, longest, take_rows
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Array = NDArray[np.float32] | NDArray[np.float64]
