@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from dfeas.data.source import Transform, parse_view
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Part, Row
-from dfeas.engine.protocol import Workers
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
@@ -35,6 +34,9 @@ from dfeas.run.termination import FEASIBLE
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import Reach
 from dfeas.verify.view import transform_of
+
+if TYPE_CHECKING:
+    from dfeas.engine.protocol import Workers
 
 SAME = 1e-9
 """Relative difference of numbers between machines, whose sums run in other orders."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,6 @@ from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.protocol import Workers
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem
 from dfeas.run.exact.search import floats
@@ -36,11 +35,14 @@ from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.verify.separation import COMPLETE
 
+if TYPE_CHECKING:
+    from dfeas.engine.protocol import Workers
+
 EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Hull(Displayed):
     """Where a point is, with evidence.
 
@@ -74,10 +76,10 @@ class Hull(Displayed):
 
     inside: bool | None
     proof: str
-    support: NDArray[np.int64] | None
-    weights: NDArray[np.float64] | None
-    distance: float | None
-    y: NDArray[np.float64] | None
+    support: NDArray[np.int64] | None = None
+    weights: NDArray[np.float64] | None = None
+    distance: float | None = None
+    y: NDArray[np.float64] | None = None
     result: Result
     exactly: Separation | None = None
 
@@ -164,13 +166,14 @@ def conclude_hull(result: Result, problem: Problem, limits: Limits, resources: R
     inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
     if inside is None and result.eps <= EPS and result.stopped not in RESUMABLE:
         return _decide_exactly(problem, result, limits, resources, output)
+    hull = Hull(inside=inside, proof=result.proof, result=result)
     if result.support is None or result.weights is None or result.verdict == UNDECIDED:
-        return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
+        return replace(hull, y=result.y if result.verdict == FEASIBLE else None)
     differences = signed_rows(open_source(Source(problem.spec)), result.support)
     length = np.linalg.norm(differences, axis=1)
     here = length == 0
     weights = here.astype(np.float64) if here.any() else result.weights / length
-    return _combination(inside, result.proof, result.support, weights, differences, result)
+    return _combine(hull, result.support, weights, differences)
 
 
 def _decide_exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:
@@ -179,26 +182,18 @@ def _decide_exactly(problem: Problem, result: Result, limits: Limits, resources:
     face, dataset = search_integers(problem, result, until, limits, resources)
     separation = describe_face(face, result)
     if isinstance(face, str):
-        return Hull(None, "none", None, None, None, None, result, separation)
+        return Hull(inside=None, proof="none", result=result, exactly=separation)
     if output.out is not None:
         separation.save(Path(output.out))
     if face.kind == COMPLETE:
-        return Hull(False, separation.proof, None, None, None, None, result, separation)
+        return Hull(inside=False, proof=separation.proof, result=result, exactly=separation)
     stored = face.support < dataset.n
     support = face.support[stored]
-    differences = signed_rows(dataset, support)
-    return _combination(True, separation.proof, support, floats(face.weights[stored]), differences, result, separation)
+    hull = Hull(inside=True, proof=separation.proof, result=result, exactly=separation)
+    return _combine(hull, support, floats(face.weights[stored]), signed_rows(dataset, support))
 
 
-def _combination(
-    inside: bool | None,
-    proof: str,
-    support: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    differences: NDArray[np.float64],
-    result: Result,
-    exactly: Separation | None = None,
-) -> Hull:
-    """A point that is a combination of some, or nearly; ``differences`` (s, m) are these as they are seen from it."""
+def _combine(hull: Hull, support: NDArray[np.int64], weights: NDArray[np.float64], differences: NDArray[np.float64]) -> Hull:
+    """With points that make the point, or nearly; ``differences`` (s, m) are these as they are seen from it."""
     weights = weights / weights.sum()
-    return Hull(inside, proof, support, weights, float(np.linalg.norm(weights @ differences)), None, result, exactly)
+    return replace(hull, support=support, weights=weights, distance=float(np.linalg.norm(weights @ differences)))

@@ -25,9 +25,9 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ from dfeas.data.open import open_data
 from dfeas.data.storage import files
 from dfeas.data.storage.places import local
 from dfeas.display import Part, Row
-from dfeas.engine.protocol import Workers
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
@@ -59,6 +58,9 @@ from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, SEPARATED, SEPARATION, rows
 
+if TYPE_CHECKING:
+    from dfeas.engine.protocol import Workers
+
 EPS = 1e-9
 LEAST = 1e-3
 """Seconds that a solve is given at least."""
@@ -71,7 +73,7 @@ ENTRY_BYTES, POINT_BYTES = 160, 100
 """Of memory for each entry and each point: they are held in several orders, beside bounds."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Separation(Saved):
     """Which of the three, with evidence.
 
@@ -111,15 +113,15 @@ class Separation(Saved):
     HIDDEN: ClassVar = ("result",)
     DERIVED: ClassVar = ("fingerprint",)
 
-    kind: str | None
-    proof: Proof
-    on: int
-    rank: int | None
+    kind: str | None = None
+    proof: Proof = Proof.NONE
+    on: int = 0
+    rank: int | None = None
     message: str
-    y: list[int] | None
-    support: NDArray[np.int64] | None
-    weights: list[int] | None
-    flat: list[list[int]]
+    y: list[int] | None = None
+    support: NDArray[np.int64] | None = None
+    weights: list[int] | None = None
+    flat: list[list[int]] = field(default_factory=list)
     result: Result
 
     def _parts(self) -> Iterator[Part]:
@@ -277,7 +279,7 @@ def conclude_separation(
     until = limits.until(output.stop, time.monotonic() if began is None else began)
     if result.verdict == FEASIBLE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
-        kind = Separation(COMPLETE, result.proof, 0, None, text, None, None, None, [], result)
+        kind = Separation(kind=COMPLETE, proof=result.proof, message=text, result=result)
     elif result.stopped in RESUMABLE:
         kind = _leave_undecided(result.message, result)
     else:
@@ -301,7 +303,7 @@ def search_integers(
 
 
 def _leave_undecided(why: str, result: Result) -> Separation:
-    return Separation(None, Proof.NONE, 0, None, f"not decided: {why}", None, result.support, None, [], result)
+    return Separation(message=f"not decided: {why}", support=result.support, result=result)
 
 
 def describe_face(face: Face | str, result: Result) -> Separation:

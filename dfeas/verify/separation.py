@@ -62,8 +62,8 @@ _SHAPE = {
     "rank": Number(0, whole=True, none=True),
     "y": list | None,
     "support": list | None,
-    "weights?": list | None,
-    "flat?": [list],
+    "weights": list | None,
+    "flat": [list],
 }
 """What the file says; integers are looked at as they are read."""
 
@@ -200,14 +200,12 @@ def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> SideCounts:
 def load_claim(where: Path) -> Claim:
     """What the file says. Raises CheckFailedError when it cannot be read."""
     try:
-        values = {"weights": None, "flat": [], **read_json(where, _SHAPE, newest=files.SEPARATION)}
-        if values["support"] is not None and values["weights"] is None:
-            raise CheckFailedError(f"{where}: it has no weights of its support, as the first versions wrote it: solve again")
+        values = read_json(where, _SHAPE, newest=files.SEPARATION)
         if [] in (values["y"], values["support"], values["weights"], *values["flat"]):
             raise CheckFailedError(f"{where}: an empty list, where what is not there is null")
         y = None if values["y"] is None else _integers(values["y"])
         support = np.array([_integer(v) for v in values["support"] or []], np.int64)
-        weights = _integers([] if values["weights"] is None else values["weights"])
+        weights = _integers(values["weights"] or [])
         flat = [_integers(vector) for vector in values["flat"]]
         columns = np.array(flat, object).T if flat else np.zeros((0, 0), object)
         kind, proof, fingerprint = (str(values[name]) for name in ("kind", "proof", "fingerprint"))

@@ -276,7 +276,7 @@ class Formula:
 
         Raises BadInputError for a formula that needs all rows together.
         """
-        levels = {name: list(_levels(each)) for name, each in variables.items() if each.is_factor}
+        levels = {name: _order_levels(each) for name, each in variables.items() if each.is_factor}
         right = self._matrix(self._parsed.rhs, _categorical(sample.select(*variables), levels))
         spec = right.model_spec
         self._require_rowwise(spec)
