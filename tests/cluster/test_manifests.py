@@ -9,7 +9,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ import kubernetes_validate
 import pytest
 import yaml
 from distributed.cli import dask_scheduler, dask_worker
+from packaging.requirements import Requirement
+
+from tests.cluster.conftest import STATUS
+from tests.data.s3 import serving
 
 PROJECT = Path(__file__).parents[2]
 CLUSTER = PROJECT / "cluster"
@@ -117,6 +122,7 @@ def test_policy_and_service_select_the_pods_of_the_job() -> None:
     assert POLICY["spec"]["ingress"] == [{"from": [{"podSelector": {"matchLabels": own}}]}]
     assert POLICY["spec"]["egress"][0] == {"to": [{"podSelector": {"matchLabels": own}}]}
     assert {port["port"] for port in POLICY["spec"]["egress"][1]["ports"]} == {53}
+    assert POLICY["spec"]["egress"][2:] == [{"ports": [{"protocol": "TCP", "port": 443}]}]  # the object store, wherever it is
     service = PARTS["scheduler"]["service"]
     assert service["type"] == "ClusterIP"
     assert service["selector"] == {**own, "dask.org/component": "scheduler"}
@@ -138,17 +144,57 @@ def test_a_pod_has_no_more_rights_than_it_needs(name: str) -> None:
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
 
 
-@pytest.mark.parametrize(("checkpoint", "asked"), [(False, "solve /data/points --out"), (True, "resume")])
+def test_driver_and_workers_may_use_the_store(room: Any) -> None:
+    """By a secret, or by what the provider gives their service account; the scheduler reads nothing."""
+    for name, expected in (("driver", ["dfeas-store"]), ("worker", ["dfeas-store"]), ("scheduler", [])):
+        (container,) = PODS[name]["containers"]
+        assert [each["secretRef"]["name"] for each in container.get("envFrom", [])] == expected
+
+
+@pytest.mark.parametrize(("checkpoint", "asked"), [(False, "solve s3://bucket/points --out"), (True, "resume")])
 def test_the_driver_of_the_job_solves_or_resumes(room: Any, checkpoint: bool, asked: str) -> None:
-    room.command("dfeas", 'echo "$*" >> calls')
-    room.command("python", "exit 0")
+    """The script of the image with the words and settings of the manifest; the cluster and dfeas are stand-ins here."""
+    room.command("dfeas", f'{STATUS}\necho "$*" >> calls')
+    room.command("python", f'[ "$1" = - ] && exit\nexec {sys.executable} "$@"')
     (driver,) = PODS["driver"]["containers"]
-    text = driver["args"][0].replace("/runs/first", str(room.path / "run"))
+    assert driver["command"] == ["/opt/dfeas/container"]
     if checkpoint:
         (room.path / "run" / "checkpoint").mkdir(parents=True)
-    done = room.run(*driver["command"], text, DASK_SCHEDULER_ADDRESS="tcp://there:8786")
+    settings = {each["name"]: each["value"] for each in driver["env"]}
+    done = room.run(CLUSTER / "container", *driver["args"], DASK_SCHEDULER_ADDRESS="tcp://there:8786", **settings)
     assert done.returncode == 0, done.stderr
-    assert room.said("calls") == [f"{asked} {room.path / 'run'} --scheduler tcp://there:8786"]
+    assert room.said("calls") == [f"{asked} s3://bucket/runs/first --scheduler tcp://there:8786"]
+
+
+@pytest.mark.timeout(300)
+def test_the_driver_of_the_job_reaches_a_verdict_in_a_bucket(room: Any, until: Callable[..., None]) -> None:
+    """Scheduler, worker and driver, by the words of the manifest, share nothing but a bucket; typed again it says so."""
+    (driver,), (worker,) = PODS["driver"]["containers"], PODS["worker"]["containers"]
+    data, run = driver["args"][0], "run"
+    with serving() as (_, there):
+        room.environment.update(there)
+        assert room.run("dfeas", "generate", "planted", data, "--features", 9, "--points", 3000).returncode == 0
+        file = room.path / "scheduler.json"
+        words = ("--host", "127.0.0.1", "--port", 0, "--dashboard-address", "127.0.0.1:0", "--scheduler-file", file)
+        with room.start("dask", "scheduler", *words) as scheduler:
+            until(lambda: file.exists() and file.read_text().endswith("}"))
+            address = json.loads(file.read_text())["address"]
+            settings = {"DASK_SCHEDULER_ADDRESS": address, "DASK_WORKER_NAME": "one"}
+            words = [word.replace("$(DASK_WORKER_NAME)", "one") for word in worker["args"]]
+            with room.start(*words, "--host", "127.0.0.1", **settings) as process:
+                assert room.verdict(CLUSTER / "container", data, run, "--json", **settings) == "feasible"
+                again = room.run(CLUSTER / "container", data, run, **settings)
+                assert (again.returncode, again.stdout.startswith(f"{run}: feasible, pass ")) == (0, True), again.stderr
+                process.terminate()
+                process.communicate(timeout=60)
+            scheduler.terminate()
+            scheduler.communicate(timeout=60)
+
+
+def test_the_settings_of_the_driver_are_those_of_its_script() -> None:
+    (driver,) = PODS["driver"]["containers"]
+    script = (CLUSTER / "driver.bash").read_text()
+    assert [each["name"] for each in driver["env"] if f"${{{each['name']}:-" not in script] == []
 
 
 def words(*commands: Any) -> Iterator[list[str]]:
@@ -194,10 +240,12 @@ def test_compose_publishes_on_loopback_only() -> None:
 
 
 def test_the_driver_of_compose_joins_its_scheduler(room: Any) -> None:
-    room.command("dfeas", 'echo "$*" >> calls')
-    entry = [word.replace("$$", "$") for word in COMPOSE["services"]["driver"]["entrypoint"]]
-    assert room.run(*entry, "solve", "/data/a b", "--out", "/runs/x").returncode == 0
-    assert room.said("calls") == ["solve /data/a b --out /runs/x --scheduler tcp://scheduler:8786"]
+    room.command("dfeas", f'{STATUS}\necho "$*" >> calls')
+    room.command("python", f'[ "$1" = - ] && exit\nexec {sys.executable} "$@"')
+    driver = COMPOSE["services"]["driver"]
+    assert driver["entrypoint"] == ["/opt/dfeas/container"]
+    assert room.run(CLUSTER / "container", "/data/a b", "/runs/x", "--eps", "0.1", **driver["environment"]).returncode == 0
+    assert room.said("calls") == ["solve /data/a b --out /runs/x --scheduler tcp://scheduler:8786 --eps 0.1"]
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -209,7 +257,7 @@ def instructions() -> list[tuple[str, str]]:
 
 def test_the_image_has_what_it_copies_and_is_not_root() -> None:
     found = instructions()
-    assert {name for name, _ in found} <= {"FROM", "COPY", "RUN", "USER", "WORKDIR", "CMD"}
+    assert {name for name, _ in found} <= {"FROM", "COPY", "RUN", "ENV", "USER", "WORKDIR", "CMD"}
     assert found[0][0] == "FROM"
     assert re.fullmatch(r"python:3\.\d+-slim", found[0][1])
     copied = [shlex.split(rest) for name, rest in found if name == "COPY"]
@@ -217,7 +265,11 @@ def test_the_image_has_what_it_copies_and_is_not_root() -> None:
     wheel = "dist/dfeas-*.whl"  # built before, as the first lines say
     assert [source for source in sources if source != wheel and not (PROJECT / source).exists()] == []
     assert wheel in sources
+    sent = {line.removeprefix("!") for line in (PROJECT / ".dockerignore").read_text().split() if line.startswith("!")}
+    assert {source.replace("dfeas-*", "*") for source in sources} == sent
     assert ["dfeas/engine/dask.yaml", "/etc/dask/dfeas.yaml"] in copied
+    assert ["cluster/container", "cluster/driver.bash", "/opt/dfeas/"] in copied
+    assert ("ENV", "DASK_CONFIG=/etc/dask") in found
     users = [rest for name, rest in found if name == "USER"]
     assert users == ["1000:1000"]
     for name, rest in found:
@@ -225,3 +277,20 @@ def test_the_image_has_what_it_copies_and_is_not_root() -> None:
             subprocess.run(["bash", "-n", "-c", rest], check=True)
         if name == "CMD":
             assert json.loads(rest)[0] == "dfeas"
+
+
+def test_every_package_of_the_image_has_a_version_that_will_do() -> None:
+    """Those that the wheel asks for with its extras, and which the constraints pin."""
+    (install,) = (rest for name, rest in instructions() if name == "RUN" and "pip install" in rest)
+    (extras,) = re.findall(r"\[([\w,-]+)\]", install)
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    asked = [
+        *project["dependencies"],
+        *(each for extra in extras.split(",") for each in project["optional-dependencies"][extra]),
+    ]
+    lines = [line for line in (CLUSTER / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    pinned = dict(line.split("==") for line in lines)
+    assert {"object-stores"} <= set(extras.split(","))
+    for requirement in map(Requirement, asked):
+        assert pinned[requirement.name] in requirement.specifier, requirement
+    assert pinned["dask"] == pinned["distributed"]
