@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import tempfile
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -215,6 +216,38 @@ def test_the_exact_kinds_agree_with_simplex_methods(monkeypatch: pytest.MonkeyPa
         assert (alone == answer.separated).all()
         kinds[answer.kind] += 1
     assert min(kinds[kind] for kind in (oracle.COMPLETE, oracle.QUASI, oracle.OVERLAP)) > 2
+
+
+def test_a_trial_that_is_not_as_expected_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that ends with 4, beside several expectations; and names of trials."""
+    program = loaded("cluster_trials", monkeypatch)
+    hosts, trials = import_module("benchmarks.trials.hosts"), import_module("benchmarks.trials.trial")
+    environments = import_module("benchmarks.trials.environments").Environments(tmp_path / "environments", "2.3.5")
+    network = hosts.Network(tmp_path, None)
+
+    def play(stage: Any) -> None:
+        """Ask for what is not there."""
+        stage.config = False
+        stage.command("info", tmp_path / "nothing")
+
+    def judged(**expected: Any) -> Any:
+        stage = import_module("benchmarks.trials.stage").Stage(network, environments, "", tmp_path, (), 60.0)
+        outcome = trials.perform("info", trials.Trial(play, workers=0, **expected), stage, 0.001, "bits")
+        network.end(Path(tempfile.mkdtemp(dir=tmp_path)))
+        return outcome
+
+    assert judged(codes=(4,), says="no such").ok
+    outcome = judged(codes=(3,), lost=0.001, says="all is well")
+    wrong = ("exit (4,), expected (3,)", "no result", "lost ", "nothing said like 'all is well'")
+    assert all(map(str.startswith, outcome.wrong, wrong))
+    assert len(outcome.wrong) == len(wrong)
+    assert "| NOT: exit (4,)" in outcome.row()
+    program.main(["--list"])
+    assert "worker-killed: A worker process is killed" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        program.main(["--only", "calm,nothing"])
 
 
 def test_results_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,7 @@ def submitted(stage: Stage) -> None:
     where = ("--scheduler", stage.address)
     sent = stage.command("submit", stage.data, *stage.question, "--out", run, *where, "--json")
     stage.wait(sent)
-    about: dict[str, Any] = json.loads(sent.text)
+    about: dict[str, Any] = json.loads(next(line for line in sent.text.splitlines() if line.startswith("{")))
     wait_for((run / "result.json").exists, stage.deadline, "result.json of the submitted run")
     stage.wait(stage.command("status", about["id"], *where))
     fetched = str(stage.folder / "fetched")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 import threading
@@ -25,12 +24,13 @@ Start = Callable[..., Any]
 
 
 class Door:
-    """What a request meets before moto: the rule that was posted last, for a share of the requests that it matches."""
+    """What a request meets before moto: the rule that was posted last, for each nth of the requests that it matches."""
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self.app = app
         self.rule: dict[str, Any] = {}
         self.seen: list[tuple[str, str, str]] = []  # method, path with query, fault
+        self.matched = 0
         self.lock = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
@@ -39,10 +39,12 @@ class Door:
             return self._obey(environ, path, start)
         rule = self.rule
         with self.lock:
-            hit = rule and method in rule["methods"] and rule["match"] in path and random.random() < rule["share"]
-            fault = rule["kind"] if hit and rule["times"] else ""
-            if fault:
-                rule["times"] -= 1
+            fault = ""
+            if rule and method in rule["methods"] and rule["match"] in path:
+                self.matched += 1
+                if rule["times"] and self.matched % rule["every"] == 0:
+                    rule["times"] -= 1
+                    fault = rule["kind"]
             self.seen.append((method, path, fault))
         if fault == "hang":
             time.sleep(1000)
@@ -55,6 +57,8 @@ class Door:
         if path.startswith("/-/rule"):
             self.rule = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
         with self.lock:
+            if self.rule and path.startswith("/-/rule"):
+                self.seen.clear()
             answer = json.dumps(self.seen).encode()
         start("200 OK", [("Content-Length", str(len(answer)))])
         return [answer]
@@ -103,10 +107,13 @@ class Store:
         named = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
         self.client = boto3.client("s3", endpoint_url=url, **named)
 
-    def spoil(self, kind: str, match: str, share: float = 1.0, times: int = -1, **answer: Any) -> None:
-        """From now on, or so many times; ``match`` is a part of path and query, ``answer`` is of the kind ``status``."""
+    def spoil(self, kind: str, match: str, every: int = 1, times: int = -1, **answer: Any) -> None:
+        """Each nth answer from now on, so many times or always; ``match`` is a part of path and query.
+
+        ``answer`` is what the kind ``status`` says.
+        """
         rule = {"methods": ["GET", "HEAD"], "status": 503, "body": SLOW_DOWN, **answer}
-        self._post({"kind": kind, "match": match, "share": share, "times": times, **rule})
+        self._post({"kind": kind, "match": match, "every": every, "times": times, **rule})
 
     def deny_listing(self) -> None:
         self.spoil("status", "list-type", status=403, body=DENIED)
@@ -125,7 +132,7 @@ class Store:
         urllib.request.urlopen(urllib.request.Request(f"{self.url}/-/rule", json.dumps(rule).encode(), method="POST")).close()
 
     def count(self, method: str, part: str, fault: str = "") -> int:
-        """Requests so far of a method for paths with this part, that met this fault or, without one, any or none."""
+        """Requests since the last rule: of a method, for paths with this part, that met this fault or, without one, any."""
         with urllib.request.urlopen(f"{self.url}/-/seen") as answer:
             return sum(m == method and part in path and fault in met for m, path, met in json.load(answer))
 

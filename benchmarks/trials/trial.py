@@ -107,7 +107,7 @@ def perform(name: str, trial: Trial, stage: Stage, calm_seconds: float, calm_bit
     try:
         trial.play(stage)
         stage.wait()
-    except (TooLateError, TimeoutError, CalledProcessError, AssertionError, OSError) as error:
+    except (TooLateError, CalledProcessError, AssertionError, OSError, ValueError, LookupError, StopIteration) as error:
         wrong.append(f"{type(error).__name__}: {error}")
         stage.wait()
     wrong.extend(stage.wrong)
