@@ -17,7 +17,7 @@ from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.places import require_apart
 from dfeas.data.writers.dataset import Progress
-from dfeas.engine.protocol import open_client
+from dfeas.engine.protocol import choose_client, open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, Transforms
 from dfeas.run.resources import run_terms
 from dfeas.run.results import Result
@@ -157,7 +157,7 @@ def ingest(
     from dfeas.data.ingest.ingest import folder_of
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
-    with open_client(client) as workers:
+    with open_client(choose_client(client, src)) as workers:
         if workers is None:
             return ingest_here(src, out, given, progress=progress, note=note)
         from dfeas.engine.task_pool import PartitionPool, TaskPool
@@ -239,7 +239,8 @@ def solve(
         the setting.
     client : dask.distributed Client or cluster, str, or bool, optional
         The address of a scheduler, or True for the current client; workers see the data under its path, or compute the
-        partitions of a Dask array or frame. None: threads of this process.
+        partitions of a Dask array or frame, for which the current client need not be named. False, and None for all other
+        data: threads of this process.
     out : path, optional
         Folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
     callback : callable, optional
@@ -286,7 +287,7 @@ def solve(
     """
     problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
-    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         result: Result = decide(problem, method, goal, *terms)
     return result
 
@@ -343,7 +344,7 @@ def one_vs_rest(
     """
     problem = Problem.of(X, labels, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
-    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: OneVsRest = decide(problem, method, goal, *terms)
         return answer
 
@@ -408,7 +409,7 @@ def race(
     require_type("to_the_end", to_the_end, "bool")
     problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
-    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: Race = decide(problem, methods, goal, *terms, race=True, to_the_end=to_the_end)
         return answer
 
@@ -497,7 +498,7 @@ def soft_margin(
     objective = Objective(
         C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
     )
-    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: SoftMarginResult = minimise(problem, objective, method, *terms)
     return _with_path(answer, out)
 
@@ -563,7 +564,7 @@ def soft_margin_classes(
     objective = Objective(
         C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
     )
-    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: SoftMarginClasses = minimise(problem, objective, method, *terms)
         return answer
 
@@ -624,7 +625,7 @@ def resume(
     feasible
     """
     path, given = Path(run), Problem.of(X, labels, mask=mask, kernel=kernel)
-    with run_terms(max_passes, time_limit, None, client, path, callback) as (limits, resources, output):
+    with run_terms(max_passes, time_limit, None, choose_client(client, X), path, callback) as (limits, resources, output):
         resumed = go_on(path, given, limits, resources, output)
         answer, job = resumed.answer, resumed.job
         if job.then == HARD_MARGIN:

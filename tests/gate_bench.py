@@ -24,7 +24,7 @@ READABLE = ("exit", "verdict", "stop", "proof", "passes")
 BITS = ("bracket", "certificate", "answer")
 RESULT = ("verdict", "stopped", "proof", "passes", "margin_lower", "margin_upper", "y", "support", "weights", "path")
 
-PLACES = {"data", "certificate", "path", "folder", "out", "run", "format", "versions", "task", "id"}
+PLACES = {"data", "certificate", "path", "folder", "out", "run", "format", "versions", "bits", "workers", "task", "id"}
 TIMES = {"seconds", "first_seconds", "later_seconds", "value_seconds", "checkpoint_age"}
 COSTS = {"memory_bytes", "bytes_read", "threads"}
 SENTENCES = {"why", "detail", "message", "remark"}

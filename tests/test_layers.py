@@ -20,7 +20,7 @@ ALLOWED = {
     "data": {"display", "errors", "linalg", "machine", "passes", "settings"},
     "settings": {"errors", "machine"},
     "problem": {"data", "errors", "settings"},
-    "engine": {"data", "errors", "linalg", "machine", "passes"},
+    "engine": {"data", "errors", "linalg", "machine", "passes", "settings"},
     "geometry": {"data", "display", "engine", "errors", "linalg", "machine", "methods", "passes", "problem", "settings"},
     "verify": {"data", "display", "errors"},
     "run": {

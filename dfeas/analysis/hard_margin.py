@@ -19,6 +19,7 @@ from dfeas.data.source import Transform, parse_view
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.display import Part, Row
+from dfeas.engine.protocol import choose_client
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
@@ -189,7 +190,7 @@ def hard_margin(
     problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
     require_points(problem.spec.where, "a hard margin")
     goal = Goal(eps=eps, margin_tolerance=TOLERANCE if margin_tolerance is None else margin_tolerance)
-    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         result = decide(problem, method, goal, *terms, then=HARD_MARGIN)
         return widest(result, problem, terms[1], out)
 

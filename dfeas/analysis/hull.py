@@ -26,6 +26,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
+from dfeas.engine.protocol import choose_client
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem
 from dfeas.run.exact.search import floats
@@ -157,7 +158,7 @@ def in_hull(
             raise BadInputError(f"{point}: no such file")
         point = load_npy(Path(point))
     problem, goal = Problem.of(X, point=point), Goal(eps=eps)
-    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         return conclude_hull(decide(problem, method, goal, *terms), problem, *terms)
 
 

@@ -37,6 +37,7 @@ from dfeas.data.open import open_data
 from dfeas.data.storage import files
 from dfeas.data.storage.places import local
 from dfeas.display import Part, Row
+from dfeas.engine.protocol import choose_client
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
@@ -183,7 +184,7 @@ def separation(
     quasi-complete
     """
     problem = Problem.of(X, labels, positive=positive, intercept=intercept)
-    with run_terms(max_passes, time_limit, memory, client, out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         return separate(problem, method, *terms)
 
 

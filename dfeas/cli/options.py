@@ -300,7 +300,7 @@ def method_of(
 
 def _set_for_command(context: click.Context, parameter: click.Parameter, value: float | None) -> None:
     """Give a setting the value that was typed, until the command has ended."""
-    if value is not None:
+    if value:
         name = variable(parameter.name or "")
         before, os.environ[name] = os.environ.get(name, ""), str(value)
         context.call_on_close(lambda: os.environ.update({name: before}))
@@ -315,9 +315,17 @@ CHECKPOINTS = option(
     callback=_set_for_command,
     help="Seconds between checkpoints.  [default: 30]",
 )
+SAME_BITS = option(
+    "Where",
+    "--same-bits",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_for_command,
+    help="Refuse workers that may give other bits than this machine.",
+)
 METHOD = method_of(ALL_METHODS)
 SOFT_METHOD = method_of(SOFT_METHODS, None, "How the minimum is found.")
-GO_ON = [CHECKPOINTS, *CLUSTER, PERFORMANCE, QUIET, JSON]
+GO_ON = [CHECKPOINTS, *CLUSTER, SAME_BITS, PERFORMANCE, QUIET, JSON]
 OF_DATA = [LABELS, COLUMN, UNLABELLED]
 RUN = [*NAMED, *OF_DATA, *GO_ON]
 

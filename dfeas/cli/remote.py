@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import pickle
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,7 @@ from dfeas.run.trace import last_pass
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 RUNS = "dfeas-runs"
 """Where the scheduler keeps what was submitted: the folder of each, and whether it was cancelled."""
@@ -164,13 +166,27 @@ def submit(
         require_free(Path(folder))
     with _reach(client) as there:
         there.set_metadata([RUNS, run], {"out": folder})
-        future = there.submit(_drive, run, data, folder, options, key=_task(run), pure=False)
+        work = partial(_drive, run, data, folder, options)
+        future = _send(there, work, _task(run), [spec.where, *spec.also])
         there.publish_dataset(future, name=_task(run))
     return run
 
 
 def _reach(client: Any) -> AbstractContextManager[Any]:
     return open_client(True if client is None else client)
+
+
+def _send(client: Client, work: Callable[[], Any], key: str, places: Sequence[str] = (), **options: Any) -> Future:
+    """Some work to a worker that can do it, if it is known who cannot: others may join when nobody here looks. It travels as
+    bytes, which only the task opens, so that nobody is harmed by it.
+    """
+    from dfeas.engine.watch import Watch  # loads Dask, which other commands here may not need
+
+    watch = Watch(client, places=places)
+    watch.threads()
+    scope = {"loads": pickle.loads, "work": pickle.dumps(work)}
+    with watch.crew.annotated() if watch.crew.left_out else nullcontext():
+        return client.submit(eval, "loads(work)()", scope, key=key, pure=False, **options)
 
 
 def _task(run: str) -> str:
@@ -277,7 +293,9 @@ def _describe_run(client: Client, run: str, known: dict[str, Any]) -> RunStatus:
 def _ask(client: Client, question: Any, out: str) -> Any:
     """What a worker says of a folder; None when none answers in time."""
     with suppress(TimeoutError):
-        return client.submit(question, out, key=f"dfeas-look-{secrets.token_hex(8)}", priority=100).result(timeout=PATIENCE)
+        return _send(client, partial(question, out), f"dfeas-look-{secrets.token_hex(8)}", priority=100).result(
+            timeout=PATIENCE
+        )
     return None
 
 

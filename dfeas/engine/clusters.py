@@ -18,6 +18,7 @@ from typing import Any
 
 import dask.config
 import yaml
+from dask.utils import parse_timedelta
 from distributed import Client, LocalCluster, default_client, worker_client
 from distributed.client import FutureCancelledError
 from distributed.comm import connect as comm_connect
@@ -34,8 +35,6 @@ FILE = "dfeas.yaml"
 
 GATEWAY = "gateway://"
 """How the address of a scheduler behind a dask-gateway begins."""
-
-CONNECT_SECONDS = 8
 
 LOOK_SECONDS = 0.1
 """Between two looks whether a cluster has started; signals are handled between them."""
@@ -198,16 +197,16 @@ def _client_of_cluster(cluster: Any) -> Client:
     try:
         if getattr(cluster, "status", None) in (Status.closing, Status.closed, Status.failed):
             raise RuntimeError("it has ended")
-        return Client(cluster, timeout=CONNECT_SECONDS, set_as_default=False)
+        return Client(cluster, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise UsageError(f"no Dask scheduler answers in {cluster!r:.60}: {line(error)}; start another one") from None
 
 
 @contextmanager
-def connect(
-    address: str | None = None, scheduler_file: str | None = None, seconds: float = CONNECT_SECONDS
-) -> Iterator[Client]:
-    """A client of a running scheduler. Raises UsageError when it does not answer within so long, or when versions differ."""
+def connect(address: str | None = None, scheduler_file: str | None = None) -> Iterator[Client]:
+    """A client of a running scheduler. Raises UsageError when it does not answer within ``distributed.comm.timeouts.connect``
+    of Dask's configuration.
+    """
     where = address or scheduler_file
     if scheduler_file is not None:
         try:
@@ -218,24 +217,21 @@ def connect(
         raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
     if "@" in address:
         raise UsageError("the address of a Dask scheduler has no user and no password: expected one such as tcp://host:8786")
-    opened = _join_gateway(address) if address.startswith(GATEWAY) else _open_client(address, str(where), seconds)
+    opened = _join_gateway(address) if address.startswith(GATEWAY) else _open_client(address, str(where))
     with opened as client:
-        try:
-            client.get_versions(check=True)
-        except ValueError as error:
-            raise UsageError(f"Dask versions differ between here and {where}: {line(error)}") from None
         yield client
 
 
-def _open_client(address: str, where: str, seconds: float) -> Client:
+def _open_client(address: str, where: str) -> Client:
+    seconds = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
     try:
         if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair
             asyncio.run(_handshake(address, seconds))
-        return Client(address, timeout=seconds)
+        return Client(address)
     except TimeoutError:
         raise UsageError(
             f"no Dask scheduler answers at {where}: what accepts connections there did not speak Dask within "
-            f"{seconds} s; check the port, and where it is forwarded to"
+            f"{seconds:g} s; check the port, and where it is forwarded to"
         ) from None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise UsageError(f"no Dask scheduler answers at {where}: {line(error)}; is it running and reachable?") from None

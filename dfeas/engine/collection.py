@@ -49,7 +49,7 @@ def open_collection(client: Client, spec: DataSpec) -> Dataset:
     """
     for what in ("mask", "point"):
         if getattr(spec, what) is not None:
-            raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or leave the client out")
+            raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or client=False")
     with client.as_current():
         table = table_of(spec.where, spec.beside)
     labelled, many, near = Labelled(), spec.one_vs_rest, _Near(Watch(client))
@@ -124,7 +124,7 @@ class CollectionEngine(DaskEngine):
         if isinstance(question, OnVectors):
             raise UsageError("ispvn keeps numbers for each point beside the data: use another method, or ingest the data first")
         if isinstance(question, OnPairs):
-            raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or leave the client out")
+            raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or client=False")
         return super().run(question)
 
     def _compare(self, blocks: Sequence[int] | None) -> None:

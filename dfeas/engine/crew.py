@@ -11,38 +11,43 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import resources
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import dask
-from distributed import Client
+from distributed import Client, span
 
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import is_url
-from dfeas.engine.clusters import line
-from dfeas.engine.question import STORES, answer, look
+from dfeas.engine.clusters import LOST, line
+from dfeas.engine.question import answer, look
 from dfeas.engine.signals import raise_held
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, install
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, install, spell
+from dfeas.settings import read_setting
 
 logger = logging.getLogger("dfeas")
 
 FIRST_SECONDS = 10.0
 """How long a run waits for answers before it begins; who answers later works from then on."""
-MOST_LISTED = 8
-"""Workers that an error lists."""
-MOST_PLACES = 8
-"""Data for which a client remembers answers."""
+SCHEDULER_SECONDS = 20.0
+MOST_LISTED, MOST_PLACES = 8, 8
+"""Workers in an error, and data for which a client remembers answers."""
 _LOOK_SECONDS = 0.1
 
 Answer = dict[str, Any]
 Places = tuple[tuple[str, str], ...]
 """Where data is, and what this process sees there."""
-Asked = tuple[Future[Answer], float]
-"""What a worker will answer, and when it was asked."""
-_asked: WeakKeyDictionary[Client, dict[Places, dict[str, Asked]]] = WeakKeyDictionary()
+Fault = tuple[type[DfeasError], str]
+"""Why a worker may not work, as an error would say it."""
+_asked: WeakKeyDictionary[Client, dict[Places, dict[str, tuple[Future[Answer], float]]]] = WeakKeyDictionary()
+"""What workers answer, and when they were asked."""
 _told: WeakKeyDictionary[Client, set[tuple[str, str]]] = WeakKeyDictionary()
+_fit: WeakSet[Client] = WeakSet()
+"""Those whose scheduler was asked."""
+_span: ContextVar[Any] = ContextVar("span", default=None)
 
 
 @cache
@@ -53,27 +58,43 @@ def here() -> Answer:
 
 def places_of(spec: DataSpec) -> tuple[str, ...]:
     """What workers must see to read the data by themselves."""
-    if not spec.by_path:
-        return ()
-    beside = [each for each in (spec.mask,) if isinstance(each, str)]
-    return (spec.where, *spec.also, *beside)
+    return (spec.where, *spec.also, *([spec.mask] if isinstance(spec.mask, str) else [])) if spec.by_path else ()
+
+
+async def _ask(call: Any, places: Places, **options: Any) -> Any:
+    """The question is text, and all functions are of the standard library: a stranger can read it, whatever its Python is."""
+    source = resources.files("dfeas.engine").joinpath("question.py").read_text("utf-8")
+    arguments = here()["digest"], [place for place, _ in places]
+    scope = {"__name__": "dfeas_question", "source": source, "arguments": arguments}
+    text = "(exec(source, globals()), answer(*arguments))[1]"
+    return await call(asyncio.to_thread, eval, text, scope, asynchronous=True, **options)
 
 
 class Crew:
-    """Workers of a client that may get tasks of a run, as they come and go."""
+    """Workers of a client that may get tasks of a run, as they come and go: of ``workers`` and with the ``resources`` of
+    ``dask.annotate`` or Dask's configuration.
+    """
 
     def __init__(self, client: Client, places: Sequence[str] = ()) -> None:
         self._client = client
         self._places: Places = tuple((place, look(place)) for place in places)
+        asked = {name: dask.config.get(f"dfeas.{name}", None) for name in ("workers", "resources", "priority")} | {
+            name: value for name, value in dask.get_annotations().items() if name in ("workers", "resources", "priority")
+        }
+        chosen = asked.pop("workers")
+        self._chosen = {chosen} if isinstance(chosen, str) else None if chosen is None else set(map(str, chosen))
+        asked["span"] = _span.get()
+        self._options = {name: value for name, value in asked.items() if value is not None}
+        self._same_bits = bool(read_setting("same_bits", False))
         self.workers: dict[str, int] = {}  # threads of each
         self.left_out: dict[str, tuple[str, str]] = {}  # host and reason
-        self._began = False
+        self._met: dict[str, Answer] = {}  # of all that have been in it
         answers = _asked.setdefault(client, {})
         while len(answers) > MOST_PLACES:
             del answers[next(iter(answers))]
         self._answers = answers.setdefault(self._places, {})
         for worker, (known, _) in list(self._answers.items()):
-            if known.done() and self._find_fault(known)[0] is not None:
+            if known.done() and self._find_fault(known) is not None:
                 del self._answers[worker]  # it may have been mended
 
     def admit(self, threads: dict[str, int]) -> dict[str, int]:
@@ -83,29 +104,32 @@ class Crew:
         """
         for worker in self._answers.keys() - threads.keys():
             self._answers.pop(worker)[0].cancel()
-        for worker in threads.keys() - self._answers.keys():
-            coming = asyncio.run_coroutine_threadsafe(self._ask(worker), self._client.loop.asyncio_loop)
+        newcomers, loop = threads.keys() - self._answers.keys(), self._client.loop.asyncio_loop
+        if newcomers:
+            listed = asyncio.run_coroutine_threadsafe(self._client.scheduler.identity(n_workers=-1), loop)
+        for worker in newcomers:
+            coming = asyncio.run_coroutine_threadsafe(self._ask_worker(worker, listed), loop)
             self._answers[worker] = coming, time.monotonic()
-        if not self._began and threads:
+        if not self._met and threads:
             self._wait()
-        known = {worker: self._find_fault(coming) for worker, (coming, _) in self._answers.items() if coming.done()}
-        self.workers = {worker: threads[worker] for worker, (kind, _, _) in known.items() if kind is None}
-        self.left_out = {worker: (host, reason) for worker, (kind, host, reason) in known.items() if kind is not None}
-        self._began = self._began or bool(self.workers)
-        if threads and not self._began and len(known) == len(threads):
-            raise self._refuse({kind for kind, _, _ in known.values() if kind is not None})
+        known = {worker: coming for worker, (coming, _) in self._answers.items() if coming.done()}
+        faults = {worker: self._find_fault(coming) for worker, coming in known.items() if self._is_chosen(worker, coming)}
+        self.workers = {worker: threads[worker] for worker, fault in faults.items() if fault is None}
+        self.left_out = {w: (_host(known[w]), fault[1]) for w, fault in faults.items() if fault is not None}
+        kinds = {fault[0] for fault in faults.values() if fault is not None}
+        if not self._met and (_OtherBits in kinds or (threads and not self.workers and len(known) == len(threads))):
+            raise self._refuse(kinds)
+        self._met |= {worker: known[worker].result() for worker in self.workers}
         self._tell()
         return self.workers
 
-    async def _ask(self, worker: str) -> Answer:
-        """The question is text, and all functions are of the standard library: a stranger can always read it."""
-        arguments = {"digest": here()["digest"], "places": [place for place, _ in self._places]}
-        found = await self._client.run(
-            asyncio.to_thread, eval, *_as_text(arguments), workers=[worker], on_error="return", asynchronous=True
-        )
-        if isinstance(found.get(worker), dict):
-            return dict(found[worker])
-        raise found.get(worker) or ConnectionError("it left")
+    async def _ask_worker(self, worker: str, known: Future[Any]) -> Answer:
+        """What it says, with its name and resources, which the scheduler knows."""
+        found = (await _ask(self._client.run, self._places, workers=[worker], on_error="return")).get(worker)
+        if not isinstance(found, dict):
+            raise found or ConnectionError("it left")
+        listed = (await asyncio.wrap_future(known))["workers"].get(worker, {})
+        return {**found, "name": str(listed.get("name", "")), "resources": listed.get("resources", {})}
 
     def _wait(self) -> None:
         """Until all have answered, or have had their time."""
@@ -113,40 +137,74 @@ class Crew:
             wait([coming for coming, _ in self._answers.values()], _LOOK_SECONDS)
             raise_held()
 
-    def _find_fault(self, known: Future[Answer]) -> tuple[type[DfeasError] | None, str, str]:
-        """Why a worker that has answered may not work, as a kind of error, with its host and a reason; None where it may."""
+    def _is_chosen(self, worker: str, known: Future[Answer]) -> bool:
+        """Whether it is one of those that were asked for, by address, host or name, and has the resources."""
         if known.cancelled() or known.exception() is not None:
-            return UsageError, "?", f"it did not answer: {line(known.exception() or ConnectionError('cancelled'))}"
+            return True
+        there, wanted = known.result(), self._options.get("resources", {})
+        address = worker.rpartition("://")[2]
+        names = {worker, address, address.rpartition(":")[0], there["host"], there["name"]}
+        has = there["resources"]
+        return (self._chosen is None or bool(names & self._chosen)) and all(has.get(k, 0) >= v for k, v in wanted.items())
+
+    def _find_fault(self, known: Future[Answer]) -> Fault | None:
+        if known.cancelled() or known.exception() is not None:
+            return UsageError, f"it did not answer: {line(known.exception() or ConnectionError('cancelled'))}"
         there = known.result()
         software = find_difference(there, "there")
         if software:
-            return UsageError, there["host"], software
-        for (place, here), seen in zip(self._places, there["seen"], strict=True):
+            return UsageError, software
+        for (place, seen_here), seen in zip(self._places, there["seen"], strict=True):
             if not seen and is_url(place):
-                return UsageError, there["host"], f"{' and '.join(STORES)} are not there: {install('object-stores')}"
+                return UsageError, f"no object store can be read there: {install('object-stores')}"
             if not seen:
-                return BadInputError, there["host"], f"{place}: no such file or folder there"
-            if seen != here:
-                return CorruptDataError, there["host"], f"{place}: not the data there that is here"
-        return None, there["host"], ""
+                return BadInputError, f"{place}: no such file or folder there"
+            if seen_here and seen != seen_here:
+                return CorruptDataError, f"{place}: not the data there that is here"
+        if self._same_bits and there["arithmetic"] != here()["arithmetic"]:
+            return _OtherBits, f"other bits: {_describe_bits(there)}"
+        return None
 
     def _refuse(self, kinds: set[type[DfeasError]]) -> DfeasError:
         """Of different reasons software comes first."""
-        kind = next(each for each in (UsageError, CorruptDataError, BadInputError) if each in kinds)
         listed = [f"{worker} on {host}: {reason}" for worker, (host, reason) in self.left_out.items()]
         more = f"; and {len(listed) - MOST_LISTED} more" if len(listed) > MOST_LISTED else ""
-        mend = "; let all workers see the same data under this path"
-        if kind is UsageError:
-            mend = "; start workers in an environment or image where the dfeas is installed that is here"
-        return kind(f"no worker of the cluster can do this run: {'; '.join(listed[:MOST_LISTED])}{more}{mend}")
+        text = f"no worker of the cluster can do this run: {'; '.join(listed[:MOST_LISTED])}{more}"
+        if _OtherBits in kinds:
+            return UsageError(
+                f"{spell('same_bits', True)}: {'; '.join(listed[:MOST_LISTED])}{more}; use workers of one kind, or leave it out"
+            )
+        if not kinds:
+            wanted = self._options.get("resources", {})
+            return UsageError(f"no worker of the cluster is one of {sorted(self._chosen or ['all'])} with resources {wanted}")
+        if UsageError in kinds:
+            return UsageError(
+                f"{text}; start workers where the same dfeas is installed that is here, or where all that it needs is send "
+                "it as an archive of its folder: client.upload_file('dfeas.zip')"
+            )
+        kind = CorruptDataError if CorruptDataError in kinds else BadInputError
+        return kind(f"{text}; let all workers see the same data under this path")
 
     def _tell(self) -> None:
         """Each worker once."""
         told = _told.setdefault(self._client, set())
-        for worker, (host, reason) in self.left_out.items():
-            if (worker, reason) not in told:
-                told.add((worker, reason))
-                logger.warning("worker %s on %s gets no work: %s", worker, host, reason)
+        words = {worker: f"on {host} gets no work: {reason}" for worker, (host, reason) in self.left_out.items()}
+        words |= {each["worker"]: f"on {each['host']} may give other bits: {each['differs']}" for each in self._find_mixed()}
+        for worker, text in words.items():
+            if (worker, text) not in told:
+                told.add((worker, text))
+                logger.warning("worker %s %s", worker, text)
+
+    def _find_mixed(self) -> list[dict[str, str]]:
+        """Workers that compute by other software or on other processors than this process."""
+        found = {worker: there for worker, there in self._met.items() if there["arithmetic"] != here()["arithmetic"]}
+        return [{"worker": w, "host": there["host"], "differs": _describe_bits(there)} for w, there in found.items()]
+
+    def to_json(self) -> dict[str, Any]:
+        """What a result says of it: whether all have computed alike, who has not, and who was left out."""
+        mixed = self._find_mixed()
+        out = [{"worker": worker, "host": host, "left_out": reason} for worker, (host, reason) in self.left_out.items()]
+        return {"bits": "mixed" if mixed else "same", "workers": [*mixed, *out] or None}
 
     @contextmanager
     def annotated(self, home: str | Callable[[str], str] | None = None) -> Iterator[None]:
@@ -156,8 +214,16 @@ class Crew:
         workers that are gone, so whoever sends it sends it again then.
         """
         homes = [home] if isinstance(home, str) else home or list(self.workers)
-        with dask.annotate(workers=homes, allow_other_workers=False):
+        with dask.annotate(workers=homes, allow_other_workers=False, **self._options):
             yield
+
+
+class _OtherBits(UsageError):
+    """A kind of fault, which ends a run that has not begun."""
+
+
+def _host(known: Future[Answer]) -> str:
+    return "?" if known.cancelled() or known.exception() is not None else str(known.result()["host"])
 
 
 def find_difference(there: Answer, where: str) -> str:
@@ -165,18 +231,64 @@ def find_difference(there: Answer, where: str) -> str:
     if not there["digest"]:
         return f"dfeas is not installed {where}"
     if there["digest"] != here()["digest"]:
-        version = here()["dfeas"]
-        same = f"dfeas {version}, with other source files than here"
-        return same if there["dfeas"] == version else f"dfeas {there['dfeas']} {where}, {version} here"
+        names = [each["dfeas"] for each in (there, here())]
+        same = f"dfeas {names[0]}, with other source files than here"
+        return same if names[0] == names[1] else f"dfeas {names[0]} {where}, {names[1]} here"
     return f"dfeas cannot be imported {where}: {there['broken']}" if there["broken"] else ""
 
 
-@cache
-def _source() -> str:
-    return resources.files("dfeas.engine").joinpath("question.py").read_text("utf-8")
+def _describe_bits(there: Answer) -> str:
+    """Where an answer differs from what is here."""
+    told = []
+    for name, mine in here()["arithmetic"].items():
+        theirs = str(there["arithmetic"].get(name, "none"))
+        if theirs != mine and name == "vectors":
+            a, b = set(theirs.split()), set(mine.split())
+            theirs, mine = " ".join(sorted(a - b)) or "fewer", " ".join(sorted(b - a)) or "fewer"
+        if theirs != mine:
+            told.append(f"{name} {theirs} there, {mine} here")
+    return ", ".join(told)
 
 
-def _as_text(arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Arguments of ``eval`` which give the answer: a function would be bytes of this Python."""
-    scope = {"__name__": "dfeas_question", "source": _source(), "arguments": arguments}
-    return "(exec(source, globals()), answer(**arguments))[1]", scope
+@contextmanager
+def begin_span() -> Iterator[None]:
+    """Tasks of crews that are made meanwhile belong together on Dask's pages. Around other work it would be an annotation, of
+    which Dask's frames warn.
+    """
+    with span("dfeas"):
+        made = _span.get() or dask.get_annotations()["span"]
+    token = _span.set(made)
+    try:
+        yield
+    finally:
+        _span.reset(token)
+
+
+def require_scheduler(client: Client) -> None:
+    """Raise UsageError for a client that is closed, and for a scheduler that does not answer or cannot read tasks of dfeas."""
+    if client.status != "running":
+        raise UsageError(f"the Dask client is {client.status}, and not connected; make another one")
+    if client in _fit:
+        return
+    address = client.scheduler.address
+    coming = asyncio.run_coroutine_threadsafe(_ask(client.run_on_scheduler, ()), client.loop.asyncio_loop)
+    try:
+        deadline = time.monotonic() + SCHEDULER_SECONDS
+        while wait([coming], _LOOK_SECONDS).not_done:
+            raise_held()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no answer within {SCHEDULER_SECONDS:.0f} s")
+        there = coming.result()
+    except ValueError:  # it takes no code
+        return
+    except LOST as error:
+        raise UsageError(f"the scheduler at {address} does not answer: {line(error)}; make another client") from None
+    finally:
+        coming.cancel()
+    minor = [each["arithmetic"]["Python"] for each in (there, here())]
+    different = find_difference(there, "there")
+    if minor[0] != minor[1]:  # plugins travel as the bytes of one Python
+        different = f"Python {minor[0]} there, {minor[1]} here"
+    if different:
+        raise UsageError(f"the scheduler at {address} on {there['host']}: {different}; start it where workers are started")
+    _fit.add(client)

@@ -23,7 +23,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST
-from dfeas.engine.crew import places_of
+from dfeas.engine.crew import Crew, places_of
 from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import fold_range, forget_run, merge_ranges, on_worker, read_range, scan_with_cache, size
@@ -152,6 +152,11 @@ class DaskEngine(RangeEngine):
         self._workers: dict[str, int] = {}  # threads of each, when the last pass began
         self._answers: list[Future] = []  # of the last pass
         self._sent = 0
+
+    @property
+    def crew(self) -> Crew:
+        """The workers that may work."""
+        return self._watch.crew
 
     @property
     def parallel(self) -> int:

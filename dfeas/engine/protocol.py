@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from dfeas.data.collections import is_collection
 from dfeas.data.storage.readers import Cost
 from dfeas.passes.protocol import Question
 
@@ -69,12 +71,27 @@ def open_client(given: Any) -> Iterator[Client | None]:
     """The client of a cluster: of a Client itself, of a cluster, of the address of a scheduler, or with True the current one,
     else that of Dask's ``scheduler-address``. None for None: this process works alone. What was opened here is closed.
 
-    Raises UsageError for anything else, and where no scheduler answers.
+    Its scheduler was asked whether it can read tasks of dfeas, and those that are sent meanwhile are one span of Dask's. Raises
+    UsageError for anything else, and where no scheduler answers.
     """
     if given is None or given is False:
         yield None
         return
     from dfeas.engine.clusters import client_of
+    from dfeas.engine.crew import begin_span, require_scheduler
 
     with client_of(given, scheduler_address()) as client:
-        yield client
+        require_scheduler(client)
+        with begin_span():
+            yield client
+
+
+def choose_client(given: Any, X: Any) -> Any:
+    """What ``client=`` says; of a Dask array or frame that of nobody is the current client, if there is one."""
+    distributed = sys.modules.get("distributed")
+    if given is not None or distributed is None or not is_collection(X):
+        return given
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None

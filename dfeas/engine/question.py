@@ -1,6 +1,6 @@
-"""What a machine is asked before it gets work: its software, how it computes, and what it sees of the data.
+"""What a process is asked before it gets work: its software, how it computes, and what it sees of the data.
 
-It travels as text and runs where dfeas may not be, under any Python: it knows the standard library, and nothing of dfeas.
+It travels as text and runs where dfeas may not be, under any Python: at first it knows the standard library only.
 """
 
 from __future__ import annotations
@@ -9,20 +9,16 @@ import hashlib
 import importlib
 import os
 import platform
-import re
 import socket
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata, util
 from typing import Any
 
-STORES = ("obstore", "boto3")
-"""What reads object stores."""
-
 
 def answer(digest: str, places: Sequence[str]) -> dict[str, Any]:
-    """Who this is. A dfeas of the given ``digest``, or of any where that is empty, is imported: it may lack something."""
-    version, found, broken = *_find_package("dfeas"), ""
+    """Who this is. A dfeas with this ``digest`` is imported: something that it needs may lack."""
+    version, found, broken = *_find_dfeas(), ""
     if found and found == digest:
         try:
             importlib.import_module("dfeas.engine.worker")
@@ -33,90 +29,63 @@ def answer(digest: str, places: Sequence[str]) -> dict[str, Any]:
         "dfeas": version,
         "digest": found,
         "broken": broken,
-        "python": platform.python_version(),
         "arithmetic": _describe_arithmetic(),
-        "cores": len(os.sched_getaffinity(0)),
-        "free": _free_bytes(),
         "seen": [look(place) for place in places],
     }
 
 
-def _find_package(name: str) -> tuple[str, str]:
-    """Version of a package and a digest of its source files; empty texts where it is not there.
-
-    Two checkouts may call themselves alike: versions come from the time of installation.
-    """
-    spec = util.find_spec(name)
+def _find_dfeas() -> tuple[str, str]:
+    """Its version, which a checkout has from its installation, and a digest of its source files; empty where it lacks."""
+    spec = util.find_spec("dfeas")
     if spec is None or not spec.submodule_search_locations:
         return "", ""
-    folder = next(iter(spec.submodule_search_locations))
-    archive = getattr(spec.loader, "archive", None)
-    sources = _unpack(archive, name) if archive else _read(folder)
+    archive, folder = getattr(spec.loader, "archive", None), next(iter(spec.submodule_search_locations))
     joined = hashlib.sha256()
-    for path, content in sorted(sources):
+    for path, content in sorted(_unpack(archive) if archive else _read(folder)):
         joined.update(f"{path} {hashlib.sha256(content).hexdigest()}\n".encode())
     try:
-        version = metadata.version(name)
+        return metadata.version("dfeas"), joined.hexdigest()
     except metadata.PackageNotFoundError:
-        version = "of no version"
-    return version, joined.hexdigest()
+        return "of no version", joined.hexdigest()
 
 
-def _read(folder: str) -> list[tuple[str, bytes]]:
-    found = []
+def _read(folder: str) -> Iterator[tuple[str, bytes]]:
     for root, _, names in os.walk(folder):
-        for each in names:
-            if each.endswith(".py"):
-                with open(os.path.join(root, each), "rb") as file:
-                    found.append((os.path.relpath(os.path.join(root, each), folder), file.read()))
-    return found
+        for path in (os.path.join(root, each) for each in names if each.endswith(".py")):
+            with open(path, "rb") as file:
+                yield os.path.relpath(path, folder), file.read()
 
 
-def _unpack(archive: str, name: str) -> list[tuple[str, bytes]]:
+def _unpack(archive: str) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(archive) as file:
-        names = [each for each in file.namelist() if each.startswith(f"{name}/") and each.endswith(".py")]
-        return [(each[len(name) + 1 :], file.read(each)) for each in names]
+        for each in file.namelist():
+            if each.startswith("dfeas/") and each.endswith(".py"):
+                yield each.removeprefix("dfeas/"), file.read(each)
 
 
 def _describe_arithmetic() -> dict[str, str]:
-    """What bits depend on: sums of Python's floats are compensated from 3.12 on, and kernels are chosen by processor."""
-    found = {
-        "Python": ".".join(platform.python_version_tuple()[:2]),
-        "machine": platform.machine(),
-        "libc": " ".join(platform.libc_ver()),
-    }
+    """What bits depend on: Python compensates sums of floats from 3.12 on, and libraries choose kernels by processor."""
+    found = {"Python": ".".join(platform.python_version_tuple()[:2]), "libc": " ".join(platform.libc_ver())}
     try:
         import numpy
-
-        config: Any = numpy.show_config(mode="dicts")
-        found["NumPy"] = numpy.__version__
-        found["SciPy"] = metadata.version("scipy")
-        blas = config["Build Dependencies"]["blas"]
-        found["BLAS"] = f"{blas['name']} {blas['version']}"
-        found["vectors"] = " ".join(config["SIMD Extensions"].get("found", []))
         import threadpoolctl
 
-        libraries = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
+        config: Any = numpy.show_config(mode="dicts")
+        blas, libraries = config["Build Dependencies"]["blas"], threadpoolctl.threadpool_info()
+        libraries = [each for each in libraries if each["user_api"] == "blas"]
         own = [each for each in libraries if "numpy" in each["filepath"]] or libraries
-        found["kernels"] = " ".join(sorted({each.get("architecture") or each["internal_api"] for each in own}))
+        kernels = sorted({each.get("architecture") or each["internal_api"] for each in own})
+        found |= {"NumPy": numpy.__version__, "SciPy": metadata.version("scipy"), "BLAS": f"{blas['name']} {blas['version']}"}
+        found |= {"kernels": " ".join(kernels), "vectors": " ".join(config["SIMD Extensions"].get("found", []))}
     except (ImportError, LookupError, TypeError):
-        pass
+        found["NumPy"] = "none"
     return found
 
 
-def _free_bytes() -> int:
-    try:
-        with open("/proc/meminfo") as file:
-            return 1024 * int(dict(line.split(":", 1) for line in file)["MemAvailable"].split()[0])
-    except (OSError, LookupError, ValueError):
-        return 0
-
-
 def look(place: str) -> str:
-    """What is at a path: of a zarr group or array a digest of what describes it; of a URL whether it can be read at all."""
-    if re.match(r"\w+://", place):
-        lacking = [each for each in STORES if util.find_spec(each) is None]
-        return "" if lacking else "readable"
+    """What is at a path: of a zarr group or array a digest of what describes it; of a URL whether libraries can read it."""
+    if "://" in place:
+        return "readable" if all(util.find_spec(each) for each in ("obstore", "boto3")) else ""
     described = os.path.join(place, "zarr.json")
     try:
         if os.path.isfile(described):

@@ -22,7 +22,7 @@ from dfeas.engine.clusters import LOST, line, mend
 from dfeas.engine.crew import Crew
 from dfeas.engine.signals import interrupts_held, raise_held
 from dfeas.engine.turnover import listen, turnover_of
-from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError
+from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError, UsageError
 from dfeas.linalg.blas import beat
 
 if TYPE_CHECKING:
@@ -282,6 +282,13 @@ class Retry:
                 continue
             except (GoneError, *LOST) as error:
                 self._count(error, done())
+            except RuntimeError as error:
+                if "deserialization of the task graph" not in str(error):
+                    raise
+                reason = line(error.__cause__ or error)
+                raise UsageError(
+                    f"the Dask scheduler cannot read a task: {reason}; start it where workers are started"
+                ) from None
             with interrupts_held():
                 recovers = self.watch.recovers()
             if not recovers:

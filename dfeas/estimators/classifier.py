@@ -154,7 +154,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def _cluster_of(self, points: Any) -> dict[str, Any]:
         """The option that says on which cluster a fit reads these points; none for this process."""
-        return {"client": True} if getattr(self, "client", None) is not None and is_dask(points) else {}
+        client = getattr(self, "client", None)
+        return {"client": client is not False} if client is not None and is_dask(points) else {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -46,6 +46,9 @@ def _find_versions() -> dict[str, str]:
     return {"dfeas": __version__, **{name: version(name) for name in ("numpy", "scipy", "zarr", "dask", "distributed")}}
 
 
+_NOT_ALWAYS = ("x", "bits", "workers")
+
+
 @dataclass(frozen=True, repr=False)
 class Saved(Displayed):
     """What a run leaves in its folder as JSON: its fields, and properties beside them."""
@@ -61,6 +64,10 @@ class Saved(Displayed):
             saved = replace(self, **{"certificate": str(run / CERTIFICATE)})
         write_json(run / self.FILE, saved.to_json(), self.FORMAT)
         return saved
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of the file; some only where there is something to say."""
+        return {name: value for name, value in super().to_json().items() if value is not None or name not in _NOT_ALWAYS}
 
     @property
     def _certificate(self) -> Certificate | None:

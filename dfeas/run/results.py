@@ -213,6 +213,11 @@ class Result(Fitted):
         Point, label, weight, score of an infeasible verdict, the most suspect first.
     detail : str
         What the checker proved, in words.
+    bits : str, optional
+        ``same``; ``mixed`` where a worker computed by other software or on another processor than this process; None: nobody
+        else computed.
+    workers : list of dict, optional
+        Those, and who was left out, with the reason; None: nobody.
     kernel : dict, optional
         Name and parameters.
     sides : dict of Side, optional
@@ -269,6 +274,8 @@ class Result(Fitted):
     data: dict[str, Any] | None
     conflicts: list[dict[str, Any]]
     detail: str
+    bits: str | None = None
+    workers: list[dict[str, str]] | None = None
     kernel: dict[str, Any] | None = None
     sides: Sides | None = None
     features: list[str] | None = None
@@ -290,11 +297,6 @@ class Result(Fitted):
         words["sides"] = sides_from(known.get("sides"))
         words["x"] = None if known.get("x") is None else np.array(known["x"], np.float64)
         return cls(**{**known, **words})
-
-    def to_json(self) -> dict[str, Any]:
-        """The keys of the file; ``x`` only where there is one."""
-        values = super().to_json()
-        return values if self.x is not None else {name: value for name, value in values.items() if name != "x"}
 
     @property
     def status(self) -> int:

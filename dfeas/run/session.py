@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,6 +80,7 @@ class Session:
     workers: int = 0  # processes of a cluster that read
     log: Sink | None = None  # of the cluster
     tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
+    crew: Callable[[], dict[str, Any]] = dict  # what a result says of workers
 
     def geometry(self, kernel: str) -> Geometry:
         """That of the data, or of a kernel as a job keeps it."""
@@ -121,7 +122,7 @@ def open_session(
     data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
     geometry_of(dataset).require(dataset, kernel=problem.kernel, transform=spec.transform)
     if problem.kernel is not None and collection_of(dataset) is not None:
-        raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or leave the client out")
+        raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or client=False")
     data = with_transform(data, spec.transform or Transform(), resources.memory_bytes, client, progress)
     if out is not None:
         require_apart(out, source.spec.where, *source.spec.also)
@@ -152,19 +153,23 @@ def _join_readers(
     engine: Engine
     second: Engine
     log: Sink | None = None
+    crew: Callable[[], dict[str, Any]] = dict
     if client is None:
         threads = threads_that_fit(dataset, memory, processors())
         dataset.enable_cache(cache_bytes(dataset, memory, threads, worker=False))
         workers, engine = 0, LocalEngine(dataset, threads, scratch, answer_bytes(memory))
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:
+        from dfeas.engine.crew import places_of
+        from dfeas.engine.watch import Watch
         from dfeas.run.cluster_log import ClusterLog
 
-        processes = client.nthreads()
+        processes = Watch(client, places=places_of(source.spec)).threads()
         threads, workers = max(processes.values(), default=1), max(1, len(processes))
         require(other, memory, threads)
         kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
-        engine, second = engine_there(client, kept, dataset, scratch), engine_there(client, source, other)
+        there, second = engine_there(client, kept, dataset, scratch), engine_there(client, source, other)
+        engine, crew = there, there.crew.to_json
         log = ClusterLog(client, dataset.where if out is None else Path(out).name)
         stack.callback(log.close)
     engine = geometry_of(dataset).wrap(engine)
@@ -172,7 +177,7 @@ def _join_readers(
     stack.callback(second.close)
     # another reader has to give what the run's own gave of arrays that dfeas did not write
     checking = Checking(second, other, function, not rereads or dataset.header is not None, collection_of(dataset) is None)
-    return Session(source, dataset, engine, checking, scratch, threads, workers, log, tiles)
+    return Session(source, dataset, engine, checking, scratch, threads, workers, log, tiles, crew)
 
 
 def _make_folder(folder: Path) -> Path:

@@ -34,6 +34,8 @@ from dfeas.run.screen import print_status
 if TYPE_CHECKING:
     from distributed import Client
 
+    from dfeas.engine.distributed import DaskEngine
+
 Data = tuple[Source, Dataset]
 
 
@@ -135,7 +137,7 @@ def _engine(data: Data, memory: int, client: Client | None) -> Engine:
     return engine_there(client, source, dataset)
 
 
-def engine_there(client: Client, source: Source, dataset: Dataset, scratch: Scratch | None = None) -> Engine:
+def engine_there(client: Client, source: Source, dataset: Dataset, scratch: Scratch | None = None) -> DaskEngine:
     """Workers of a cluster on data by path, or on a Dask array or frame. Raises UsageError for other arrays in memory."""
     if source.spec.by_path:
         from dfeas.engine.distributed import DaskEngine
@@ -144,7 +146,7 @@ def engine_there(client: Client, source: Source, dataset: Dataset, scratch: Scra
     if collection_of(dataset) is None:
         raise UsageError(
             "a cluster reads data by path, or in the partitions of a Dask array or frame: ingest the arrays first, make a "
-            "Dask array of them, or leave the client out"
+            "Dask array of them, or client=False"
         )
     from dfeas.engine.collection import CollectionEngine
 

@@ -177,6 +177,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),
+        **session.crew(),
         data=session.source.spec.to_json(),
         conflicts=named,
         detail=detail,

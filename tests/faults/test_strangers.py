@@ -1,5 +1,6 @@
 """Workers that cannot do what a run asks: they get no task, lose nothing, and the run says who they are."""
 
+import json
 import logging
 import os
 import shutil
@@ -13,11 +14,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client
 
 import dfeas
+from dfeas.cli.remote import status, submit
+from dfeas.engine.crew import here
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 ROOT = Path(dfeas.__file__).parents[1]
@@ -67,12 +72,12 @@ class Yard:
         with self.stack, Client(scheduler_file=str(found), timeout=ANSWER_SECONDS) as self.client:
             yield self.client
 
-    def join(self, name: str, wrap: tuple[str, ...] = (), **env: str) -> str:
+    def join(self, name: str, wrap: tuple[str, ...] = (), resources: tuple[str, ...] = (), **env: str) -> str:
         """The address of a new worker, below a nanny."""
         scratch = self.folder / f"scratch-{name}"
         scratch.mkdir()
         args = ("--nthreads", "1", "--name", name, "--no-dashboard", "--local-directory", str(scratch), "--host", "127.0.0.1")
-        self.start("worker", "--scheduler-file", str(self.folder / "scheduler.json"), *args, wrap=wrap, **env)
+        self.start("worker", "--scheduler-file", str(self.folder / "scheduler.json"), *args, *resources, wrap=wrap, **env)
         wait_until(lambda: name in self.names())
         return self.names()[name]
 
@@ -201,3 +206,103 @@ def test_a_frozen_worker_is_not_waited_for(yard: Yard, data: Path) -> None:
             assert time.monotonic() - before < 60
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+def test_a_worker_that_computes_otherwise_is_said_and_refused_where_bits_count(
+    yard: Yard, data: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = here()["arithmetic"]["kernels"]
+    with yard.open() as client:
+        good = yard.join("good")
+        assert dfeas.solve(data, client=client, **HOW).bits == "same"
+        other = yard.join("other", OPENBLAS_CORETYPE="Nehalem" if kernels != "Nehalem" else "Haswell")
+        with caplog.at_level(logging.WARNING, "dfeas"):
+            mixed = dfeas.solve(data, client=client, out=yard.folder / "run", **HOW)
+        assert f"worker {other} on" in caplog.text
+        assert mixed.bits == "mixed"
+        written = json.loads((yard.folder / "run" / "result.json").read_text())
+        assert written["bits"] == "mixed"
+        assert [each["worker"] for each in written["workers"]] == [other]
+        assert f"{kernels} here" in written["workers"][0]["differs"]
+        monkeypatch.setenv("DFEAS_SAME_BITS", "1")
+        with pytest.raises(UsageError, match=rf"same_bits=True: {other} on .*kernels"):
+            dfeas.solve(data, client=client, **HOW)
+        with dask.annotate(workers=["good"]):
+            assert dfeas.solve(data, client=client, **HOW).bits == "same"
+    assert good != other
+
+
+def test_a_scheduler_without_dfeas_is_a_usage_error(yard: Yard, data: Path) -> None:
+    with yard.open(**yard.without()) as client:
+        for act in (lambda: dfeas.solve(data, client=client), lambda: submit(data, out=yard.folder / "run", client=client)):
+            with pytest.raises(UsageError, match=r"the scheduler at tcp://.*dfeas is not installed there"):
+                act()
+
+
+def test_what_a_scheduler_cannot_read_is_a_usage_error(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    (yard.folder / "mine").mkdir()
+    (yard.folder / "mine" / "only_here.py").write_text("def double(block):\n    return 2 * block\n")
+    monkeypatch.syspath_prepend(yard.folder / "mine")
+    import only_here  # type: ignore[import-not-found]
+
+    X = da.from_array(np.arange(24.0).reshape(12, 2) - 11, chunks=(3, 2)).map_blocks(only_here.double)
+    with yard.open() as client:
+        yard.join("good")
+        with pytest.raises(UsageError, match=r"the Dask scheduler cannot read a task.*only_here"):
+            dfeas.solve(X, X[:, 0] > 0, client=client)
+
+
+def test_a_run_is_driven_by_a_worker_that_can(yard: Yard, data: Path) -> None:
+    with yard.open() as client:
+        strange, good = yard.join("strange", **yard.without()), yard.join("good")
+        runs = [submit(data, out=yard.folder / f"run{i}", client=client) for i in range(3)]
+        wait_until(lambda: all(each.verdict == "feasible" for each in status(client=client)))
+        assert {each.run for each in status(client=client)} == set(runs)
+        assert not executed(client)[strange]
+        assert set(client.nthreads()) == {strange, good}
+
+
+def test_annotations_choose_workers_for_all_tasks(yard: Yard, data: Path) -> None:
+    with yard.open() as client:
+        left, right = yard.join("left"), yard.join("right", resources=("--resources", "DISK=1"))
+        X = da.random.default_rng(0).standard_normal((4000, 3), chunks=(500, 3))
+        np.save(yard.folder / "X.npy", np.arange(12.0).reshape(6, 2) - 5)
+
+        def run_all() -> None:
+            for how in ({}, {"method": "working-set"}, {"method": "online-perceptron"}):
+                dfeas.solve(data, client=client, **{**HOW, **how})
+            dfeas.solve(X, X[:, 0] > 0, client=client)
+            dfeas.soft_margin(data, client=client, max_passes=3)
+            shutil.rmtree(yard.folder / "made", ignore_errors=True)
+            dfeas.ingest(yard.folder / "X.npy", yard.folder / "made", labels=[0, 0, 0, 1, 1, 1], client=client)
+
+        with dask.annotate(workers="right", priority=7):
+            run_all()
+        assert not executed(client)[left]
+        assert executed(client)[right]
+        with dask.annotate(resources={"DISK": 1}):
+            run_all()
+        with dask.config.set({"dfeas.workers": [right], "dfeas.priority": 1}):
+            run_all()
+        assert not executed(client)[left]
+        with dask.annotate(workers=["nobody"]), pytest.raises(UsageError, match=r"no worker .* is one of \['nobody'\]"):
+            run_all()
+
+        def find_spans(dask_scheduler: Any) -> set[str]:
+            spans = dask_scheduler.extensions["spans"].spans.values()
+            return {group.name for span in spans if span.name == ("dfeas",) for group in span.groups}
+
+        assert {name.partition("-")[0] for name in client.run_on_scheduler(find_spans)} >= {"dfeas"}
+
+
+def test_a_dask_array_is_solved_where_the_current_client_is(yard: Yard) -> None:
+    with yard.open() as client:
+        good = yard.join("good")
+        X = da.random.default_rng(0).standard_normal((4000, 3), chunks=(500, 3))
+        alone = dfeas.solve(X, X[:, 0] > 0, client=False)
+        assert not executed(client)[good]
+        assert dfeas.solve(X, X[:, 0] > 0).margin_lower == alone.margin_lower
+        assert executed(client)[good]
+        before = len(executed(client)[good])
+        dfeas.solve(X.compute(), (X[:, 0] > 0).compute())
+        assert len(executed(client)[good]) == before

@@ -292,6 +292,7 @@ def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads:
         seconds=time.monotonic() - job.asked.began if outcome.ended is None else outcome.ended,
         fingerprint=dataset.fingerprint,
         versions=versions(),
+        **session.crew(),
         data=session.source.spec.to_json(),
         y=y,
         path=best.Y.T.copy(),

@@ -133,6 +133,11 @@ class SoftMarginResult(Fitted):
         Path of the file with y.
     dual : DualVariables, optional
         Dual variables, where they were asked for.
+    bits : str, optional
+        ``same``; ``mixed`` where a worker computed by other software or on another processor than this process; None: nobody
+        else computed.
+    workers : list of dict, optional
+        Those, and who was left out, with the reason; None: nobody.
     sides : dict of Side, optional
         Which class is -1 and which is +1, and how many points each has.
     features : list of str, optional
@@ -179,6 +184,8 @@ class SoftMarginResult(Fitted):
     path: Floats = field(repr=False, compare=False)
     certificate: str | None = None
     dual: DualVariables | None = None
+    bits: str | None = None
+    workers: list[dict[str, str]] | None = None
     sides: Sides | None = None
     features: list[str] | None = None
 
