@@ -19,6 +19,7 @@ from dfeas.data.product import Program
 from dfeas.data.source import Transform, view_text
 from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
+from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowReader, SliceReader, chunks_of
 from dfeas.data.storage.scratch import Picks
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
@@ -246,7 +247,8 @@ class Dataset:
         if block is not None:
             cost.cached_bytes += block.nbytes
         else:
-            block = self._fetch(index, buffers, None if verified else stamp, keep, looks)
+            args = index, buffers, None if verified else stamp, keep, looks
+            block = once_more(lambda: self._fetch(*args)) if self.points.distant else self._fetch(*args)
             cost.bytes_read += block.nbytes
             if self.stored is not None:
                 cost.bytes_read -= block.points.size * (self.dtype.itemsize - self.stored.dtype.itemsize)
@@ -305,10 +307,10 @@ class Dataset:
         for chunk, place in np.argwhere(found[:, :both] != expected[:, :both])[:1].tolist():
             was, now = int(expected[chunk, place]), int(found[chunk, place])
             what = f"{chunks[chunk]} of {('X', 'label', 'norm')[place]}"
-            text = f"chunk {what} is damaged (crc32c {now:08x}, expected {was:08x}); restore or ingest again"
-            if self.header is None:
-                text = f"block {what} (from point {chunks[chunk] * self.chunk_rows}) has changed during the run"
-                text += f" (crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
+            if self.header is not None:
+                raise damaged_chunk(self.where, what, now, was)
+            text = f"block {what} (from point {chunks[chunk] * self.chunk_rows}) has changed during the run"
+            text += f" (crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
             raise CorruptDataError(f"{self.where}: {text}")
 
     def read_digest(self, blocks: Sequence[int] | None) -> int | None:
@@ -389,6 +391,11 @@ class Dataset:
             # Nobody waits for a block that is not wanted any more: Python ends what was left behind in whichever thread
             # looks for garbage, and that may be the one of zarr, for which the read waits.
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def damaged_chunk(where: object, what: str, now: int, was: int) -> CorruptDataError:
+    """The error for a chunk that is not what its ingest wrote, by its checksums."""
+    return CorruptDataError(f"{where}: chunk {what} is damaged (crc32c {now:08x}, expected {was:08x}); restore or ingest again")
 
 
 def array_reader(name: str, array: NDArray[Any], block_rows: int) -> SliceReader:

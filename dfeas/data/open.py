@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import assemble, encode, open_arrays, stored_dtype
-from dfeas.data.dataset import Dataset, array_reader
+from dfeas.data.dataset import Dataset, array_reader, damaged_chunk
 from dfeas.data.frames import require_aligned
 from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import points_of, stored_type, too_many
@@ -42,8 +42,9 @@ from dfeas.data.storage.layout import (
     sparse_block_rows,
     sparse_together,
 )
+from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.places import Place, absolute, place, translate_errors_at
-from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
+from dfeas.data.storage.readers import AnyArray, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, rows_of_whole_chunks, slice_reader
 from dfeas.data.subsets import join_datasets
@@ -198,7 +199,14 @@ def _open_dataset(root: dict[str, Any], source: Source) -> Dataset:
     kept = _kept_blocks(path, source.cache_dir, expected)
 
     def reader(name: str) -> RowReader:
-        return chunk_reader(name, path / name, arrays[name], kept, together)
+        known = expected[:, ("X", "label", "norm").index(name)]
+
+        def compare(index: int, entries: AnyArray) -> None:
+            found, first = checksums(entries, header.block_rows), index * together
+            for at in np.flatnonzero(found != known[first : first + len(found)])[:1].tolist():
+                raise damaged_chunk(path, f"{first + at} of {name}", found[at], known[first + at])
+
+        return chunk_reader(name, path / name, arrays[name], kept, together, compare)
 
     points, entries, together = None, None, chunks_together(header.block_rows, _usual_rows(header), header.n)
     if header.entries is not None:
@@ -304,10 +312,13 @@ def _checksums(path: Place, array: StoredArray, header: Header) -> NDArray[np.ui
 
 
 def _read_list(folder: Place, array: StoredArray, what: str) -> NDArray[Any]:
-    try:
-        return read_list(folder, array)
-    except (OSError, ValueError) as error:
-        raise CorruptDataError(f"{folder}: the list of {what} cannot be read: {error}; ingest it again") from None
+    def read() -> NDArray[Any]:
+        try:
+            return read_list(folder, array)
+        except (OSError, ValueError) as error:
+            raise CorruptDataError(f"{folder}: the list of {what} cannot be read: {error}; ingest it again") from None
+
+    return read() if isinstance(folder, Path) else once_more(read)
 
 
 def _replace_labels(dataset: Dataset, labels: Any, source: Source) -> Dataset:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.features import difference
 from dfeas.data.storage.files import parse_json
+from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, unless_stopped
 from dfeas.data.storage.scratch import is_mapped, pieces
 from dfeas.data.storage.sparse_readers import Entries
@@ -102,7 +103,15 @@ class Block:
 
 
 def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = None) -> Block:
-    """A block, as its ingest wrote it; it may lie in buffers. ``points`` are those of the data, unless others are given."""
+    """A block, as its ingest wrote it; it may lie in buffers. ``points`` are those of the data, unless others are given.
+
+    What came damaged over a network is read once more.
+    """
+    args = data, index, buffers, points
+    return once_more(lambda: _read(*args)) if data.points.distant else _read(*args)
+
+
+def _read(data: Data, index: int, buffers: Buffers, points: PointReader | None) -> Block:
     if is_translated(data.points):
         plain: Any = data.points.read_stored(index, buffers)
         stored: Any = buffers.take("differences", plain.size * 8).view(np.float64).reshape(plain.shape)
@@ -117,9 +126,11 @@ def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = 
 
 
 def _require_chunks(data: Data, checksums: bytes, first: int) -> None:
-    """Raise CorruptDataError when chunks from number ``first`` on are not what their ingest wrote, where that is known."""
+    """Raise CorruptDataError when chunks from number ``first`` on are not what their ingest wrote, where that is known, or over
+    a network what the survey saw.
+    """
     base = data.base
-    if base.header is None or base.expected is None:
+    if base.expected is None or (base.header is None and not base.points.distant):
         return
     pairs = np.frombuffer(checksums, "<u4").reshape(-1, 2)
     known = base.expected[first : first + len(pairs), :2]

@@ -19,7 +19,7 @@ SECRET = "not-to-be-shown"
 
 class Door:
     """What a request meets before moto. ``fault`` says ``refuse``, ``deny``, ``break``, ``hang``, ``flip``, ``short`` or
-    nothing for method and path; or a status and a body that are answered.
+    nothing for a method, and a path with its range; or a status and a body that are answered.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Door:
             self.most_busy = max(self.busy, self.most_busy)
         try:
             time.sleep(self.delay)
-            fault = self.fault(method, path)
+            fault = self.fault(method, f"{path} {environ.get('HTTP_RANGE', '')}".strip())
             if fault == "hang":
                 self.opened.wait(60)
             if fault[:3].isdigit():
@@ -66,8 +66,11 @@ class Door:
         """An answer with another bit in its middle, or half of one with headers that agree."""
         said: list[Any] = []
         content = bytearray(b"".join(self.app(environ, lambda *head: said.extend(head))))
-        content[len(content) // 2] ^= 1
-        content = content if fault == "flip" else content[: len(content) // 2]
+        if not content or said[0][0] != "2":
+            fault = ""
+        else:
+            content[len(content) // 2] ^= 1
+        content = content if fault != "short" else content[: len(content) // 2]
         headers = [each for each in said[1] if each[0].lower() != "content-length"]
         start(said[0], [*headers, ("Content-Length", str(len(content)))])
         return [bytes(content)]

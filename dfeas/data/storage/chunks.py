@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isnan, prod
@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, Number, conform, put
+from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.places import Place, names_in
 from dfeas.data.storage.readers import (
     AnyArray,
@@ -299,7 +300,8 @@ class ChunkReader:
             if known is None or known is stale:
                 per, what = self.array.shard, f"the shard with chunks of {self.name}"
                 wanted = np.arange(per) < self.array.chunks - shard * per
-                known = read_index(self.folder, self.array.file(shard), IndexForm(per), wanted, what, self.array.chunk_bytes)
+                args = self.folder, self.array.file(shard), IndexForm(per), wanted, what, self.array.chunk_bytes
+                known = once_more(lambda: read_index(*args)) if self.distant else read_index(*args)
                 self._known[shard] = known
         return known
 
@@ -355,7 +357,9 @@ class ChunkReader:
         if not self.array.shard:
             got = self.folder.get(name, start, size, what, take, 0)
             if got.content.size != size or got.size not in (None, self.array.chunk_bytes):
-                text = f"{what} has {got.size} bytes, expected {self.array.chunk_bytes}; restore or ingest again"
+                whole = got.size not in (None, self.array.chunk_bytes)
+                came, wanted = (got.size, self.array.chunk_bytes) if whole else (got.content.size, size)
+                text = f"{what} has {came} bytes, expected {wanted}; restore or ingest again"
                 raise CorruptDataError(f"{self.folder.where(name)}: {text}")
             return got.content
         stale = None
@@ -415,8 +419,17 @@ def open_folder(path: Place, kept: KeptBlocks | None = None, past_cache: bool = 
     return PagedObjects(path, kept) if paged else Objects(path, kept)
 
 
-def chunk_reader(name: str, path: Place, array: StoredArray, kept: KeptBlocks | None = None, together: int = 1) -> RowReader:
-    """A reader of blocks of so many chunks ``together``, which asks for what is far away before it is needed."""
+def chunk_reader(
+    name: str,
+    path: Place,
+    array: StoredArray,
+    kept: KeptBlocks | None = None,
+    together: int = 1,
+    compare: Callable[[int, AnyArray], None] | None = None,
+) -> RowReader:
+    """A reader of blocks of so many chunks ``together``, which asks for what is far away before it is needed, and has it
+    compared.
+    """
     size = array.shape[0] * array.row_bytes
     paged = bool(array.shard) and len(array.shape) == 1
     folder = open_folder(path, kept, size > CACHED and size > available_bytes(), paged)
@@ -425,4 +438,4 @@ def chunk_reader(name: str, path: Place, array: StoredArray, kept: KeptBlocks | 
         return reader
     from dfeas.data.storage.object_readers import Ahead
 
-    return Ahead(reader)
+    return Ahead(reader, compare)

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dfeas import __version__
+from dfeas.data.storage.patience import once_more
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError, format_bytes
 
 if TYPE_CHECKING:
@@ -229,6 +230,11 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
 
     Raises CorruptDataError with its name when it is no JSON of this shape, NewerFormatError for a newer format of any shape.
     """
+    args = path, shape, what, newest
+    return _read_json(*args) if isinstance(path, Path) else once_more(lambda: _read_json(*args))
+
+
+def _read_json(path: Place, shape: Any, what: str, newest: int | None) -> Any:
     try:
         value = parse_json(read_whole(path))
         if newest is not None and isinstance(value, dict):

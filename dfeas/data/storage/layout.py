@@ -22,6 +22,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -394,16 +395,32 @@ def find_root(path: Place) -> dict[str, Any] | None:
     Raises CorruptDataError for a dataset whose ingest did not finish.
     """
     try:
-        node: dict[str, Any] = parse_json(read_whole(path / MARKER), {"zarr_format": COUNT, "attributes?": dict})
-        return {"attributes": {}, **node}
+        root = _read_root(path)
+        return root if isinstance(path, Path) or _is_sound(root) else _read_root(path)  # which may have come damaged
     except (FileNotFoundError, NotADirectoryError):
         if not any((path / name).is_file() for name in (LOCK, f"checksum/{FILE}")):
             return None
         raise CorruptDataError(
             f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
         ) from None
-    except (OSError, ValueError):
+    except OSError:
         return None
+
+
+def _read_root(path: Place) -> dict[str, Any] | None:
+    try:
+        node: dict[str, Any] = parse_json(read_whole(path / MARKER), {"zarr_format": COUNT, "attributes?": dict})
+    except ValueError:
+        return None
+    return {"attributes": {}, **node}
+
+
+def _is_sound(root: dict[str, Any] | None) -> bool:
+    """Whether it can be read, and is sealed where it is ours."""
+    if root is None:
+        return False
+    said: dict[str, Any] = root["attributes"]
+    return not said.keys() & {ATTRIBUTE, SEAL} or said.get(SEAL) == seal(root)
 
 
 def looks_like_dataset(path: Place) -> bool:

@@ -12,20 +12,16 @@ from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import crc32c
 import numpy as np
-import obstore
 from numpy.typing import NDArray
 
-from dfeas.data.storage.object_store import ObjectPath, pool, translate_errors
-from dfeas.data.storage.patience import persist, rest
+from dfeas.data.storage.object_store import ObjectPath, get_part, pool
+from dfeas.data.storage.patience import is_afresh, once_more, persist, rest
 from dfeas.data.storage.readers import Buffers, Got, Looks, Reader, Take
 from dfeas.errors import CorruptDataError, UsageError, spell
-
-if TYPE_CHECKING:
-    from obstore import GetOptions
 
 T = TypeVar("T")
 
@@ -47,6 +43,7 @@ class Ahead(Generic[T]):
     """A reader of blocks that were asked for before. What a pass asked for and never read is dropped when others come."""
 
     inner: Reader[T]
+    compare: Callable[[int, T], None] | None = None  # raises CorruptDataError for a block that is not as it was written
     most: int = HELD  # blocks that are held
     _coming: dict[int, Future[T]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -55,11 +52,9 @@ class Ahead(Generic[T]):
     distant = True
 
     def read(self, index: int, buffers: Buffers) -> T:
-        """What is wrong is asked for once more before it is called damaged, and what is away until patience is over."""
+        """Wait for a block until patience is over; what is damaged is asked for once more."""
         try:
-            return persist(lambda: self._read(index, buffers))
-        except CorruptDataError:
-            return persist(lambda: self._read(index, buffers))
+            return once_more(lambda: persist(lambda: self._read(index, buffers)))
         except BaseException:
             self._drop()
             raise
@@ -68,10 +63,16 @@ class Ahead(Generic[T]):
         with self._lock:
             coming = self._coming.pop(index, None)
         if coming is None:
-            return self.inner.read(index, buffers)
+            return self._take(index, buffers)
         while wait([coming], LOOK_SECONDS).not_done:  # a request may take long to fail, and who reads may have to end
             rest(0)
         return coming.result()
+
+    def _take(self, index: int, buffers: Buffers) -> T:
+        block = self.inner.read(index, buffers)
+        if self.compare is not None:
+            self.compare(index, block)
+        return block
 
     def _drop(self) -> None:
         """Nobody reads on: what is not under way yet is not asked for."""
@@ -82,7 +83,7 @@ class Ahead(Generic[T]):
     def advise(self, index: int) -> None:
         with self._lock:
             if index not in self._coming:
-                self._coming[index] = pool().submit(self.inner.read, index, Buffers())
+                self._coming[index] = pool().submit(self._take, index, Buffers())
             for oldest in list(self._coming)[: -self.most]:
                 self._coming.pop(oldest).cancel()
 
@@ -176,20 +177,18 @@ class Objects:
 
     def get(self, name: str, first: int, size: int, what: str, take: Take, keep: int | None = None) -> Got:
         where, kept = self.where(name), None if keep is None else self.kept
-        part = f"{self.folder.name}/{name} {first} {size} {keep}"
-        held = None if kept is None else kept.read(part, take)
+        known_as = f"{self.folder.name}/{name} {first} {size} {keep}"
+        held = None if kept is None or is_afresh.get() else kept.read(known_as, take)
         if held is not None:
             return Got(held, None if first >= 0 else held.size, keep or 0)
-        options: GetOptions = {"range": (first, first + size) if first >= 0 else {"suffix": size}}
         try:
-            with translate_errors(where):
-                answer = obstore.get(self.folder.store, f"{self.folder.key}/{name}", options=options)
-                content = np.frombuffer(memoryview(answer.bytes()), np.uint8)
+            part, meta = get_part(self.folder.store, f"{self.folder.key}/{name}", where, first, size)
         except FileNotFoundError:
             raise CorruptDataError(f"{where}: {what} is missing; restore or ingest again") from None
-        if kept is not None and (first >= 0 or content.size == answer.meta["size"]):
-            kept.write(part, content)
-        return Got(content, answer.meta["size"], tag_of(answer.meta))
+        content = np.frombuffer(part, np.uint8)
+        if kept is not None and (first >= 0 or content.size == meta["size"]):
+            kept.write(known_as, content)
+        return Got(content, meta["size"], tag_of(meta))
 
     def advise(self, name: str, first: int, size: int) -> None:
         """Nothing to do: see Ahead."""

@@ -127,9 +127,9 @@ def translate_errors(where: object, listing: bool = False) -> Iterator[None]:
 
 
 _AWAY = re.compile(
-    r"status code: (5(?!0[15])\d\d|408|429)|<Code>RequestTimeout<|HTTP error: (?!builder)|Content-Range header not"
+    r"status code: (5(?!0[15])\d\d|408|429)|<Code>RequestTimeout<|HTTP error: (?!builder)|Content-Range header not|invalid list"
 )
-"""Of errors that pass: servers that are overloaded or down, connections that cannot be made, are silent or break off."""
+"""Of errors that pass: servers that are overloaded or down, connections that are not made, are silent, break off or garble."""
 
 _EXPIRED = re.compile(r"<Code>((Expired|Invalid)\w*Token\w*|TokenRefreshRequired|RequestExpired)</Code>")
 _OTHER_REGION = re.compile(
@@ -207,6 +207,25 @@ def pool() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=pool.cache_clear)  # a child has no threads of its parent
 
 
+def get_part(
+    store: Any, key: str, where: object, first: int, size: int, tag: str | None = None
+) -> tuple[memoryview, ObjectMeta]:
+    """``size`` bytes of an object from ``first`` on, before 0 from its end, and what it is; with a ``tag`` of this version.
+
+    They are asked for twice when fewer came than there are. Raises FileNotFoundError when there is no such object.
+    """
+    options: GetOptions = {"range": (first, first + size) if first >= 0 else {"suffix": size}}
+    if tag is not None:
+        options["if_match"] = tag
+    for _ in range(2):
+        with translate_errors(where):
+            answer = obstore.get(store, key, options=options)
+            content = memoryview(answer.bytes())
+        if len(content) == min(size, answer.meta["size"] - max(0, first)):
+            break
+    return content, answer.meta
+
+
 PART_BYTES = 4 << 20
 PARTS_AHEAD = 6
 """Requests under way while a file is read in order: 6 of 4 MiB hide a latency of 50 ms at 400 MB/s."""
@@ -263,17 +282,14 @@ class ObjectFile(io.RawIOBase):
         self._coming.append((first, pool().submit(self._get, first, stop)))
 
     def _get(self, first: int, stop: int) -> bytes:
-        options: GetOptions = {"range": (first, stop), "if_match": self._tag}
-        for _ in range(2):
-            try:
-                with translate_errors(self._where):
-                    content = bytes(obstore.get(self._store, self._key, options=options).bytes())
-            except FileNotFoundError:
-                raise CorruptDataError(f"{self._where}: changed or removed while it was read; run again") from None
-            if len(content) == stop - first:
-                return content
-        text = f"{len(content)} bytes came from byte {first} on, expected {stop - first}, twice"
-        raise CorruptDataError(f"{self._where}: {text}; check what lies between here and the store, and run again")
+        try:
+            content, _ = get_part(self._store, self._key, self._where, first, stop - first, self._tag)
+        except FileNotFoundError:
+            raise CorruptDataError(f"{self._where}: changed or removed while it was read; run again") from None
+        if len(content) != stop - first:
+            text = f"{len(content)} bytes came from byte {first} on, expected {stop - first}, twice"
+            raise CorruptDataError(f"{self._where}: {text}; check what lies between here and the store, and run again")
+        return bytes(content)
 
     def _drop(self) -> None:
         while self._coming:

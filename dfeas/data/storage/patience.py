@@ -1,4 +1,5 @@
-"""Storage that does not answer is waited for, minutes long, before it is called away; it is not taken for damaged.
+"""Storage that does not answer is waited for, minutes long, before it is called away; it is not taken for damaged. What came
+damaged over a network is asked for once more.
 
 Who works for a run says how its threads wait, so that they stop waiting when the run ends. On a worker of a cluster the wait is
 short: the driver goes on with it, which knows when the run should end, and whose log is read.
@@ -16,7 +17,7 @@ from contextvars import ContextVar
 from threading import Event
 from typing import ClassVar, TypeVar
 
-from dfeas.errors import StorageAwayError
+from dfeas.errors import CorruptDataError, StorageAwayError
 from dfeas.settings import read_setting, variable
 
 R = TypeVar("R")
@@ -36,6 +37,9 @@ FIRST_PAUSE, LONGEST_PAUSE, SAID_SECONDS = 0.5, 15.0, 30.0
 
 AWAY = (errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN)
 """Errors of a file system whose server is away. One that is mounted ``soft`` also says EIO, as a damaged disk does."""
+
+is_afresh: ContextVar[bool] = ContextVar("is_afresh", default=False)
+"""Whether what is read now is to come from where it lies, whatever is kept of it here."""
 
 _manner: ContextVar[tuple[Rest, float]] = ContextVar("manner", default=(time.sleep, math.inf))
 
@@ -108,3 +112,17 @@ def persist(attempt: Callable[[], R]) -> R:
         except StorageAwayError as error:
             patience = patience or Patience()
             patience.bear(error)
+
+
+def once_more(read: Callable[[], R]) -> R:
+    """What a read returns. What came over a network and is damaged is read again, afresh, before it is called so."""
+    try:
+        return read()
+    except CorruptDataError:
+        if is_afresh.get():
+            raise
+    token = is_afresh.set(True)
+    try:
+        return read()
+    finally:
+        is_afresh.reset(token)

@@ -14,6 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from dfeas.data.storage.patience import once_more
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes, install, spell
 
 if TYPE_CHECKING:
@@ -190,12 +191,12 @@ def translate_errors_at(where: Place | None) -> AbstractContextManager[None]:
 
 
 def ask_at(where: Place, request: Callable[[], R]) -> R:
-    """What a request to a place returns, which is made again while an object store is away."""
+    """What a request to a place returns, which is made again while an object store is away, and once when it came damaged."""
     if isinstance(where, Path):
         return request()
     from dfeas.data.storage.object_store import ask
 
-    return ask(where, request)
+    return once_more(lambda: ask(where, request))
 
 
 def seekable(where: Place) -> Any:
