@@ -389,8 +389,9 @@ def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) ->
     with _opening:
         dataset = _opened.get(source)
         if dataset is None:
-            same = (each for other, each in _opened.items() if replace(other, cache_bytes=source.cache_bytes) == source)
-            dataset = next((each.without_cache() for each in same), None) or open_source(source)
+            known = {replace(other, run=source.run, cache_bytes=source.cache_bytes): each for other, each in _opened.items()}
+            same = known.get(source) if source.fingerprint else None
+            dataset = open_source(source) if same is None else same.without_cache()
             if source.cache_bytes > 0:
                 for other in _opened.values():
                     other.kept.close()

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -41,7 +40,7 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError
 from tests.bits import iterates
-from tests.data.s3 import SECRET, Door, serving
+from tests.data.s3 import SECRET, Door, lead, serving
 
 URL = "s3://bucket"
 METHODS = ("mirror-prox-one-pass",)
@@ -95,7 +94,7 @@ def test_the_same_bits_as_from_disk_on_threads_and_workers(
     assert read_all(there)[0] == read_all(open_source(Source(DataSpec(path))))[0]
     found = {"disk": iterates(LocalEngine(open_source(Source(DataSpec(path))), 2), METHODS)}
     found["objects"] = iterates(LocalEngine(open_source(Source(DataSpec(data))), 3), METHODS)
-    client.run(lambda values: os.environ.update(values), server[1])
+    lead(client, server[1])
     door.reset()
     engine = DaskEngine(client, Source(DataSpec(data), cache_bytes=10_000), open_source(Source(DataSpec(data))))
     found["workers"] = iterates(engine, METHODS)

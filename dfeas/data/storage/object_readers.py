@@ -194,7 +194,7 @@ class Objects:
         """Nothing to do: see Ahead."""
 
 
-PAGE_BYTES = 2 << 20
+PAGE_BYTES = 4 << 20
 """Of an object that holds labels or norms of many blocks: one request brings so many."""
 
 PAGES = 2 + (os.cpu_count() or 1)
