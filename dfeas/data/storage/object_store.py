@@ -214,6 +214,9 @@ def get_part(
 
     They are asked for twice when fewer came than there are. Raises FileNotFoundError when there is no such object.
     """
+    if first < 0 and isinstance(store, AzureStore):  # which takes no ranges from the end
+        with translate_errors(where):
+            first = max(0, obstore.head(store, key)["size"] - size)
     options: GetOptions = {"range": (first, first + size) if first >= 0 else {"suffix": size}}
     if tag is not None:
         options["if_match"] = tag
