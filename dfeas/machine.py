@@ -47,8 +47,9 @@ def read_limits(root: Path = Path("/")) -> tuple[float, float]:
 
 def _find_groups(root: Path) -> Iterator[Path]:
     """Folders of the groups of this process where their files are mounted, each with all that are around it."""
-    with suppress(OSError):  # no cgroups here
-        own = dict(_read_memberships((root / "proc/self/cgroup").read_text()))
+    with suppress(OSError, ValueError):  # no cgroups here
+        lines = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+        own = {name: Path(path) for _, names, path in lines for name in names.split(",")}  # that of version 2 has no name
         for line in (root / "proc/self/mountinfo").read_text().splitlines():
             mount, _, system = line.partition(" - ")
             top, folder = (Path(word) for word in mount.split(" ")[3:5])
@@ -58,13 +59,6 @@ def _find_groups(root: Path) -> Iterator[Path]:
                 mounted = root / folder.relative_to("/")
                 inner = mounted / path.relative_to(top) if path.is_relative_to(top) else mounted
                 yield from [inner, *(group for group in inner.parents if group.is_relative_to(mounted))]
-
-
-def _read_memberships(text: str) -> Iterator[tuple[str, Path]]:
-    """The path of a group for each controller; that of version 2 has no name."""
-    for line in text.splitlines():
-        _, names, path = line.split(":", 2)
-        yield from ((name, Path(path)) for name in names.split(","))
 
 
 def _read_numbers(group: Path, *names: str) -> list[float]:

@@ -60,10 +60,8 @@ class Cluster:
         from dfeas.engine.clusters import call_cluster, connect, local_cluster
         from dfeas.run.cluster_log import dashboard, performance_report
 
-        if self.made_by is not None:
-            started = call_cluster(self.made_by)
-        else:
-            started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
+        started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
+        started = started if self.made_by is None else call_cluster(self.made_by)
         with ExitStack() as stack:
             stack.enter_context(_quiet_dask())
             with at_once(_kill_workers):

@@ -34,7 +34,6 @@ FILE = "dfeas.yaml"
 """Our configuration, in a folder of Dask's."""
 
 GATEWAY = "gateway://"
-"""How the address of a scheduler behind a dask-gateway begins."""
 
 LOOK_SECONDS = 0.1
 """Between two looks whether a cluster has started; signals are handled between them."""
@@ -263,9 +262,7 @@ def call_cluster(path: str) -> Iterator[Client]:
     sys.path.insert(0, os.getcwd())
     with ExitStack() as stack:
         with foreign(f"--cluster {path}", "expected module:function, which returns a Dask cluster when it is called"):
-            made = resolve_name(path)()
-        if hasattr(made, "close"):
-            stack.callback(made.close)
+            made = stack.enter_context(resolve_name(path)())
         yield stack.enter_context(client_of(made, None))
 
 

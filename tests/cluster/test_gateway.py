@@ -129,7 +129,7 @@ def test_a_local_cluster_of_a_function_solves_and_ends(room: Any, points: Path) 
         ("maker:absent", "AttributeError: module 'maker' has no attribute 'absent'"),
         ("absent:made", "ModuleNotFoundError: No module named 'absent'"),
         ("maker", "TypeError: 'module' object is not callable"),
-        ("maker:nothing", "client None: expected a Dask client, a cluster"),
+        ("maker:nothing", "object does not support the context manager protocol; expected module:function"),
     ],
 )
 def test_a_function_that_makes_no_cluster_is_one_line(room: Any, points: Path, name: str, said: str) -> None:

@@ -16,8 +16,10 @@ import psutil
 import pytest
 import yaml
 
+from dfeas.data.generate.points import Instance, generate
 from dfeas.engine.clusters import load_configuration
 from tests.cluster.conftest import AWAY, STATUS
+from tests.data.s3 import serving
 
 # about ten processes start for a run: on a busy machine that takes its time
 pytestmark = pytest.mark.timeout(300)
@@ -105,6 +107,33 @@ def test_a_driver_that_ends_with_75_goes_on(room: Any, settings: dict[str, int],
     assert done.returncode == code
     assert [said.split()[0] for said in room.said("calls")] == calls
     assert done.stderr.count("run: goes on in 0 s") == len(calls) - 1
+
+
+def test_laptop_goes_on_when_its_store_was_away(room: Any) -> None:
+    """The bucket refuses points from the fifth read of its three blocks on, until the script says that it waits."""
+    asked = ("--method", "mirror-prox", "--max-passes", 6, "--margin-tolerance", "1e-6", "--eps", "1e-9", "--memory", "63MB")
+    with serving() as (door, there):
+        data = "s3://bucket/points"
+        generate(Instance("planted", 50, 60_000, margin=0.001), data)
+        room.environment.update({**there, "DFEAS_STORAGE_PATIENCE": "1", "DFEAS_CHECKPOINT_EVERY": "0.001"})
+        assert room.run("dfeas", "solve", data, "--out", "calm", *asked).returncode == 3
+        door.reset()
+
+        def refuse_later(method: str, path: str) -> str:
+            return "refuse" if "/X/c" in path and door.count("GET", "/X/c") > 4 * 3 else ""
+
+        door.fault = refuse_later
+        with room.start(CLUSTER / "laptop", data, "run", *asked, WORKERS=1, PAUSE=1) as process:
+            said: list[str] = []
+            while not said or "run: goes on in 1 s" not in said[-1]:
+                said.append(process.stderr.readline())
+                assert said[-1], said
+            door.fault = lambda method, path: ""
+            err = process.communicate(timeout=120)[1]
+    assert process.returncode == 3, err
+    assert "going on after pass" in err
+    ends = [json.loads((room.path / name / "result.json").read_text()) for name in ("run", "calm")]
+    assert len({(end["passes"], end["margin_lower"], end["margin_upper"]) for end in ends}) == 1
 
 
 def test_a_run_without_a_checkpoint_does_not_go_on(room: Any) -> None:
