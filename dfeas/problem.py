@@ -16,6 +16,8 @@ from dfeas.settings import require_type, require_types
 
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
+PARAMETERS = {"polynomial": ("gamma", "degree", "coef0"), **dict.fromkeys(("rbf", "exponential", "laplacian"), ("gamma",))}
+"""Of kernels that have any."""
 LOSSES = ("hinge", "squared_hinge")
 TRANSFORMS = (*SCALES, "center", "lengths")
 

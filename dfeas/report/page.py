@@ -18,6 +18,7 @@ from dfeas.data.storage.places import paths_of
 from dfeas.display import Row
 from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes, install, spell, visible
 from dfeas.linalg.points import Floats
+from dfeas.problem import PARAMETERS
 from dfeas.report.compare import explain_difference, load_alike
 from dfeas.report.margins import NOT_READ, Seen, look
 from dfeas.run.result_files import CHECKPOINT, RESULT, SOFT_MARGIN, TRACE, Run, certificate_of, find_runs, load_run
@@ -314,8 +315,7 @@ def list_coefficients(
 
 def kernel_parameters(kernel: Mapping[str, Any]) -> dict[str, Any]:
     """Those that a kernel has; the others are zeros."""
-    names = {"polynomial": ("gamma", "degree", "coef0"), "linear": (), "cosine": (), "callable": ()}
-    return {name: kernel[name] for name in names.get(str(kernel.get("name")), ("gamma",)) if name in kernel}
+    return {name: kernel[name] for name in PARAMETERS.get(str(kernel.get("name")), ()) if name in kernel}
 
 
 def list_commands(run: Run) -> dict[str, list[str]]:

@@ -51,10 +51,7 @@ SEPARATED = "separation"
 
 LONG = 1000
 """Bits of the longest integers that are numbers; longer ones are strings of hexadecimal digits."""
-CLAIMED = ("kind", "proof", "fingerprint", "on", "rank", "y", "support", "weights", "flat")
-"""Keys that are proved, all of them."""
-
-_SHAPE = {
+CLAIMED = {
     "kind": str,
     "proof": str,
     "fingerprint": str,
@@ -65,7 +62,7 @@ _SHAPE = {
     "weights": list | None,
     "flat": [list],
 }
-"""What the file says; integers are looked at as they are read."""
+"""What the file says, all of which is proved; integers are looked at as they are read."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +197,7 @@ def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> SideCounts:
 def load_claim(where: Path) -> Claim:
     """What the file says. Raises CheckFailedError when it cannot be read."""
     try:
-        values = read_json(where, _SHAPE, newest=files.SEPARATION)
+        values = read_json(where, CLAIMED, newest=files.SEPARATION)
         if [] in (values["y"], values["support"], values["weights"], *values["flat"]):
             raise CheckFailedError(f"{where}: an empty list, where what is not there is null")
         y = None if values["y"] is None else _integers(values["y"])

@@ -28,6 +28,7 @@ from dfeas.linalg import csr
 from dfeas.linalg.points import Points, any_entry, dense, in_type, is_dense, largest, row_slice, take_rows, working_type
 from dfeas.methods.vector import Expansion
 from dfeas.passes.block import against
+from dfeas.problem import PARAMETERS
 
 Function = Callable[[Any, Any], Any]
 """Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite. Blocks are arrays, or
@@ -176,9 +177,7 @@ class NormalisedKernel:
         return kernel
 
     def __str__(self) -> str:
-        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        used = {"polynomial": named, "linear": {}, "cosine": {}, "callable": {}}.get(self.name, {"gamma": self.gamma})
-        return f"{self.name}({', '.join(f'{name}={value:g}' for name, value in used.items())})"
+        return f"{self.name}({', '.join(f'{name}={getattr(self, name):g}' for name in PARAMETERS.get(self.name, ()))})"
 
 
 def _over(points: Points, sizes: Floats) -> Points:
@@ -221,7 +220,7 @@ def kernel_of(
             raise UsageError("a kernel function has its own parameters: leave out gamma, degree and coef0")
         return NormalisedKernel("callable", function=name), False
     given = {"gamma": gamma, "degree": degree, "coef0": coef0}
-    takes = {"polynomial": ("gamma", "degree", "coef0"), "linear": (), "cosine": ()}.get(name, ("gamma",))
+    takes = PARAMETERS.get(name, ())
     for option, value in given.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | np.number)):
             raise UsageError(f"{option} {value!r}: expected a number")
