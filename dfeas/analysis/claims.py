@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dfeas.analysis.hard_margin import SAME
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.errors import CheckFailedError
@@ -23,10 +24,8 @@ from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import scores
 
 PROOFS = list(Proof)
-SAME = 1e-9
-"""Relative difference of a bound between machines, whose sums run in other orders."""
 SAME_KERNEL = 1e-3
-"""The same with a kernel, where a margin depends on what else was checked: several times ``verify.kernel.SHARP``."""
+"""As ``SAME``, with a kernel, where a margin depends on what else was checked: several times ``verify.kernel.SHARP``."""
 
 Values = Mapping[str, Any]
 

@@ -1,8 +1,4 @@
-"""``dfeas.hard_margin``: the hyperplane of maximum margin, and the figures that textbooks derive from it.
-
-Sources: Vapnik 1998, section 10 (dimension of hyperplanes with a margin, leave-one-out); Novikoff 1962 (corrections of a
-perceptron).
-"""
+"""``dfeas.hard_margin``: the hyperplane of maximum margin, and the figures that textbooks derive from it."""
 
 from __future__ import annotations
 

@@ -20,9 +20,7 @@ from dfeas.data.storage.readers import AnyArray, Buffers, Cost, Looks
 from dfeas.data.storage.sparse_readers import Entries
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, dense, is_dense, stack_points
-
-Floats = NDArray[np.float64]
+from dfeas.linalg.points import Floats, Points, dense, is_dense, stack_points
 
 
 @dataclass(frozen=True)

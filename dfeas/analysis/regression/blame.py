@@ -10,13 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Design, Floats, Matrix, Places
+from dfeas.analysis.regression.design import SHOWN, Design, Floats, Matrix, Places
 from dfeas.analysis.regression.outcome import BOTH, Codes, Regression, Response, wide
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import independent, product, solve
 
-SHOWN = 5
-"""Columns, levels and points that a text names."""
 RESPONSIBLE = 1e-9
 """Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
 

@@ -22,7 +22,7 @@ from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, spell
 
 SHOWN = 5
-"""Columns that a message names."""
+"""Columns, levels and points that a text names."""
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _ORDINAL = re.compile(r"\s*\d+(st|nd|rd|th)\s*")

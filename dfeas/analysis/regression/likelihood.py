@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dfeas.analysis.regression.blame import SHOWN, Advice, Change, Direction, Tally, find_advice, find_dependence, levels_of
-from dfeas.analysis.regression.design import Design, Floats
+from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, levels_of
+from dfeas.analysis.regression.design import SHOWN, Design, Floats
 from dfeas.analysis.regression.outcome import BOTH, Asked, Regression, Response, row_numbers, sign_rows
 from dfeas.analysis.separation import Separation, separate
 from dfeas.data.source import ALL_POSITIVE

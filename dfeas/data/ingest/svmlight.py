@@ -22,7 +22,7 @@ from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.errors import BadInputError, format_bytes, spell
-from dfeas.linalg.csr import canonicalise, csr_array, rows_ascend
+from dfeas.linalg.csr import Floats, canonicalise, csr_array, rows_ascend
 
 if TYPE_CHECKING:
     from dfeas.data.writers.dataset import Pool
@@ -41,8 +41,6 @@ _COMMENT = re.compile(rb"[ \t]*#[^\n]*")
 _BARE_PLUS = re.compile(rb"\+(?!\.?[0-9])")
 _EMPTY_LINES = re.compile(rb"\n{2,}")
 _SEPARATORS = bytes.maketrans(b" :", b"\n\n")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,11 @@ from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
-from numpy.typing import NDArray
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import cut_evenly
 from dfeas.linalg.csr import csr_array
-from dfeas.linalg.points import Points, is_dense, longest, take_rows
-
-Floats = NDArray[np.float64]
-Array = NDArray[np.float32] | NDArray[np.float64]
+from dfeas.linalg.points import Array, Floats, Points, is_dense, longest, take_rows
 
 SHOWN = 1e-12
 """An error of a kernel value that is noticed."""

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from dfeas.engine.tile_cache import Spill, TileCache
-from dfeas.geometry.kernel.distances import TILE_ROWS, Array, Floats, Prepared, cuts, squares
+from dfeas.geometry.kernel.distances import TILE_ROWS, Prepared, cuts, squares
 from dfeas.geometry.kernel.kernel import NormalisedKernel, as_floating
-from dfeas.linalg.points import Indices, Points, row_slice, with_ones
+from dfeas.linalg.points import Array, Floats, Indices, Points, row_slice, with_ones
 from dfeas.passes.block import Block, against
 from dfeas.passes.protocol import OnPairs
 

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from dfeas.data.views import stored_rows
 from dfeas.errors import BadInputError, UsageError, none_of
-from dfeas.geometry.kernel.distances import Array, Distance, Floats, Prepared, inner, squares
+from dfeas.geometry.kernel.distances import Distance, Prepared, inner, squares
 from dfeas.geometry.protocol import Trained
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, any_entry, dense, in_type, is_dense, largest, row_slice, take_rows, working_type
+from dfeas.linalg.csr import Floats
+from dfeas.linalg.points import Array, Points, any_entry, dense, in_type, is_dense, largest, row_slice, take_rows, working_type
 from dfeas.methods.vector import Expansion
 from dfeas.passes.block import against
 from dfeas.problem import PARAMETERS

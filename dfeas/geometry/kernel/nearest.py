@@ -30,10 +30,10 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.geometry.kernel.distances import Floats, cuts
+from dfeas.geometry.kernel.distances import cuts
 from dfeas.geometry.kernel.kernel import NormalisedKernel
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.points import Points, parts, row_slice
+from dfeas.linalg.points import Floats, Points, parts, row_slice
 from dfeas.linalg.separate import SEPARATED, solve
 from dfeas.linalg.sparse_columns import column_matrix
 

@@ -20,7 +20,7 @@ from dfeas.data.storage.readers import Cost
 from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.distances import TILE_ROWS, Array
+from dfeas.geometry.kernel.distances import TILE_ROWS
 from dfeas.geometry.kernel.gram import GramProduct, TileRun
 from dfeas.geometry.kernel.kernel import TILE_BYTES, KernelDirections, NormalisedKernel, as_floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
@@ -28,7 +28,7 @@ from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity,
 from dfeas.geometry.points import rule_of
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, Rule, Seconds, Trained, facts_of, least_seconds
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.points import Floats, working_type
+from dfeas.linalg.points import Array, Floats, working_type
 from dfeas.machine import processors
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
 from dfeas.methods.registry import ALL

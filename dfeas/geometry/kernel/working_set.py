@@ -25,11 +25,11 @@ from math import isqrt
 
 import numpy as np
 
-from dfeas.geometry.kernel.distances import Floats, squares
+from dfeas.geometry.kernel.distances import squares
 from dfeas.geometry.kernel.kernel import NormalisedKernel, as_floating, opposite, scores
 from dfeas.geometry.kernel.nearest import Matrix, by_rows, length_of, nearest
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.points import Indices, Points, longest, stack_points, working_type
+from dfeas.linalg.points import Floats, Indices, Points, longest, stack_points, working_type
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.vector import Expansion
 from dfeas.methods.working_set import WorkingSet, WorkingSetState
