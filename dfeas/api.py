@@ -15,7 +15,7 @@ from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.locks import require_free
-from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.places import place, require_apart
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import choose_client, open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, Transforms
@@ -242,7 +242,8 @@ def solve(
         partitions of a Dask array or frame, for which the current client need not be named. False, and None for all other
         data: threads of this process.
     out : path, optional
-        Folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
+        Folder, or URL in an object store, for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which
+        ``dfeas.resume`` goes on.
     callback : callable, optional
         Called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
         ``interrupted``, with a checkpoint, unless that read decided it.
@@ -624,17 +625,17 @@ def resume(
     >>> print(dfeas.resume("run", X, labels, max_passes=100).verdict)
     feasible
     """
-    path, given = Path(run), Problem.of(X, labels, mask=mask, kernel=kernel)
-    with run_terms(max_passes, time_limit, None, choose_client(client, X), path, callback) as (limits, resources, output):
+    path, given = place(run), Problem.of(X, labels, mask=mask, kernel=kernel)
+    with run_terms(max_passes, time_limit, None, choose_client(client, X), run, callback) as (limits, resources, output):
         resumed = go_on(path, given, limits, resources, output)
         answer, job = resumed.answer, resumed.job
         if job.then == HARD_MARGIN:
-            return widest(answer, resumed.problem, resumed.resources, path)
+            return widest(answer, resumed.problem, resumed.resources, run)
         if job.then == SEPARATED:
             return conclude_separation(answer, resumed.problem, resumed.limits, resumed.resources, output)
         if job.data.point is not None:
             return conclude_hull(answer, resumed.problem, resumed.limits, resumed.resources, output)
-    whole: Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses = _with_path(answer, path)
+    whole: Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses = _with_path(answer, run)
     return whole
 
 
@@ -645,5 +646,5 @@ def _with_path(answer: A, out: str | Path | None) -> A:
     if find_spec("matplotlib") is not None:
         from dfeas.report.figures import draw_path
 
-        draw_path(answer.to_json(), Path(out) / PATH)
+        draw_path(answer.to_json(), place(out) / PATH)
     return answer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from dfeas.analysis.hard_margin import SAME
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import COUNT, Number, conform
+from dfeas.data.storage.places import Place
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.registry import geometry_of
 from dfeas.problem import LEAST_EPS
@@ -31,7 +31,7 @@ Values = Mapping[str, Any]
 
 
 def require_claims(
-    where: Path, values: Values, proved: Check, certificate: Certificate, dataset: Dataset, positive: int
+    where: Place, values: Values, proved: Check, certificate: Certificate, dataset: Dataset, positive: int
 ) -> None:
     """Raise CheckFailedError when what a run with a verdict claims is not what is proved, or not so of the data, of which so
     many points are ``positive``.
@@ -79,7 +79,7 @@ def not_checked(values: Values, proved: Check, certificate: Certificate) -> list
     return [*rest, *(["scores of conflicts"] if scored else [])]
 
 
-def _require_verdict(where: Path, values: Values, proved: Check) -> None:
+def _require_verdict(where: Place, values: Values, proved: Check) -> None:
     claimed, eps = values["verdict"], values["eps"]
     if not LEAST_EPS <= eps < 1:
         raise CheckFailedError(f"{where}: eps is {eps!r}, expected a number from {LEAST_EPS:g} to below 1")
@@ -96,7 +96,7 @@ def _require_verdict(where: Path, values: Values, proved: Check) -> None:
         raise CheckFailedError(f"{where}: proof is {proof!r}, the certificate is a proof of level {proved.proof}")
 
 
-def _require_bracket(where: Path, values: Values, proved: Check) -> None:
+def _require_bracket(where: Place, values: Values, proved: Check) -> None:
     """The end that is proved, as far as rounding lets it be the same; and that the other one is on its side."""
     lower, upper = (_finite(where, values, name) for name in ("margin_lower", "margin_upper"))
     if values["verdict"] == FEASIBLE and upper > 1:
@@ -121,7 +121,7 @@ def _require_bracket(where: Path, values: Values, proved: Check) -> None:
         raise CheckFailedError(f"{where}: {name} is {end!r}, {known!r} is proved")
 
 
-def _require_widest(where: Path, values: Values, lower: float, upper: float) -> None:
+def _require_widest(where: Place, values: Values, lower: float, upper: float) -> None:
     """The margin is the maximum, up to the share that was asked for, where the run says that it reached that."""
     tolerance = values.get("margin_tolerance")
     if tolerance is None or values["verdict"] != FEASIBLE or values["stopped"] != Stop.VERDICT:
@@ -132,7 +132,7 @@ def _require_widest(where: Path, values: Values, lower: float, upper: float) -> 
         )
 
 
-def _finite(where: Path, values: Values, name: str) -> float:
+def _finite(where: Place, values: Values, name: str) -> float:
     number = values.get(name)
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise CheckFailedError(f"{where}: {name} is {number!r}, expected a finite number")
@@ -142,7 +142,7 @@ def _finite(where: Path, values: Values, name: str) -> float:
 _CONFLICT = {"point": COUNT, "label": str, "weight": Number(0, 2), "score": Number(none=True)}
 
 
-def _require_conflicts(where: Path, values: Values, certificate: Certificate, dataset: Dataset) -> None:
+def _require_conflicts(where: Place, values: Values, certificate: Certificate, dataset: Dataset) -> None:
     """Points that are named carry the certificate, with these labels, weights and scores, the most suspect first; and all do,
     or none, as |Ax| says.
     """
@@ -171,7 +171,7 @@ def _require_conflicts(where: Path, values: Values, certificate: Certificate, da
     _require_order(where, listed, certificate, dataset)
 
 
-def _require_order(where: Path, listed: list[dict[str, Any]], certificate: Certificate, dataset: Dataset) -> None:
+def _require_order(where: Place, listed: list[dict[str, Any]], certificate: Certificate, dataset: Dataset) -> None:
     """Scores are those of the direction of the certificate, and the lowest come first; without scores the heaviest do."""
     unscored = [entry["score"] is None for entry in listed]
     order: list[Any]
@@ -189,7 +189,7 @@ def _require_order(where: Path, listed: list[dict[str, Any]], certificate: Certi
         raise CheckFailedError(f"{where}: conflicts are not in order: the most suspect come first")
 
 
-def _require_scores(where: Path, listed: list[dict[str, Any]], certificate: Certificate, dataset: Dataset) -> None:
+def _require_scores(where: Place, listed: list[dict[str, Any]], certificate: Certificate, dataset: Dataset) -> None:
     score, error = scores(dataset, certificate)
     error = error + SAME * float(np.linalg.norm(certificate.y))
     numbers = numbers_of(dataset, np.asarray(certificate.support))
@@ -212,14 +212,14 @@ OF_ALL = {"positive": None, "many": True}
 """Where data is seen with all its classes."""
 
 
-def has_verdict(run: Path, values: dict[str, Any]) -> bool:
+def has_verdict(run: Place, values: dict[str, Any]) -> bool:
     """Whether a run has a verdict. Raises CheckFailedError for what is none."""
     if values["verdict"] not in list(Verdict):
         raise CheckFailedError(f"{run / RESULT}: verdict is {values['verdict']!r}, which is none")
     return bool(values["verdict"] != UNDECIDED)
 
 
-def require_whole(where: Path, whole: Values, values: Mapping[str, Values]) -> list[str]:
+def require_whole(where: Place, whole: Values, values: Mapping[str, Values]) -> list[str]:
     """Raise CheckFailedError when a run of classes says of all of them what is not so; returns keys that nothing proves."""
     decided = sum(each["verdict"] != UNDECIDED for each in values.values())
     stopped = next((each["stopped"] for each in values.values() if each["stopped"] != Stop.VERDICT), str(Stop.VERDICT))
@@ -230,7 +230,7 @@ def require_whole(where: Path, whole: Values, values: Mapping[str, Values]) -> l
     return [f"{name} of all classes" for name in whole if name not in (*PROVED, *facts, *SHARED)]
 
 
-def require_listed(where: Path, whole: dict[str, Any], name: str, values: dict[str, Any]) -> None:
+def require_listed(where: Place, whole: dict[str, Any], name: str, values: dict[str, Any]) -> None:
     """Raise CheckFailedError when a run of classes lists a class as other than it is, or it is of other data."""
     listed = whole[CLASSES][name]
     for key in sorted({*listed, *values} - {*OF_ITS_OWN}):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dfeas.data.source import Transform, parse_view
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Part, Row
 from dfeas.engine.protocol import choose_client
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
@@ -199,7 +200,7 @@ def widest(result: Result, problem: Problem, resources: Resources, out: str | Pa
     if result.verdict == FEASIBLE and result.y is not None:
         margin = _derive_margin(result, problem, resources)
     if out is not None:
-        margin.save(Path(out))
+        margin.save(place(out))
     discard_checkpoints(out, result.stopped)
     return margin
 
@@ -225,11 +226,11 @@ _SHAPE = {
 class MarginClaim:
     """What ``margin.json`` says, which is to be proved: see ``HardMargin``."""
 
-    where: Path
+    where: Place
     values: dict[str, Any]
 
     @classmethod
-    def load(cls, run: Path) -> MarginClaim | None:
+    def load(cls, run: Place) -> MarginClaim | None:
         """None where there is no such file. Raises CheckFailedError when it cannot be read."""
         where = run / MARGIN
         if not where.is_file():

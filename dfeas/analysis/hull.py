@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from dfeas.analysis.separation import Separation, describe_face, search_integers
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.storage.places import place
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
@@ -185,7 +186,7 @@ def _decide_exactly(problem: Problem, result: Result, limits: Limits, resources:
     if isinstance(face, str):
         return Hull(inside=None, proof="none", result=result, exactly=separation)
     if output.out is not None:
-        separation.save(Path(output.out))
+        separation.save(place(output.out))
     if face.kind == COMPLETE:
         return Hull(inside=False, proof=separation.proof, result=result, exactly=separation)
     stored = face.support < dataset.n

@@ -13,6 +13,7 @@ from dfeas.analysis.hard_margin import MARGIN, HardMargin
 from dfeas.analysis.separation import Separation
 from dfeas.data.storage import files
 from dfeas.data.storage.files import read_json
+from dfeas.data.storage.places import Place, place
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.prediction import named_as_there
 from dfeas.run.result_files import CERTIFICATE, RACE, SOFT_MARGIN, certificate_of, classes_of, load_result
@@ -54,7 +55,7 @@ def load(run: str | Path) -> Loaded:
     >>> dfeas.load("run").margin_lower == result.margin_lower
     True
     """
-    folder = Path(run)
+    folder = place(run)
     try:
         return _load_run(folder)
     except (TypeError, KeyError, ValueError) as error:
@@ -63,7 +64,7 @@ def load(run: str | Path) -> Loaded:
         raise CorruptDataError(f"{folder}: not a readable run: {error}") from None
 
 
-def _load_run(folder: Path) -> Loaded:
+def _load_run(folder: Place) -> Loaded:
     if (folder / RACE).is_file():
         values = read_json(folder / RACE, {"reads": int | float, "results": {str: dict}}, "race", files.RACE)
         return Race({name: _result(folder / name) for name in values["results"]}, values["reads"])
@@ -84,14 +85,14 @@ def _load_run(folder: Path) -> Loaded:
     return result
 
 
-def _result(folder: Path) -> Result:
+def _result(folder: Place) -> Result:
     values = named_as_there(load_result(folder))
     certificate = certificate_of(folder, values)
     place = None if certificate is None else str(folder / CERTIFICATE)
     return Result.from_json(values, evidence=certificate, certificate=place)
 
 
-def _soft_margin(folder: Path) -> SoftMarginResult:
+def _soft_margin(folder: Place) -> SoftMarginResult:
     values = named_as_there(load_result(folder, soft=True))
     certificate = certificate_of(folder, values)
     if certificate is None:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data
 from dfeas.data.storage import files
-from dfeas.data.storage.places import local
+from dfeas.data.storage.places import place
 from dfeas.display import Part, Row
 from dfeas.engine.protocol import choose_client
 from dfeas.geometry.cones.space import require_points
@@ -199,7 +199,7 @@ def separate(
         if early is not None:
             kind = describe_face(*early)
             if output.out is not None:
-                kind.save(Path(output.out))
+                kind.save(place(output.out))
             return kind
     left = limits
     if limits.time_limit is not None:
@@ -218,7 +218,7 @@ def decide_early(
     if resources.client is not None or not (small or _fits(open_data(source_for(problem.spec, resources))[1], asked.memory)):
         return None
     if output.out is not None:
-        require_free(local(output.out, "out"))
+        require_free(place(output.out))
     until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
@@ -253,7 +253,7 @@ def _fits(dataset: Dataset, memory: int) -> bool:
 def _write_result(
     stack: ExitStack, session: Session, asked: Request, face: Face, surveyed: Surveyed, output: Output, method: tuple[str, str]
 ) -> Result:
-    folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
+    folder = None if output.out is None else stack.enter_context(run_folder(place(output.out)))
     dataset, (name, why) = session.dataset, method
     job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
     how = RunOptions.of(0.0, Output(progress=output.progress))
@@ -286,7 +286,7 @@ def conclude_separation(
     else:
         kind = describe_face(search_integers(problem, result, until, limits, resources)[0], result)
     if output.out is not None and kind.kind is not None:
-        kind.save(Path(output.out))
+        kind.save(place(output.out))
     cut_off = kind.kind is None and output.stop()
     discard_checkpoints(output.out, "interrupted" if cut_off else result.stopped)
     return kind

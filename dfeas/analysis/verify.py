@@ -12,6 +12,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, Transform, parse_view
 from dfeas.data.storage.files import read_json
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
@@ -70,7 +71,7 @@ def verify_run(
     >>> print(dfeas.verify_run("run").verdict)
     feasible
     """
-    run_folder = Path(run)
+    run_folder = place(run)
     values = load_result(run_folder)
     if CLASSES in values:
         raise BadInputError(f"{run_folder}: a run of several classes; name the folder of one, or use verify_classes")
@@ -128,7 +129,7 @@ def _prove_run(
     return replace(proved, margin_upper=above.margin_upper, rounding=above.rounding, message=text)
 
 
-def _prove_kind(where: Path, engine: LocalEngine, dataset: Dataset, fingerprint: str, proved: Check) -> Kind | None:
+def _prove_kind(where: Place, engine: LocalEngine, dataset: Dataset, fingerprint: str, proved: Check) -> Kind | None:
     """What ``separation.json`` of a run on data with a fingerprint says beyond what is ``proved``; None when there is none.
 
     Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
@@ -197,7 +198,7 @@ def verify_classes(
     >>> {name: check.verdict for name, check in dfeas.verify_classes("run").items()}
     {'ham': 'feasible', 'spam': 'feasible'}
     """
-    path = Path(run)
+    path = place(run)
     folders = classes_of(path)
     if folders is None:
         raise BadInputError(f"{path}: a run without classes; use verify_run")
@@ -283,7 +284,7 @@ def verify_certificate(
     rigorous
     """
     asked = Problem.of(path, labels, positive=positive, intercept=intercept, mask=mask, transform=transform).spec
-    made, budget = load(Path(certificate)), parse_bytes(memory)
+    made, budget = load(place(certificate)), parse_bytes(memory)
     about, seen = parse_view(made.view)
     if about is not None and asked.positive not in (None, about):
         raise CheckFailedError(f"{certificate}: it is about class {about} against the rest, not {asked.positive}")

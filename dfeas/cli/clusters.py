@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from dfeas.cli.options import (
     options_of,
 )
 from dfeas.cli.outputs import is_run, replace_output
+from dfeas.data.storage.places import absolute, is_url, place
 from dfeas.errors import UsageError
 
 HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) - arguments(solve)
@@ -46,7 +48,7 @@ HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) -
 )
 @asks(PLACE, OF_DATA, ALSO, GO_ON, METHOD, options_of(solve))
 @asks(options_of(soft_margin, *SOFT, C="Fit a soft margin. Price of losses; several together."))
-def submit(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
+def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Have the cluster itself drive a run, and return at once.
 
     It is a solve of DATA, or with --C a svm; the id of the run is printed. DATA and RUN are paths that all workers see. dfeas
@@ -59,7 +61,7 @@ def submit(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, *
         options = drop_options(options, HARD, "{} is for a solve, this is svm: leave it out with --C")
     with cluster.join() as client:
         run = remote.submit([data, *options.pop("also")], out=out, client=client, **make_arguments(options))
-    say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
+    say(json.dumps({"run": run, "out": absolute(out)}) if as_json else run)
     if not quiet:
         say("the cluster works on it; ask for it, get its result, or end it:", err=True)
         for command in ("status", "fetch", "cancel"):
@@ -72,9 +74,9 @@ def submit(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, *
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     """Say how far a run is, here or on a cluster.
 
-    RUN is its folder, or the id of a submitted run; without it, all runs of the cluster.
+    RUN is its folder or its URL, or the id of a submitted run; without it, all runs of the cluster.
     """
-    if run is not None and Path(run).is_dir():
+    if run is not None and (is_url(run) or Path(run).is_dir()):
         answer = remote.run_status(run)
         put(answer, as_json, values=[answer.to_json()])
         return
@@ -97,16 +99,16 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     ),
 )
 @click.argument("run")
-@option("Output", "--out", type=LOCAL, metavar="DIR", help="Folder for the result.  [default: the id]")
+@option("Output", "--out", type=LOCAL, metavar="DIR", help="Folder for the result.  [default: the name of RUN]")
 @asks(CLUSTER[:2], FORCE, JSON)
 def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bool) -> None:
     """Copy the result of a submitted run here.
 
-    RUN is its id; result, certificate and trace come into a new folder.
+    RUN is its id, or its URL in an object store; result, certificate and trace come into a new folder.
     """
-    place = Path(run) if out is None else out
-    with cluster.join() as client, replace_output(place, is_run, force):
-        folder = remote.fetch(run, place, client=client)
+    to = Path(place(run).name) if out is None else out
+    with nullcontext() if is_url(run) else cluster.join() as client, replace_output(to, is_run, force):
+        folder = remote.fetch(run, to, client=client)
     say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
 
 

@@ -13,7 +13,7 @@ from dfeas.api import ingest as write_dataset
 from dfeas.cli.answer import put
 from dfeas.cli.command import DATA, JSON, Command, Count, Name, option
 from dfeas.cli.options import CLUSTER, FORCE, QUIET, Cluster, Told, asks, options_of
-from dfeas.cli.outputs import dataset_place
+from dfeas.cli.outputs import is_dataset, replace_output
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
@@ -21,6 +21,7 @@ from dfeas.data.ingest.cones import ingest_cones
 from dfeas.data.ingest.ingest import require_split, worth_starting
 from dfeas.data.ingest.options import FORMATS, IngestOptions
 from dfeas.data.storage.layout import DTYPES
+from dfeas.data.storage.places import place
 from dfeas.run.progress import IngestProgress
 
 CONES = option("Format", "--cones", metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
@@ -116,7 +117,7 @@ def generate(
         instance = Instance(kind, **options)
     else:
         instance = SparseInstance(kind, density=density, **options)
-    with dataset_place(out, force):
+    with replace_output(place(out), is_dataset, force):
         header = write_instance(instance, out, _progress(quiet), shard)
     put(Info(out, header.to_json()), as_json)
 
@@ -156,7 +157,7 @@ def ingest(
         IngestOptions(**options).require_for("cones")
         if cluster != Cluster():
             raise click.UsageError("a cluster is for points, not for cones")
-        with dataset_place(out, force):
+        with replace_output(place(out), is_dataset, force):
             header = ingest_cones(src, out, cones, options["points"], _progress(quiet), shard)
         put(Info(out, header.to_json()), as_json)
         return
@@ -165,6 +166,6 @@ def ingest(
     if cluster.local is not None and not worth_starting(src, IngestOptions(**options), cluster.local):
         notes.append(f"written by this process: to start {cluster.local} workers takes longer than they save")
         cluster = Cluster()
-    with cluster.client() as client, dataset_place(out, force):
+    with cluster.client() as client, replace_output(place(out), is_dataset, force):
         header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
     put(Info(out, {**header.to_json(), "notes": notes}), as_json)

@@ -19,6 +19,7 @@ from dfeas.cli.answer import put
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, say
 from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, asks, make_arguments, options_of
 from dfeas.cli.outputs import is_array, replace_output
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.report.compare import compare as compare_runs
@@ -52,10 +53,10 @@ def plan(data: str, as_json: bool, **options: Any) -> None:
 
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
 @click.argument("target", type=DATA)
-@click.argument("certificate", required=False, type=LOCAL)
+@click.argument("certificate", required=False, type=DATA)
 @asks(OF_DATA[:2], ALSO)
 @asks(options_of(verify_certificate, without=("kernel",), positive=AS_SOLVED, intercept=AS_SOLVED, memory=BUDGET), JSON)
-def verify(target: str, certificate: Path | None, memory: str | None, quick: bool, as_json: bool, **options: Any) -> None:
+def verify(target: str, certificate: str | None, memory: str | None, quick: bool, as_json: bool, **options: Any) -> None:
     """Check a certificate against the stored data.
 
     TARGET is a run, or the data of a CERTIFICATE. A run says itself what it was about. A certificate says how its points were
@@ -65,9 +66,9 @@ def verify(target: str, certificate: Path | None, memory: str | None, quick: boo
     All points are read. With --quick a conflict is proved from the blocks that it is in, and all others are taken to be what
     their stored checksums say; a separator is about all points.
     """
-    classes = None if certificate is not None else classes_of(Path(target))
+    classes = None if certificate is not None else classes_of(place(target))
     if certificate is None:
-        _say_what_is_missing([Path(target)] if classes is None else list(classes.values()))
+        _say_what_is_missing([place(target)] if classes is None else list(classes.values()))
     if classes is not None:
         checks = verify_classes(target, memory, quick=quick)
         put(checks, as_json, values={name: check and check.to_json() for name, check in checks.items()})
@@ -82,7 +83,7 @@ def verify(target: str, certificate: Path | None, memory: str | None, quick: boo
     put(proved, as_json)
 
 
-def _say_what_is_missing(runs: Sequence[Path]) -> None:
+def _say_what_is_missing(runs: Sequence[Place]) -> None:
     """Of traces, which prove nothing and are not looked at otherwise."""
     for run in runs:
         missing = what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0))
@@ -94,14 +95,14 @@ def _say_what_is_missing(runs: Sequence[Path]) -> None:
     cls=Command,
     examples=("dfeas predict RUN new.csv scores.npy", "dfeas predict RUN new.zarr scores.npy --labels labels.zarr --json"),
 )
-@click.argument("run", type=LOCAL)
+@click.argument("run", type=DATA)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
 @asks(OF_DATA[:2])
 @option("Question", "--positive", metavar="CLASS", help="This class against all others, when they have two.")
 @asks(MEMORY, FORCE, JSON)
 def predict(
-    run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str | None, force: bool, as_json: bool
+    run: str, data: str, out: Path, labels: str | None, positive: str | None, memory: str | None, force: bool, as_json: bool
 ) -> None:
     """Score points by the hyperplane of a run.
 
@@ -177,12 +178,12 @@ def check_separation(
 
 
 @click.command(cls=Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=DATA)
 @option("Output", "--out", type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
 @option("Data", "--no-data", is_flag=True, help="Do not read the data: no distances of points.")
 @option("Output", "--open", "opens", is_flag=True, help="Show the page in a browser.")
 @asks(options_of(write_report, "memory", memory="Budget for reading the data."), JSON)
-def report(runs: tuple[Path, ...], out: Path | None, memory: str | None, no_data: bool, opens: bool, as_json: bool) -> None:
+def report(runs: tuple[str, ...], out: Path | None, memory: str | None, no_data: bool, opens: bool, as_json: bool) -> None:
     """Write a page about finished runs that opens offline.
 
     Its path is printed. A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib:
@@ -190,14 +191,14 @@ def report(runs: tuple[Path, ...], out: Path | None, memory: str | None, no_data
     """
     page = write_report(runs, out, memory=memory, data=not no_data)
     say(json.dumps({"page": str(page), "runs": [str(folder) for folder in find_runs(runs).values()]}) if as_json else page)
-    if opens and not webbrowser.open(page.resolve().as_uri()):
+    if opens and not (isinstance(page, Path) and webbrowser.open(page.resolve().as_uri())):
         say(f"dfeas: warning: no browser was found to show {page}", err=True)
 
 
 @click.command(cls=Command, examples=("dfeas compare RUN RACE", "dfeas compare RUN RACE --json"))
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=DATA)
 @option("Output", "--json", "as_json", is_flag=True, help="Print one JSON list.")
-def compare(runs: tuple[Path, ...], as_json: bool) -> None:
+def compare(runs: tuple[str, ...], as_json: bool) -> None:
     """Print a table of finished runs.
 
     A folder that holds runs in its direct subfolders stands for all of them.

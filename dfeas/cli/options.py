@@ -267,12 +267,12 @@ CLUSTER = [
 PERFORMANCE = option("Output", "--performance-report", metavar="FILE", help="Dask's report of the cluster, as a page.")
 PLACE = [
     click.argument("data", type=DATA),
-    option("Output", "--out", required=True, type=LOCAL, metavar="RUN", help="Folder for the result; must not exist."),
+    option("Output", "--out", required=True, type=DATA, metavar="RUN", help="Folder for the result; must not exist."),
 ]
 FORCE = option("Output", "--force", is_flag=True, help="Replace what dfeas wrote there before, once the new one is written.")
 NAMED = [
     click.argument("data", type=DATA),
-    option("Output", "--out", type=LOCAL, metavar="RUN", help="Folder for the result.  [default: DATA-run-1, ..]"),
+    option("Output", "--out", type=DATA, metavar="RUN", help="Folder for the result.  [default: DATA-run-1, ..]"),
     FORCE,
 ]
 """A place that is found when none is given."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from dfeas.data.storage.files import LOCK
 from dfeas.data.storage.layout import MARKER, looks_like_dataset
 from dfeas.data.storage.locks import being_written
-from dfeas.data.storage.places import is_url
+from dfeas.data.storage.places import Place
 from dfeas.errors import UsageError
 from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.verify.separation import SEPARATION
@@ -56,11 +56,17 @@ def is_array(path: Path) -> bool:
 
 
 @contextmanager
-def replace_output(path: Path, kind: Kind, force: bool) -> Iterator[None]:
+def replace_output(path: Place, kind: Kind, force: bool) -> Iterator[None]:
     """With ``force`` what is at the path makes room, and is removed when something new is there; otherwise it comes back.
 
-    Raises UsageError for what is no output of the kind, or is being written, and without ``force`` for a finished output.
+    Raises UsageError for what is no output of the kind, is in an object store, or is being written, and without ``force`` for a
+    finished output.
     """
+    if not isinstance(path, Path):
+        if force:
+            raise UsageError(f"{path}: --force is for folders of this machine; choose another output or remove it")
+        yield
+        return
     if not force and kind(path) and _is_finished(path):
         raise UsageError(f"{path}: exists already; say --force to replace it, or choose another output")
     if not force or not (path.exists() or path.is_symlink()):
@@ -90,15 +96,6 @@ def replace_output(path: Path, kind: Kind, force: bool) -> Iterator[None]:
 
 def _is_finished(path: Path) -> bool:
     return path.is_file() or any((path / name).exists() for name in (RESULT, RACE, MARKER))
-
-
-@contextmanager
-def dataset_place(out: str, force: bool) -> Iterator[None]:
-    """The place of a dataset. Raises UsageError for one of an object store that would have to make room."""
-    if force and is_url(out):
-        raise UsageError(f"{out}: --force is for folders of this machine")
-    with replace_output(Path(out), is_dataset, force):
-        yield
 
 
 def choose_folder(data: str) -> Path:

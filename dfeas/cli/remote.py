@@ -20,7 +20,7 @@ from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import atomic_write, read_json
 from dfeas.data.storage.locks import being_written
-from dfeas.data.storage.places import local, require_apart
+from dfeas.data.storage.places import is_url, local, place, require_apart
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
@@ -86,7 +86,7 @@ def run_status(run: str | Path) -> RunStatus:
     """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
     when its files are damaged.
     """
-    path = Path(run)
+    path = place(run)
     if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
         raise BadInputError(f"{path}: no such run")
     known = last_pass(path / TRACE)
@@ -160,10 +160,10 @@ def submit(
         known_method(options.get("method", "auto"), kernel_options(problem.kernel), ("auto",))
     parse_bytes(options.get("memory"))
     require_apart(out, spec.where, *spec.also)
-    run, data, folder = secrets.token_hex(4), [spec.where, *spec.also], str(local(out, "out").absolute())
+    run, data, folder = secrets.token_hex(4), [spec.where, *spec.also], str(place(out).absolute())
     options = {**options, **_absolute_paths(spec.where, options)}
-    if Path(folder).exists():
-        require_free(Path(folder))
+    if place(folder).exists():
+        require_free(place(folder))
     with _reach(client) as there:
         there.set_metadata([RUNS, run], {"out": folder})
         work = partial(_drive, run, data, folder, options)
@@ -211,12 +211,12 @@ def _drive(run: str, X: list[str], out: str, options: dict[str, Any]) -> None:
     with inside() as client:
         cancelled = _Cancelled(client, run)
         if not client.get_metadata([RUNS, run, BEGUN], False):  # what is there is of somebody else
-            require_free(Path(out))
+            require_free(place(out))
             client.set_metadata([RUNS, run, BEGUN], True)
-        if is_finished(Path(out)) or cancelled():
+        if is_finished(place(out)) or cancelled():
             return
         with attend_runs(cancelled):
-            if can_go_on(Path(out)):
+            if can_go_on(place(out)):
                 resume(out, client=client, kernel=options.get("kernel"))
             else:
                 begin = soft_margin if "C" in options else solve
@@ -350,9 +350,9 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
     Parameters
     ----------
     run : str
-        The id.
+        The id, or the URL of a run in an object store, which needs no cluster.
     to : path, optional
-        The folder; by default one named by the id.
+        The folder; by default one named by the id, or as the run is.
     client : dask.distributed Client or cluster, str, or bool
         That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
 
@@ -374,14 +374,17 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
     >>> fetch("c56c787c", client="tcp://head:8786")  # doctest: +SKIP
     PosixPath('c56c787c')
     """
-    folder = Path(run if to is None else to)
+    folder = Path(place(run).name if to is None else to)
     if folder.exists():
         raise UsageError(f"{folder}: exists already; choose another output or remove it")
-    with _reach(client) as there:
-        (found,) = status(run, client=there)
-        if found.error is not None:
-            raise BadInputError(f"run {run}: it failed: {found.error}")
-        files = _ask(there, _read_files, str(found.out))
+    if is_url(run):
+        files = _read_files(run)
+    else:
+        with _reach(client) as there:
+            (found,) = status(run, client=there)
+            if found.error is not None:
+                raise BadInputError(f"run {run}: it failed: {found.error}")
+            files = _ask(there, _read_files, str(found.out))
     if files is None:
         raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s")
     if RESULT not in files:
@@ -398,4 +401,5 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
 
 def _read_files(out: str) -> dict[str, bytes]:
     """The files of a result, if there is one."""
-    return {name: (Path(out) / name).read_bytes() for name in (RESULT, CERTIFICATE, TRACE) if (Path(out) / name).is_file()}
+    folder = place(out)
+    return {name: (folder / name).read_bytes() for name in (RESULT, CERTIFICATE, TRACE) if (folder / name).is_file()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +16,7 @@ from dfeas.analysis.hull import in_hull as find_in_hull
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.separation import separation as find_separation
 from dfeas.cli.answer import put
-from dfeas.cli.command import DATA, LIMIT_REACHED, LOCAL, Command, option, say
+from dfeas.cli.command import DATA, LIMIT_REACHED, Command, option, say
 from dfeas.cli.options import (
     ALSO,
     GO_ON,
@@ -36,6 +35,7 @@ from dfeas.cli.options import (
     options_of,
 )
 from dfeas.cli.outputs import choose_folder, is_run, replace_output
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
@@ -55,7 +55,7 @@ ANEW = "A new limit, counted from the beginning of the run."
 def _begin(
     verb: Callable[..., Answer],
     *asked: Any,
-    out: Path | None,
+    out: str | None,
     force: bool,
     cluster: Cluster,
     quiet: bool,
@@ -64,18 +64,18 @@ def _begin(
 ) -> None:
     """Call a verb, whose last positional argument is the data; then print its answer and exit."""
     *before, data = asked
-    X, out = [data, *options.pop("also", ())], out or choose_folder(data)
+    X, folder = [data, *options.pop("also", ())], place(out or choose_folder(data))
     with (
         cluster.client() as client,
         asked_to_stop() as stop,
-        replace_output(out, is_run, force),
+        replace_output(folder, is_run, force),
         attend_runs(stop, not quiet),
     ):
-        answer = verb(*before, X, out=out, client=client, **make_arguments(options))
-    _end(answer, out, as_json)
+        answer = verb(*before, X, out=str(folder), client=client, **make_arguments(options))
+    _end(answer, folder, as_json)
 
 
-def _end(answer: Answer, out: Path, as_json: bool) -> None:
+def _end(answer: Answer, out: Place, as_json: bool) -> None:
     """Print an answer and where its files are, and exit with its code, or that of the result that got least far."""
     values: dict[str, Any] | None = None
     if isinstance(answer, HardMargin | Separation):
@@ -187,22 +187,23 @@ def race(data: str, **values: Any) -> None:
 
 
 @click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))
-@click.argument("run", type=LOCAL)
+@click.argument("run", type=DATA)
 @option("Where", "--data", type=DATA, metavar="DATA", help="The data, if it has been moved.")
 @option("Where", "--labels", metavar="FILE", help="Its label array, when it is a zarr array.")
 @asks(options_of(api.resume, "max_passes", "time_limit", max_passes=ANEW, time_limit="A new limit, likewise."), GO_ON)
 def resume(
-    run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
+    run: str, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
 ) -> None:
     """Go on with a run that was interrupted or hit a limit.
 
     It may be one of solve, svm or race, and goes on from its last checkpoint. The cluster may be another one, or none. The
     answer has the same bits as that of a run that was never interrupted.
     """
-    if is_finished(run):
-        text = (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip()
+    folder = place(run)
+    if is_finished(folder):
+        text = (folder / (RESULT if (folder / RESULT).is_file() else RACE)).read_text().strip()
         say(*text.splitlines() if as_json else [f"{run} is finished"])
         return
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop, not quiet):
         answer = api.resume(run, data, labels, client=client, **options)
-    _end(answer, run, as_json)
+    _end(answer, folder, as_json)

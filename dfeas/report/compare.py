@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.storage.places import paths_of
+from dfeas.data.storage.places import Place, paths_of
 from dfeas.display import Displayed, Part
 from dfeas.errors import UsageError
 from dfeas.run.result_files import SOFT_MARGIN, certificate_of, find_runs, load_values
@@ -59,7 +59,7 @@ def compare(*runs: str | Path | Sequence[str | Path]) -> Comparison:
     return rows
 
 
-def load_alike(folders: Mapping[str, Path]) -> tuple[bool, dict[str, dict[str, Any]]]:
+def load_alike(folders: Mapping[str, Place]) -> tuple[bool, dict[str, dict[str, Any]]]:
     """Whether all runs are soft margins, and the keys of their results. Raises UsageError when only some are."""
     values = {name: load_values(folder, soft=True) for name, folder in folders.items()}
     soft = [name for name in values if values[name].get("kind") == SOFT_MARGIN]

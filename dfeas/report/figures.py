@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
-from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -21,6 +20,7 @@ from matplotlib.scale import SymmetricalLogScale
 from matplotlib.ticker import MaxNLocator, SymmetricalLogLocator
 
 from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.places import Place
 from dfeas.errors import visible
 from dfeas.linalg.points import Floats
 from dfeas.passes.survey import LEAST, HistogramAnswer
@@ -77,7 +77,7 @@ def encode_figure(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def draw_path(values: dict[str, Any], out: Path) -> None:
+def draw_path(values: dict[str, Any], out: Place) -> None:
     """Write an SVG of the path in the keys of a result of ``dfeas.soft_margin`` with several C."""
     with style(), atomic_write(out) as file:
         draw_errors(values).savefig(file, format="svg", metadata={"Date": None, "Creator": None})

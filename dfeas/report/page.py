@@ -14,7 +14,7 @@ import numpy as np
 
 from dfeas import __version__
 from dfeas.data.storage.files import atomic_write
-from dfeas.data.storage.places import paths_of
+from dfeas.data.storage.places import Place, paths_of, place
 from dfeas.display import Row
 from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes, install, spell, visible
 from dfeas.linalg.points import Floats
@@ -47,7 +47,7 @@ def report(
     *,
     memory: str | int | None = None,
     data: bool = True,
-) -> Path:
+) -> Place:
     """Write one page about finished runs, that opens offline.
 
     Parameters
@@ -65,7 +65,7 @@ def report(
     Returns
     -------
     Path
-        The page.
+        The page; an ObjectPath in an object store.
 
     Raises
     ------
@@ -306,10 +306,10 @@ def list_coefficients(
     weight = w if deviation is None else certificate.y[:m] * deviation
     order = np.argsort(-np.abs(weight), kind="stable")[: int(np.count_nonzero(weight))]
     rows = []
-    for place in order[:MOST_FEATURES]:
-        name = names[place] if len(names) == m else f"feature {place}"
-        effects = [] if deviation is None else [format_signed(float(weight[place]))]
-        rows.append((name, classes[int(weight[place] > 0)], format_signed(float(w[place])), *effects))
+    for feature in order[:MOST_FEATURES]:
+        name = names[feature] if len(names) == m else f"feature {feature}"
+        effects = [] if deviation is None else [format_signed(float(weight[feature]))]
+        rows.append((name, classes[int(weight[feature] > 0)], format_signed(float(w[feature])), *effects))
     return rows, bias
 
 
@@ -376,10 +376,10 @@ def _parse_soft_pass(event: dict[str, Any]) -> dict[str, Any]:
     return event
 
 
-def _choose_target(runs: Sequence[str | Path], out: str | Path | None) -> Path:
+def _choose_target(runs: Sequence[str | Path], out: str | Path | None) -> Place:
     if out is None and len(runs) != 1:
         raise UsageError(f"several runs: say where the page goes, with {spell('out', 'FILE')}")
-    target = Path(runs[0]) / "report.html" if out is None else Path(out)
+    target = place(runs[0]) / "report.html" if out is None else place(out)
     if not target.parent.is_dir():
         raise UsageError(f"{target}: no such folder")
     if target.is_dir():

@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dfeas.data.dataset import Dataset
 from dfeas.engine.memory import require_addresses
@@ -30,6 +29,9 @@ from dfeas.run.task import Task
 from dfeas.run.termination import RESUMABLE, Goal, passes_to_gap, remaining_passes
 from dfeas.run.trace import Log, RunOptions, Sink, TraceFile, circumstances
 from dfeas.run.verdict import OneVsRest, Race, VerdictTarget
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.places import Place
 
 Answer: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
 
@@ -55,7 +57,7 @@ class Target(Protocol):
 
 
 def execute(
-    session: Session, job: RunSpec, how: RunOptions, folder: Path | None = None, earlier: Checkpoint | None = None
+    session: Session, job: RunSpec, how: RunOptions, folder: Place | None = None, earlier: Checkpoint | None = None
 ) -> Any:
     """An ``Answer``: the tasks of a job are run until the first has what it looks for, or each has ended, and it is written.
 
@@ -69,7 +71,7 @@ class _Execution:
     session: Session
     job: RunSpec
     how: RunOptions
-    folder: Path | None
+    folder: Place | None
     earlier: Checkpoint | None
 
     def answer(self) -> Answer:
@@ -86,6 +88,7 @@ class _Execution:
                 reads = max(outcome.reads for outcome in outcomes.values())
             else:
                 outcomes, reads = self._run(target.tasks(surveyed, sinks), checkpointer)
+            checkpointer.save_traces()
             results = {}
             for name, outcome in outcomes.items():
                 result, place = target.result(name, outcome, surveyed, self.how), self.folders[name]
@@ -111,7 +114,7 @@ class _Execution:
         return VerdictTarget(self.session, self.job) if self.job.soft is None else SoftMarginTarget(self.session, self.job)
 
     @cached_property
-    def folders(self) -> dict[str, Path | None]:
+    def folders(self) -> dict[str, Place | None]:
         """Of each task: that of the run where it is one, or one below it."""
         job, folder = self.job, self.folder
         if folder is None or not job.several:
@@ -182,7 +185,7 @@ def open_sinks(
     stack: ExitStack,
     session: Session,
     job: RunSpec,
-    folders: Mapping[str, Path | None],
+    folders: Mapping[str, Place | None],
     how: RunOptions,
     earlier: Checkpoint | None,
 ) -> tuple[dict[str, list[Sink]], Scoreboard | None]:
@@ -201,7 +204,6 @@ def open_sinks(
         stack.callback(shown.close)
         for engine in (session.engine, session.checking.engine):
             engine.watch(shown.observe)
-    sizes = {} if earlier is None else earlier.traces
     logs = (Log(), *filter(None, [session.log]), *how.more)
     sinks: dict[str, list[Sink]] = {}
     for name, folder in folders.items():
@@ -209,7 +211,9 @@ def open_sinks(
         sinks[name] = [*filter(None, [row]), *logs]
         if folder is not None:
             folder.mkdir(exist_ok=True)
-            sinks[name].insert(0, TraceFile(folder / TRACE, sizes.get(name, 0)))
+            trace = TraceFile(folder / TRACE, None if earlier is None else earlier.traces.get(name, 0))
+            stack.callback(trace.close)
+            sinks[name].insert(0, trace)
     return sinks, board
 
 

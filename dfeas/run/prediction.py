@@ -24,7 +24,7 @@ from dfeas.data.labels import plain
 from dfeas.data.open import open_data, open_source
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, parse_view
 from dfeas.data.storage.files import atomic_write
-from dfeas.data.storage.places import place, require_apart
+from dfeas.data.storage.places import Place, place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.views import require_names, transform_features
 from dfeas.engine.local import local_engine
@@ -180,7 +180,7 @@ def predict(
         if not Path(out).parent.is_dir():
             raise BadInputError(f"{Path(out).parent}: no such folder; make it, or choose another output")
         require_apart(out, X)
-    model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(Path(run))
+    model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(place(run))
     if model.classes is not None and positive is not None:
         raise UsageError(f"{model.name}: a run of all classes; leave out positive")
     dataset, geometry = open_points(model, X, memory, labels, positive, kernel)
@@ -242,13 +242,13 @@ class FittedModel:
     name: str  # what messages call it
     values: dict[str, Any]  # the keys of its result
     certificates: tuple[Certificate, ...]
-    files: tuple[Path, ...]  # of these, for messages
+    files: tuple[object, ...]  # of these, for messages
     classes: tuple[str, ...] | None  # of a one-vs-rest run
     points: Dataset | None = None  # that it was on, where they are in memory
     function: Function | None = None  # of Python, that was the kernel
 
     @classmethod
-    def load(cls, run: Path) -> FittedModel:
+    def load(cls, run: Place) -> FittedModel:
         """From the folder of a run. Raises BadInputError when there is no direction, or that of a hull."""
         folders = classes_of(run)
         values = named_as_there(load_result(run, soft=True))
@@ -262,7 +262,7 @@ class FittedModel:
         name: str,
         values: dict[str, Any],
         certificates: Sequence[Certificate | None],
-        files: tuple[Path, ...],
+        files: tuple[object, ...],
         classes: tuple[str, ...] | None,
     ) -> FittedModel:
         """Of one run, or of classes. Raises BadInputError when there is no direction, or that of a hull."""

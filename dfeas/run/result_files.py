@@ -9,12 +9,13 @@ from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import quote
 
 from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
+from dfeas.data.storage.places import Place, place
 from dfeas.data.storage.scratch import total
 from dfeas.display import Displayed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -23,6 +24,9 @@ from dfeas.run.termination import Record
 from dfeas.run.trace import read_trace
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.certificate import load as load_certificate
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.object_store import ObjectPath
 
 RESULT: str = "result.json"
 CERTIFICATE: str = "certificate.npz"
@@ -56,7 +60,7 @@ class Saved(Displayed):
     FILE: ClassVar[str] = RESULT
     FORMAT: ClassVar[int] = files.RESULT
 
-    def save(self, run: Path) -> Self:
+    def save(self, run: Place) -> Self:
         """Write certificate and JSON, the JSON last: a run without it did not end. Returns what was written."""
         saved, certificate = self, self._certificate
         if certificate is not None:
@@ -116,7 +120,7 @@ _SOFT_SHOWN = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MA
 """The same of a soft margin."""
 
 
-def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
+def load_result(run: Place, soft: bool = False) -> dict[str, Any]:
     """The keys of a finished run, of a soft margin only where that will do.
 
     Raises BadInputError when there is none, CorruptDataError when it is damaged.
@@ -143,11 +147,11 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
     return values
 
 
-def _unreadable(run: Path, why: object) -> CorruptDataError:
+def _unreadable(run: Place, why: object) -> CorruptDataError:
     return CorruptDataError(f"{run / RESULT}: not a readable result: {why}")
 
 
-def load_values(folder: Path, soft: bool = False) -> dict[str, Any]:
+def load_values(folder: Place, soft: bool = False) -> dict[str, Any]:
     """The keys of the result of a single run, all of them. Raises what ``load_result`` does."""
     values = load_result(folder, soft)
     try:
@@ -157,7 +161,7 @@ def load_values(folder: Path, soft: bool = False) -> dict[str, Any]:
     return values
 
 
-def classes_of(run: Path) -> dict[str, Path] | None:
+def classes_of(run: Place) -> dict[str, Place] | None:
     """The folder of each class of a finished one-vs-rest run; None for any other run.
 
     Raises BadInputError when there is none, CorruptDataError when it is damaged.
@@ -188,7 +192,7 @@ def folder_of(name: str, place: int) -> str:
 class Run:
     """A finished run and its files."""
 
-    folder: Path
+    folder: Place
     name: str  # how the report calls it
     values: dict[str, Any]  # the keys of result.json
     records: tuple[Record, ...]  # one a pass
@@ -196,7 +200,7 @@ class Run:
     certificate: Certificate | None  # None when there is no file
 
 
-def find_runs(places: Sequence[str | Path]) -> dict[str, Path]:
+def find_runs(places: Sequence[str | Path | ObjectPath]) -> dict[str, Place]:
     """Folders of runs by name. A folder without a result whose direct subfolders have one stands for those, sorted by name.
 
     The name is that of the folder, or the path as it was given where two have the same. Raises UsageError for no place at
@@ -204,24 +208,25 @@ def find_runs(places: Sequence[str | Path]) -> dict[str, Path]:
     """
     if not places:
         raise UsageError("no run was given")
-    folders = list(dict.fromkeys(folder for place in places for folder in _runs_at(Path(place))))
+    folders = list(dict.fromkeys(folder for each in places for folder in _runs_at(place(each))))
     names = [folder.resolve().name for folder in folders]
     return {name if names.count(name) == 1 else str(folder): folder for name, folder in zip(names, folders, strict=True)}
 
 
-def _runs_at(place: Path) -> list[Path]:
-    if not place.is_dir():
-        raise BadInputError(f"{place}: no such folder")
-    if (place / RESULT).is_file():
-        classes = classes_of(place)
-        return [place] if classes is None else list(classes.values())
-    below = [run for path in sorted(place.glob(f"*/{RESULT}")) for run in _runs_at(path.parent)]
+def _runs_at(folder: Place) -> list[Place]:
+    if not folder.is_dir():
+        raise BadInputError(f"{folder}: no such folder")
+    if (folder / RESULT).is_file():
+        classes = classes_of(folder)
+        return [folder] if classes is None else list(classes.values())
+    inner = sorted((each for each in folder.iterdir() if (each / RESULT).is_file()), key=str)
+    below = [run for each in inner for run in _runs_at(each)]
     if not below:
-        raise BadInputError(f"{place}: no finished run, {RESULT} is missing here and in the folders below")
+        raise BadInputError(f"{folder}: no finished run, {RESULT} is missing here and in the folders below")
     return below
 
 
-def load_run(name: str, folder: Path) -> Run:
+def load_run(name: str, folder: Place) -> Run:
     """A run with all of its files; raises CorruptDataError when one is missing or damaged."""
     values = load_values(folder)
     records, notes = read_trace(folder / TRACE, _record)
@@ -231,7 +236,7 @@ def load_run(name: str, folder: Path) -> Run:
     return Run(folder, name, values, records, notes, certificate)
 
 
-def certificate_of(folder: Path, values: Mapping[str, Any]) -> Certificate | None:
+def certificate_of(folder: Place, values: Mapping[str, Any]) -> Certificate | None:
     """The certificate beside a result, if there is one. Raises CorruptDataError when it is damaged, or of other data."""
     certificate = load_certificate(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None
     if certificate is not None and certificate.fingerprint != values["fingerprint"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,7 +89,7 @@ class Fitted(Saved, Predictor):
         return class_names(self.sides)
 
     def to_model(self) -> FittedModel:
-        files = (Path(self.certificate or "the result"),)
+        files = (self.certificate or "the result",)
         model = FittedModel.of("the result", self.to_json(), (self._certificate,), files, None)
         return replace(model, points=self.points, function=self.function)
 
@@ -134,7 +133,7 @@ class PerClass(Saved, Predictor):
 
     def to_model(self) -> FittedModel:
         first = next(iter(self.results.values()))
-        files = tuple(Path(result.certificate or f"class {name}") for name, result in self.results.items())
+        files = tuple(result.certificate or f"class {name}" for name, result in self.results.items())
         evidence = [result._certificate for result in self.results.values()]
         model = FittedModel.of("the result", {**first.to_json(), "sides": None}, evidence, files, self.classes)
         return replace(model, points=first.points, function=first.function)

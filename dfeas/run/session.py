@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data, open_source
 from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.layout import seen_fingerprint
-from dfeas.data.storage.places import local, require_apart
+from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
@@ -38,6 +39,8 @@ from dfeas.verify.points import Sight
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from dfeas.data.storage.object_store import ObjectPath
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def source_for(spec: DataSpec, resources: Resources, cones: bool = False) -> Sou
 def open_session(
     problem: Problem,
     resources: Resources,
-    out: str | Path | None = None,
+    out: str | Path | ObjectPath | None = None,
     *,
     cones: bool = False,
     progress: bool = False,
@@ -140,7 +143,7 @@ def _open_there(client: Client | None, source: Source) -> Data:
 
 
 def _join_readers(
-    stack: ExitStack, data: Data, resources: Resources, function: Function | None, out: str | Path | None
+    stack: ExitStack, data: Data, resources: Resources, function: Function | None, out: str | Path | ObjectPath | None
 ) -> Session:
     """The engine of the passes, and the checker's, which reads by itself; the stack closes them."""
     (source, dataset), memory = data, resources.memory_bytes
@@ -148,8 +151,7 @@ def _join_readers(
     tiles = None if resources.scratch is None else _make_folder(local(resources.scratch, "scratch").absolute())
     rereads = source.spec.by_path and not dataset.base.in_memory
     other = open_source(source) if rereads else dataset.without_cache()
-    temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
-    scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
+    scratch = scratch_of(out)
     engine: Engine
     second: Engine
     log: Sink | None = None
@@ -170,7 +172,7 @@ def _join_readers(
         kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
         there, second = engine_there(client, kept, dataset, scratch), engine_there(client, source, other)
         engine, crew = there, there.crew.to_json
-        log = ClusterLog(client, dataset.where if out is None else Path(out).name)
+        log = ClusterLog(client, dataset.where if out is None else place(out).name)
         stack.callback(log.close)
     engine = geometry_of(dataset).wrap(engine)
     stack.callback(engine.close)
@@ -178,6 +180,15 @@ def _join_readers(
     # another reader has to give what the run's own gave of arrays that dfeas did not write
     checking = Checking(second, other, function, not rereads or dataset.header is not None, collection_of(dataset) is None)
     return Session(source, dataset, engine, checking, scratch, threads, workers, log, tiles, crew)
+
+
+def scratch_of(out: str | Path | ObjectPath | None) -> Scratch:
+    """For the n-vectors of a run: in its folder, or where temporary files are."""
+    folder = None if out is None else place(out).absolute()
+    if isinstance(folder, Path):
+        return Scratch(folder / "scratch")
+    name = uuid.uuid4() if folder is None else uuid.uuid5(uuid.NAMESPACE_URL, f"{os.getpid()} {folder}")
+    return Scratch(Path(tempfile.gettempdir()) / f"dfeas-{name.hex}")
 
 
 def _make_folder(folder: Path) -> Path:

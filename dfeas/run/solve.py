@@ -8,13 +8,11 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from dfeas.data.frames import require_aligned
 from dfeas.data.source import DataSpec
-from dfeas.data.storage.places import local, require_apart
-from dfeas.data.storage.scratch import Scratch
+from dfeas.data.storage.places import Place, place, require_apart
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.kernel.kernel import KERNELS
 from dfeas.geometry.protocol import Geometry, Load
@@ -25,7 +23,7 @@ from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, re
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
-from dfeas.run.session import Session, open_session
+from dfeas.run.session import Session, open_session, scratch_of
 from dfeas.run.soft_margin.result import dual_place
 from dfeas.run.spec import Request, RunSpec, classes_to_share, method_for, options_of, require_labels, require_memory
 from dfeas.run.trace import RunOptions
@@ -58,7 +56,7 @@ def decide(
     request = Request.begun(goal, limits, resources)
     last = RACE if race else RESULT
     if spec.transform and output.out is not None:  # its numbers take reads
-        require_free(local(output.out, "out"), last)
+        require_free(place(output.out), last)
     with ExitStack() as stack:
         opened = open_session(problem, resources, output.out, cones=not spec.one_vs_rest, progress=output.shows_progress)
         session = stack.enter_context(opened)
@@ -68,7 +66,7 @@ def decide(
         if spec.one_vs_rest:
             classes = classes_to_share(session.dataset)
         geometry, names, whys, request = _choose_methods(session, geometry, methods, request, classes, race)
-        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out"), last))
+        folder = None if output.out is None else stack.enter_context(run_folder(place(output.out), last))
         job = RunSpec(
             request,
             names,
@@ -140,7 +138,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
         options = options_of(dataset, objective, dual, len(classes))
         name, why = method_for(method, options, shared=bool(classes))
         require_memory(dataset, options, request.memory)
-        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "out")))
+        folder = None if output.out is None else stack.enter_context(run_folder(place(output.out)))
         job = RunSpec(
             request,
             (name,),
@@ -165,7 +163,7 @@ class Resumed:
     resources: Resources
 
 
-def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Resumed:
+def go_on(run: Place, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Resumed:
     """The data of ``problem`` is that of the checkpoint where it has none; it is seen as in the run, but for a mask.
 
     Limits that are None, and the memory, are those of the run.
@@ -176,7 +174,7 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
         raise BadInputError(f"{run}: the run is finished, nothing to resume")
     with ExitStack() as stack:
         folder = stack.enter_context(run_folder_again(run))
-        earlier = Checkpoints(folder / CHECKPOINT).load(Scratch(folder / "scratch"))
+        earlier = Checkpoints(folder / CHECKPOINT).load(scratch_of(folder))
         if not isinstance(earlier, Checkpoint):
             raise CorruptDataError(f"{folder / CHECKPOINT}: not a checkpoint of a run")
         _warn_of_versions(run, earlier)
@@ -201,14 +199,14 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
     return Resumed(answer, job, problem, limits, resources)
 
 
-def _warn_of_versions(run: Path, earlier: Checkpoint) -> None:
+def _warn_of_versions(run: Place, earlier: Checkpoint) -> None:
     here = versions()
     other = [f"{name} {was}, now {here.get(name)}" for name, was in earlier.versions.items() if here.get(name) != was]
     if other:
         logger.warning("%s: begun with %s: the bits may differ", run, visible("; ".join(other)))
 
 
-def _as_asked(run: Path, kept: DataSpec, given: DataSpec) -> DataSpec:
+def _as_asked(run: Place, kept: DataSpec, given: DataSpec) -> DataSpec:
     """The data of a run, or what is given as it anew, and seen as it was; with another mask, if one is given."""
     anew = kept if given.where is None else given
     if anew.where is None:

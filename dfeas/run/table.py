@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from dfeas.data.storage.places import Place
 from dfeas.display import Grid
 from dfeas.errors import format_bytes
 
@@ -22,7 +22,7 @@ class RunTable:
     headings: Mapping[str, str]  # of keys that are not headings themselves
     spare: tuple[str, ...]  # headings of columns that a narrow terminal goes without, in this order
 
-    def row(self, name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    def row(self, name: str, folder: Place, values: Mapping[str, Any]) -> dict[str, Any]:
         keys = (*self.words, *self.numbers, FINGERPRINT)
         return {"run": name, "folder": str(folder), **{key: values[key] for key in keys}}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
@@ -11,17 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
-from dfeas.errors import CorruptDataError, visible
+from dfeas.data.storage.journal import open_journal, read_journal
+from dfeas.errors import CorruptDataError, DfeasError, visible
 from dfeas.machine import memory_bytes, processors
 from dfeas.run.resources import Output, never
 from dfeas.run.termination import ProgressRecord
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.places import Place
 
 logger = logging.getLogger("dfeas")
 
@@ -91,24 +93,33 @@ class Log(Sink):
 
 class TraceFile(Sink):
     """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note.
-    The first has the number of the format. Nothing is kept open: a run may have a thousand classes.
+    The first has the number of the format. In an object store lines are there with the next checkpoint.
 
-    With ``size`` a file goes on after so many bytes: what a run wrote after its last checkpoint is written again. What storage
+    With ``size`` it goes on after so many bytes: what a run wrote after its last checkpoint is written again. What storage
     does not take is lost, which is said once in the log and by a ``gap`` in its place; a run does not end for it.
     """
 
-    def __init__(self, path: Path, size: int = 0) -> None:
+    def __init__(self, path: Place, size: int | None = None) -> None:
         self._path = path.absolute()
+        self._journal = open_journal(path, size)
         self.passes = 0  # that were written here
-        self._empty = size == 0
+        self._empty = not size
         self._lost = 0  # lines since the last one that was written
-        with path.open("ab") as file:
-            if file.tell() > size:
-                file.truncate(size)
 
     @property
     def size(self) -> int:
-        return self._path.stat().st_size
+        return self._journal.size
+
+    def save(self) -> None:
+        """Others can read it so far."""
+        self._journal.save()
+
+    def close(self) -> None:
+        """Put all of it in one file."""
+        try:
+            self._journal.close()
+        except DfeasError as error:
+            logger.warning("%s: its end is missing: %s", self._path, error)
 
     def record(self, record: ProgressRecord) -> None:
         self.passes += 1
@@ -125,30 +136,23 @@ class TraceFile(Sink):
         if self._empty:
             lines[0] = {"event": lines[0]["event"], files.KEY: files.TRACE, **lines[0]}
         try:
-            self._append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+            self._journal.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
             self._empty, self._lost = False, 0
         except OSError as error:
             if not self._lost:
                 logger.warning("%s: %s; the run goes on, its trace has a gap", self._path, error.strerror)
             self._lost += 1
 
-    def _append(self, text: bytes) -> None:
-        """All of it or nothing."""
-        with self._path.open("ab", buffering=0) as file:
-            end = file.tell()
-            if file.write(text) < len(text):
-                file.truncate(end)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-
-def read_trace(path: Path, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tuple[R, ...], tuple[dict[str, Any], ...]]:
+def read_trace(path: Place, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tuple[R, ...], tuple[dict[str, Any], ...]]:
     """Passes, as ``read_pass`` understands them, and notes. The last line may be torn, as a killed process leaves it.
 
     Raises CorruptDataError for a damaged line; ``read_pass`` raises ValueError, LookupError or TypeError for it.
     """
-    if not path.is_file():
-        raise CorruptDataError(f"{path}: missing")
-    lines = path.read_bytes().split(b"\n")
+    try:
+        lines = read_journal(path).split(b"\n")
+    except FileNotFoundError:
+        raise CorruptDataError(f"{path}: missing") from None
     records: list[R] = []
     notes: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
@@ -168,11 +172,12 @@ def read_trace(path: Path, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tu
     return tuple(records), tuple(notes)
 
 
-def what_is_missing(path: Path, passes: float) -> str:
+def what_is_missing(path: Place, passes: float) -> str:
     """Said of the trace of a run that ended after so many passes where its end is cut off; empty where it is there."""
-    if not path.is_file():
+    try:
+        *whole, torn = read_journal(path).split(b"\n")
+    except FileNotFoundError:
         return f"{path}: missing"
-    *whole, torn = path.read_bytes().split(b"\n")
     last = _event(whole[-1]) if whole else ""
     ended = last == "stopped" or (last and not passes)  # without a pass the first lines are all
     return "" if ended and not torn else f"{path}: incomplete, its last lines are cut off"
@@ -185,18 +190,17 @@ def _event(line: bytes) -> str:
         return ""
 
 
-def last_pass(path: Path) -> dict[str, Any]:
+def last_pass(path: Place) -> dict[str, Any]:
     """The last pass in a trace that may be written at this moment; empty where there is none.
 
     Raises CorruptDataError when it is damaged.
     """
-    if not path.is_file():
+    try:
+        text = read_journal(path)
+    except FileNotFoundError:
         return {}
-    with path.open("rb") as file:
-        files.require_readable(path, _format(file.readline(TAIL)), files.TRACE)
-        file.seek(max(0, path.stat().st_size - TAIL))
-        lines = file.read().split(b"\n")[:-1]
-    for line in reversed(lines):
+    files.require_readable(path, _format(text[:TAIL].partition(b"\n")[0]), files.TRACE)
+    for line in reversed(text[-TAIL:].split(b"\n")[:-1]):
         if line.startswith(b'{"event": "pass"'):
             try:
                 last: dict[str, Any] = parse_json(line, {"passes": Number(), "seconds": Number()})

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import DAMAGE, atomic_write, parse_json
+from dfeas.data.storage.places import Place, seekable
 from dfeas.data.storage.scratch import map_vector, part, pieces
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.display import Displayed, Part, Row
@@ -123,7 +124,7 @@ class Certificate(Displayed):
         support, weights = part(self.support, low, high), part(self.weights, low, high)
         return replace(self, support=support, weights=weights, whole=self.many)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Place) -> None:
         """Write the file whole or not at all."""
         with atomic_write(path) as file:
             number = files.NAMED if self.features else files.PLAIN
@@ -142,7 +143,7 @@ class Certificate(Displayed):
                         npy.write_array(member, np.array(value), allow_pickle=False)
 
 
-def load(path: Path) -> Certificate:
+def load(path: Place) -> Certificate:
     """Read a certificate; nothing is unpickled, and no array larger than the file is allocated. Many weights are mapped.
 
     Raises BadInputError when the path is no certificate, CorruptDataError when the file is damaged or of a newer format.
@@ -150,7 +151,7 @@ def load(path: Path) -> Certificate:
     if not path.is_file():
         raise BadInputError(f"{path}: no such certificate")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(seekable(path)) as archive:
             there = archive.namelist()
             number = _array(path, archive, files.KEY).item() if f"{files.KEY}.npy" in there else 0
             files.require_readable(path, number, files.CERTIFICATE)
@@ -181,7 +182,7 @@ def load(path: Path) -> Certificate:
     return Certificate(str(kind), str(mark), y, support, weights, kernel, view, features, integers)
 
 
-def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.float64]:
+def direction(path: object, certificate: Certificate, entries: int) -> NDArray[np.float64]:
     """Its y (entries,), to score points with. Raises CorruptDataError when it has none of so many finite entries."""
     y = certificate.y
     if y.shape != (entries,) or not np.isfinite(y).all():
@@ -189,14 +190,15 @@ def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.
     return y
 
 
-def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def _array(path: Place, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """An array of the archive; a long vector is mapped. What its header declares must be there before anything is allocated."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as stream:
         shape, dtype = read_header(stream, info.file_size, f"{path}:{name}")
         if info.file_size > 64 + 1032 * info.compress_size:
             raise ValueError(f"{name} is compressed beyond what deflate can")
-        if name not in _LONG or info.compress_type != zipfile.ZIP_STORED or len(shape) != 1 or shape[0] <= MANY:
+        long = name in _LONG and len(shape) == 1 and shape[0] > MANY
+        if not long or info.compress_type != zipfile.ZIP_STORED or not isinstance(path, Path):
             stream.seek(0)
             return np.asarray(npy.read_array(stream, allow_pickle=False))
         header = stream.tell()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, read_json
+from dfeas.data.storage.places import Place
 from dfeas.data.storage.readers import Buffers, Stop
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Indices, Wide
@@ -194,7 +194,7 @@ def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> SideCounts:
     return SideCounts(take, len(on), int((sign > 0).sum()), int((sign < 0).sum()), int(bad[on].sum()), worst)
 
 
-def load_claim(where: Path) -> Claim:
+def load_claim(where: Place) -> Claim:
     """What the file says. Raises CheckFailedError when it cannot be read."""
     try:
         values = read_json(where, CLAIMED, newest=files.SEPARATION)

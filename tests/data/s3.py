@@ -53,6 +53,10 @@ class Door:
                 return [b"<Error><Code>AccessDenied</Code></Error>" if fault == "deny" else b""]
             if fault in ("flip", "short"):
                 return self._changed(environ, start, fault)
+            if fault == "lose":  # what was asked for is done, and is not said
+                list(self.app(environ, lambda *head: None))
+                start("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", "0")])
+                return [b""]
             whole = self.app(environ, start)
             if fault == "break":
                 content = b"".join(whole)

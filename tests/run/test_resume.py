@@ -244,14 +244,14 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_a_run(
 
     def full(self: Checkpoints, value: Any, scratch: Scratch) -> None:
         calls.append(value)
-        if len(calls) > 2:  # the first is made twice: in a folder that is renamed
+        if len(calls) > 1:
             raise OSError(28, "No space left on device")
         save(self, value, scratch)
 
     monkeypatch.setattr(Checkpoints, "save", full)
     result = dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", max_passes=5)
     assert result.passes == 5
-    assert len(calls) > 3
+    assert len(calls) > 2
     assert "no checkpoint could be written" in (tmp_path / "run" / "trace.jsonl").read_text()
 
 

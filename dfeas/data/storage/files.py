@@ -18,6 +18,7 @@ import fcntl
 import json
 import os
 import struct
+import tempfile
 import tokenize
 import uuid
 import zipfile
@@ -103,8 +104,16 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A file to write; afterwards fsync, rename, fsync the folder: readers see the old file or the new one, never a part."""
+def atomic_write(path: Place) -> Iterator[BinaryIO]:
+    """A file to write; afterwards fsync, rename, fsync the folder: readers see the old file or the new one, never a part. An
+    object is written to a temporary file first.
+    """
+    if not isinstance(path, Path):
+        with tempfile.NamedTemporaryFile() as content:
+            with Path(content.name).open("wb") as file:
+                yield file
+            path.write_bytes(Path(content.name))
+        return
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with name_in_errors(path), part.open("wb") as file:
@@ -159,15 +168,6 @@ def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
         first.replace(where)
 
 
-def put_whole(where: Place, content: bytes) -> None:
-    """Write a file that is seen whole or not at all, also when the power fails."""
-    if not isinstance(where, Path):
-        where.write_bytes(content)
-        return
-    with atomic_write(where) as file:
-        file.write(content)
-
-
 def sync(where: Path) -> None:
     """What was written to a file, or renamed in a folder, stays so, also when the power fails."""
     descriptor = os.open(where, os.O_RDONLY)
@@ -219,7 +219,7 @@ class Number:
 COUNT: Number = Number(0, whole=True)
 
 
-def write_json(path: Path, values: dict[str, Any], number: int) -> None:
+def write_json(path: Place, values: dict[str, Any], number: int) -> None:
     """Write a file of ours, of a format, whole or not at all."""
     with atomic_write(path) as file:
         file.write((json.dumps({KEY: number, **values}, indent=2) + "\n").encode())

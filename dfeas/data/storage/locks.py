@@ -6,23 +6,32 @@ was created where there was none, and that its writer writes again now and then;
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import socket
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
+
+import psutil
 
 from dfeas.data.storage.files import LOCK, try_lock
 from dfeas.data.storage.patience import waiting
 from dfeas.data.storage.places import Place, translate_errors_at
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, StorageAwayError, UsageError
+from dfeas.errors import BadInputError, DfeasError, StorageAwayError, UsageError
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
     from dfeas.data.storage.object_store import ObjectPath
+
+logger = logging.getLogger("dfeas")
 
 
 def claim(path: Path, marker: str) -> int:
@@ -86,8 +95,14 @@ def reclaim(path: Path) -> int:
     return lock
 
 
-def being_written(path: Path) -> bool:
+def being_written(path: Place) -> bool:
     """Whether some process holds the lock of an output folder."""
+    if not isinstance(path, Path):
+        try:
+            held = (path / LOCK).head()
+            return not _is_over(path / LOCK, held) and time.time() - held["last_modified"].timestamp() < DEAD_SECONDS
+        except FileNotFoundError:
+            return False
     try:
         lock = os.open(path / LOCK, os.O_RDONLY)
     except OSError:
@@ -130,16 +145,32 @@ def release(path: Path, lock: int) -> None:
         os.close(lock)
 
 
-def abandon(lock: int) -> None:
-    """Give the lock of an output back that is not finished: its file stays, and the next one takes the folder over."""
-    os.close(lock)
+@contextmanager
+def hold(path: Place, marker: str | None = None) -> Iterator[Place]:
+    """Have the lock of an output that is begun, or goes on where there is no ``marker``. When the body raises it stays there,
+    and the next one takes the output over. Raises UsageError as ``claim`` and ``reclaim``.
+    """
+    if not isinstance(path, Path):
+        with ObjectLock.reclaim(path) if marker is None else ObjectLock.claim(path, marker):
+            yield path
+        return
+    lock = reclaim(path) if marker is None else claim(path, marker)
+    try:
+        yield path.absolute()
+    except BaseException:
+        os.close(lock)
+        raise
+    release(path, lock)
 
 
-BEAT_SECONDS = 20.0
+BEAT_SECONDS = 10.0
 """How often a writer says that it lives."""
 
-DEAD_SECONDS = 120.0
+DEAD_SECONDS = 60.0
 """A lock that was written so long ago is taken over."""
+
+LOOK_SECONDS = 1.0
+"""Between two looks whether a writer lives."""
 
 
 @contextmanager
@@ -148,92 +179,161 @@ def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
 
     Raises UsageError when there is something already, or another process writes there.
     """
-    try:
-        lock = _Lock.take(path, marker)
-    except BadInputError as error:
-        raise UsageError(str(error)) from None
-    stopped = Event()
-    beats = Thread(target=lock.beat, args=(stopped,), name="dfeas-lock", daemon=True)
-    beats.start()
-    try:
+    with ObjectLock.claim(path, marker) as lock:
         try:
             with translate_errors_at(path):
                 yield
-        finally:
-            stopped.set()
-            beats.join()
-        lock.require()
-    except BaseException:
-        if lock.held:
-            with waiting(time.sleep, 0.0), suppress(StorageAwayError):  # which the body has waited for
-                _clear(path)
-        raise
-    (path / LOCK).unlink(missing_ok=True)
+            lock.require()
+        except BaseException:
+            if lock.held:
+                with waiting(time.sleep, 0.0), suppress(StorageAwayError):  # which the body has waited for
+                    _clear(path, but=path / LOCK)
+            raise
 
 
-class _Lock:
-    """The lock of this process; ``held`` until another one took it."""
+def require_held(folder: Place) -> None:
+    """Raise UsageError when another process has taken over what this one writes; a lock of the system cannot be taken over."""
+    if not isinstance(folder, Path) and folder in _LOCKS:
+        _LOCKS[folder].require()
 
-    def __init__(self, path: ObjectPath, tag: Any) -> None:
-        self._path, self._tag, self.held = path, tag, True
+
+_LOCKS: dict[ObjectPath, ObjectLock] = {}
+"""Of this process."""
+
+
+class ObjectLock:
+    """A lock of this process in an object store: an object that says who has it, empty where nobody has it any more. As a
+    context it is written now and then by a thread, and given back, or left empty when the body raises.
+    """
+
+    def __init__(self, path: ObjectPath, me: str, version: Any) -> None:
+        self._path, self._me, self._version = path, me, version
+        self.held = True  # until another one took it
+        self._stopped, self._turn = Event(), Lock()
+        self._beats = Thread(target=self._beat, name="dfeas-lock", daemon=True)
 
     @classmethod
-    def take(cls, path: ObjectPath, marker: str) -> _Lock:
-        there = path / LOCK
-        version = there.create(_who())
-        if version is None:
-            if (path / marker).is_file():
+    def claim(cls, path: ObjectPath, marker: str) -> ObjectLock:
+        """Of an output that is not there yet, or was begun by a process that is dead: that is removed.
+
+        Raises UsageError when there is something else, or another process writes there.
+        """
+        there, me = path / LOCK, _name_process()
+        try:
+            version = _put(there, me)
+            if version is None:
+                if (path / marker).is_file():
+                    raise _exists_error(path)
+                version = _inherit(path, me)
+                _clear(path, but=there)
+            elif set(path.rglob("*")) - {there} or path.is_file():
+                there.unlink()
                 raise _exists_error(path)
-            return cls._take_over(path)
-        if set(path.rglob("*")) - {there} or path.is_file():
-            there.unlink()
-            raise _exists_error(path)
-        return cls(path, version)
+        except BadInputError as error:
+            raise UsageError(str(error)) from None
+        return cls(path, me, version)
 
     @classmethod
-    def _take_over(cls, path: ObjectPath) -> _Lock:
-        """The lock of a writer that is dead, and its output removed."""
-        there, probe, version = path / LOCK, path / f"{LOCK}.{os.getpid()}", None
-        with suppress(FileNotFoundError):  # its writer has just ended
-            held = there.head()
-            probe.write_bytes(b"")  # the time as the store sees it
-            age = probe.head()["last_modified"] - held["last_modified"]
-            probe.unlink()
-            if age.total_seconds() >= DEAD_SECONDS:
-                version = there.replace(_who(), held)
-        if version is None:
-            text = f"another process writes it, or died less than {DEAD_SECONDS:.0f} s ago; wait, or choose another output"
-            raise UsageError(f"{path}: {text}")
-        _clear(path, but=there)
-        return cls(path, version)
+    def reclaim(cls, path: ObjectPath) -> ObjectLock:
+        """Of an output to go on with. Raises UsageError when another process writes there."""
+        me = _name_process()
+        return cls(path, me, _put(path / LOCK, me) or _inherit(path, me))
 
-    def beat(self, stopped: Event) -> None:
-        while self.held and not stopped.wait(BEAT_SECONDS):
+    def __enter__(self) -> ObjectLock:
+        _LOCKS[self._path] = self
+        self._beats.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        self._stopped.set()
+        self._beats.join()
+        del _LOCKS[self._path]
+        if self.held:
+            with waiting(time.sleep, 0.0), suppress(DfeasError):  # nobody writes it any more, and it will be dead
+                if kind is None or not any(each.name != LOCK for each in self._path.iterdir()):
+                    (self._path / LOCK).unlink(missing_ok=True)
+                else:
+                    (self._path / LOCK).replace(b"", self._version)
+
+    def _beat(self) -> None:
+        while self.held and not self._stopped.wait(BEAT_SECONDS):
             self._renew()
 
     def _renew(self) -> None:
-        with suppress(DfeasError):  # of a store that does not answer: the writes themselves will say so
-            self._tag = (self._path / LOCK).replace(_who(), self._tag)
-            self.held = self._tag is not None
+        with self._turn, suppress(DfeasError):  # of a store that does not answer: the writes themselves will say so
+            self._version = _put(self._path / LOCK, self._me, self._version)
+            self.held = self._version is not None
 
     def require(self) -> None:
-        """Raise CorruptDataError when another process took the lock; nobody says any more that this one lives."""
+        """Raise UsageError when another process took the lock; otherwise say that this one lives."""
         if self.held:
             self._renew()
         if not self.held:
-            raise CorruptDataError(
-                f"{self._path}: another process took the output over, this one was silent too long; run again"
-            )
+            raise UsageError(f"{self._path}: another process took it over, this one was silent too long; leave it to that one")
 
 
-def _who() -> bytes:
-    return f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n".encode()
+def _inherit(path: ObjectPath, me: str) -> Any:
+    """Take the lock of a writer that has ended, or wait whether it is dead. Raises UsageError for one that lives."""
+    there, began, silent, first = path / LOCK, time.monotonic(), 0.0, ""
+    while True:
+        held = None
+        with suppress(FileNotFoundError):  # its writer has just ended
+            held = there.head()
+        if held is None or _is_over(there, held) or silent + time.monotonic() - began >= DEAD_SECONDS:
+            version = _put(there, me, held)
+            if version is not None:
+                return version
+        elif not first:
+            first, silent = str(held["e_tag"]), _silence(path, held)
+            text = "%s: another process said %.0f s ago that it writes here; it is dead if it is silent for %.0f s"
+            logger.warning(text, path, silent, DEAD_SECONDS)
+        elif held["e_tag"] != first:
+            raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
+        else:
+            time.sleep(min(LOOK_SECONDS, max(0.0, DEAD_SECONDS - silent)))
 
 
-def _clear(path: ObjectPath, but: ObjectPath | None = None) -> None:
-    """Remove all objects below a folder, the lock last."""
-    lock = path / LOCK
-    for each in set(path.rglob("*")) - {lock}:
+def _put(lock: ObjectPath, me: str, version: Any = None) -> Any:
+    """Write a lock that is of a version, or not there; the next version. None where another process did."""
+    text = f"{me} {uuid.uuid4().hex}\n".encode()
+    written = lock.create(text) if version is None else lock.replace(text, version)
+    with suppress(FileNotFoundError):
+        if written is None and lock.read_text().startswith(me):  # this process wrote it, and the answer was lost
+            return lock.head()
+    return written
+
+
+def _silence(path: ObjectPath, held: ObjectMeta) -> float:
+    """Seconds since a lock was written, by the clock of the store."""
+    probe = path / f"{LOCK}.{uuid.uuid4().hex}"
+    probe.write_bytes(b"")
+    now = probe.head()["last_modified"]
+    probe.unlink()
+    return (now - held["last_modified"]).total_seconds()
+
+
+def _is_over(lock: ObjectPath, held: ObjectMeta) -> bool:
+    """Whether it says that nobody has it, or who had it was a process of this machine that is no more."""
+    if not held["size"]:
+        return True
+    words = lock.read_text(errors="replace").split()
+    return words[1:2] == [_machine()] and words[2].isdigit() and not psutil.pid_exists(int(words[2]))
+
+
+def _name_process() -> str:
+    return f"{socket.gethostname()} {_machine()} {os.getpid()} {uuid.uuid4().hex}"
+
+
+@cache
+def _machine() -> str:
+    """By which it is known whose numbers of processes are meant; another one after a boot, and in each container."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return uuid.uuid4().hex
+
+
+def _clear(path: ObjectPath, but: ObjectPath) -> None:
+    """Remove all other objects below a folder."""
+    for each in set(path.rglob("*")) - {but}:
         each.unlink(missing_ok=True)
-    if but is None:
-        lock.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from io import BufferedReader
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import boto3
@@ -312,6 +312,7 @@ class Stat:
     """What is known of an object without reading it."""
 
     st_size: int  # bytes
+    st_mtime: float  # seconds since the epoch
     tag: str  # changes with the contents
 
 
@@ -353,10 +354,14 @@ class ObjectPath:
         return f"{self.bucket}/{self.key}"
 
     def __truediv__(self, name: str) -> ObjectPath:
-        return ObjectPath(self.bucket, f"{self.key}/{name}")
+        return ObjectPath(self.bucket, f"{self.key}/{name}".removeprefix("/"))
 
     def __lt__(self, other: ObjectPath) -> bool:
         return str(self) < str(other)
+
+    @property
+    def parent(self) -> ObjectPath:
+        return ObjectPath(self.bucket, self.key.rpartition("/")[0])
 
     @property
     def name(self) -> str:
@@ -372,6 +377,12 @@ class ObjectPath:
     def absolute(self) -> ObjectPath:
         return self
 
+    def resolve(self) -> ObjectPath:
+        return self
+
+    def mkdir(self, exist_ok: bool = False) -> None:
+        """Do nothing: a folder is there with the first object in it."""
+
     def head(self) -> ObjectMeta:
         """What obstore says of it. Raises FileNotFoundError when there is no such object."""
         return ask(self, lambda: obstore.head(self.store, self.key))
@@ -379,7 +390,7 @@ class ObjectPath:
     def stat(self) -> Stat:
         """Raises FileNotFoundError when there is no such object."""
         meta = self.head()
-        return Stat(meta["size"], meta["e_tag"] or "")
+        return Stat(meta["size"], meta["last_modified"].timestamp(), meta["e_tag"] or "")
 
     def is_file(self) -> bool:
         try:
@@ -413,7 +424,8 @@ class ObjectPath:
     def read_text(self, errors: str = "strict") -> str:
         return self.read_bytes().decode(errors=errors)
 
-    def write_bytes(self, content: bytes) -> None:
+    def write_bytes(self, content: bytes | Path) -> None:
+        """Put an object in its place, whole: bytes, or what a file has."""
         try:
             ask(self, lambda: obstore.put(self.store, self.key, content))
         except FileNotFoundError as error:
@@ -460,6 +472,12 @@ class ObjectPath:
             except StorageAwayError as error:
                 patience = patience or Patience()
                 patience.bear(error)
+
+    def iterdir(self) -> Iterator[ObjectPath]:
+        """Objects and folders in it."""
+        found = ask(self, lambda: obstore.list_with_delimiter(self.store, self.key))
+        for key in [*found["common_prefixes"], *(each["path"] for each in found["objects"])]:
+            yield ObjectPath(self.bucket, key)
 
     def rglob(self, pattern: str) -> Iterator[ObjectPath]:
         """Objects below it whose names match."""

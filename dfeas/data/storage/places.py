@@ -121,7 +121,7 @@ def place(where: str | Path | ObjectPath) -> Place:
 def local(where: str | Path, name: str) -> Path:
     """A path of this machine. Raises UsageError for a URL."""
     if is_url(where):
-        raise UsageError(f"{spell(name)} {where}: give a path of this machine; only data may lie in object stores")
+        raise UsageError(f"{spell(name)} {where}: give a path of this machine; only data and runs may lie in object stores")
     return Path(where)
 
 
@@ -139,7 +139,7 @@ def paths_of(given: object, what: str) -> tuple[str | Path, ...]:
     return several
 
 
-def require_apart(out: str | Path, *data: object) -> None:
+def require_apart(out: str | Path | ObjectPath, *data: object) -> None:
     """Raise UsageError when what is written would lie in data by path, or data in it: one would be removed with the other."""
     for each in data:
         if isinstance(each, str | Path):
@@ -148,9 +148,9 @@ def require_apart(out: str | Path, *data: object) -> None:
                 raise UsageError(f"{out}: lies in {each} or around it; choose an output that is apart from the data")
 
 
-def _real(where: str | Path) -> str:
+def _real(where: str | Path | ObjectPath) -> str:
     """What the names of all begin with that is in a folder; links are followed."""
-    return f"{where}/" if is_url(where) else os.path.normcase(os.path.join(os.path.realpath(where), ""))
+    return f"{where}/" if is_url(str(where)) else os.path.normcase(os.path.join(os.path.realpath(str(where)), ""))
 
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup")
@@ -215,9 +215,9 @@ def names_in(folder: Place) -> Iterator[str]:
 
 
 def remove(folder: Place) -> None:
-    """Remove a folder and all that is in it."""
+    """Remove a folder and all that is in it, in an object store from its end on."""
     if isinstance(folder, Path):
         shutil.rmtree(folder)
         return
-    for each in list(folder.rglob("*")):
+    for each in reversed(list(folder.rglob("*"))):
         each.unlink(missing_ok=True)

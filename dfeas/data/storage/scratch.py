@@ -15,13 +15,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError, spell
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.object_store import ObjectPath
 
 WIDTH = 8
 """Bytes of an entry of a vector."""
@@ -36,7 +39,6 @@ class Seal:
 
     size: int  # bytes
     crc: int  # crc32c
-    file: int  # inode: vectors are written once, so the same file has the same entries
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,7 @@ class Scratch:
                     crc = crc32c.crc32c(chunk, crc)
         except OSError as error:
             raise CorruptDataError(f"{path}: {error.strerror}") from None
-        return Seal(status.st_size, crc, status.st_ino)
-
-    def same(self, name: str, seal: Seal) -> bool:
-        """Whether a vector is the file that was sealed, without reading it."""
-        return self._path(name).stat().st_ino == seal.file
+        return Seal(status.st_size, crc)
 
     def take(self, other: Scratch) -> None:
         """Give all vectors of another folder a second name here, or copy them where storage has no second names.
@@ -122,6 +120,19 @@ class Scratch:
                     shutil.copyfile(path, self.folder / path.name)
             except OSError as error:
                 raise CorruptDataError(f"{path}: scratch storage cannot be kept: {error.strerror}") from None
+
+    def upload(self, folder: ObjectPath) -> None:
+        """Put all vectors into an object store."""
+        for name in self.names:
+            (folder / name).write_bytes(self._path(name))
+
+    def download(self, folder: ObjectPath) -> None:
+        """Have the vectors that are in an object store, and no others. Raises CorruptDataError when they cannot be written."""
+        self.remove()
+        for each in folder.rglob("*"):
+            self.folder.mkdir(exist_ok=True)
+            with each.open() as source, self._path(each.name).open("wb") as file:
+                shutil.copyfileobj(source, file, CHUNK)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -104,7 +104,7 @@ def decoded_by_xarray(array: Any, path: Place | None = None) -> str:
     """An expression of Python for an array of a group that xarray reads; empty for others."""
     path = _folder_of(array) if path is None else path
     named = "_ARRAY_DIMENSIONS" in array.attrs or getattr(array.metadata, "dimension_names", None)
-    group = getattr(path, "parent", None)  # none is asked for in an object store
+    group = path.parent if isinstance(path, Path) else None  # none is asked for in an object store
     if not named or group is None or not any((group / file).exists() for file in (FILE, GROUP_2)):
         return ""
     return f"xarray.open_zarr({str(group)!r})[{path.name!r}]" if path is not None else ""

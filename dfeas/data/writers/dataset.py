@@ -20,7 +20,7 @@ from dfeas.data.cones import cone_norms
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.chunks import ChunkReader, StoredArray, node_text, open_folder, put_list, put_node
 from dfeas.data.storage.features import feature_name
-from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, put_whole
+from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, atomic_write
 from dfeas.data.storage.layout import MARKER, ConeTable, Header, fingerprint, looks_like_dataset, root_node
 from dfeas.data.storage.locks import claim, discard, output_lock, release
 from dfeas.data.storage.patience import wait_until
@@ -258,7 +258,8 @@ class DatasetWriter:
             cones=self._cones,
             **entries,
         )
-        put_whole(self.path / MARKER, node_text(root_node(header, self._nodes)))
+        with atomic_write(self.path / MARKER) as file:
+            file.write(node_text(root_node(header, self._nodes)))
         return header
 
     def _require_classes(self, classes: tuple[str, ...], positive: int) -> None:

@@ -3,23 +3,24 @@
 RUN/checkpoint/00000012.zip       a value, see codec, and checksums of the vectors; put in its place whole
 RUN/checkpoint/00000012.vectors/  the scratch vectors of that moment, as further names of the same files
 
-A vector is written once, so a second name keeps what a checkpoint needs while the run goes on and forgets the first.
+A vector is written once, so a second name keeps what a checkpoint needs while the run goes on and forgets the first. In an
+object store they are copies.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.storage.files import LOCK, atomic_write, sync
-from dfeas.data.storage.locks import abandon, claim, reclaim, release
+from dfeas.data.storage.files import LOCK, atomic_write
+from dfeas.data.storage.locks import hold, require_held
+from dfeas.data.storage.patience import waiting
+from dfeas.data.storage.places import Place, names_in, place, remove
 from dfeas.data.storage.scratch import Scratch, Seal
 from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
@@ -47,16 +48,12 @@ class Sealed:
 class Checkpoints:
     """Saves and loads; one writer at a time."""
 
-    folder: Path
-    _seals: dict[str, Seal] = field(default_factory=dict)  # of the last checkpoint that was saved
+    folder: Place
 
     @property
     def numbers(self) -> list[int]:
         """Of the checkpoints that are there, the newest last."""
-        try:
-            stems = [name.removesuffix(".zip") for name in os.listdir(self.folder) if name.endswith(".zip")]
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        stems = [name.removesuffix(".zip") for name in names_in(self.folder) if name.endswith(".zip")]
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
     @property
@@ -67,37 +64,26 @@ class Checkpoints:
                 return self._file(number).stat().st_mtime
         return None
 
-    def _file(self, number: int) -> Path:
+    def _file(self, number: int) -> Place:
         return self.folder / f"{number:08d}.zip"
 
-    def _vectors(self, number: int) -> Scratch:
-        return Scratch(self.folder / f"{number:08d}.vectors")
-
     def save(self, value: Any, scratch: Scratch) -> None:
-        """One more, with all vectors on scratch storage; older ones than the last two go.
-
-        Where there is a folder, there is a checkpoint in it.
-        """
-        if not self.folder.is_dir():
-            first = Checkpoints(self.folder.with_name(f".{self.folder.name}.part"))
-            first.remove()
-            first.folder.mkdir()
-            first.save(value, scratch)
-            first.folder.rename(self.folder)
-            sync(self.folder.parent)
-            return
+        """One more, with all vectors on scratch storage; older ones than the last two go."""
+        self.folder.mkdir(exist_ok=True)
         numbers = self.numbers
         number = numbers[-1] + 1 if numbers else 1
-        vectors = self._vectors(number)
-        vectors.remove()
-        vectors.take(scratch)
-        known = {name: seal for name, seal in self._seals.items() if name in vectors.names and vectors.same(name, seal)}
-        self._seals = {name: known.get(name) or vectors.seal(name) for name in vectors.names}
+        vectors, seals = self.folder / f"{number:08d}.vectors", {name: scratch.seal(name) for name in scratch.names}
+        if isinstance(vectors, Path):
+            Scratch(vectors).remove()
+            Scratch(vectors).take(scratch)
+        else:
+            scratch.upload(vectors)
         with atomic_write(self._file(number)) as file:
-            dump(Sealed(value, self._seals), file)
+            dump(Sealed(value, seals), file)
         for old in numbers[: 1 - KEPT]:
             self._file(old).unlink(missing_ok=True)
-            self._vectors(old).remove()
+            if seals:
+                _remove(self.folder / f"{old:08d}.vectors")
 
     def load(self, scratch: Scratch) -> Any:
         """The newest that can be read; its vectors are put on scratch storage.
@@ -114,84 +100,86 @@ class Checkpoints:
                     sealed = load(file, str(self._file(number)))
                 if not isinstance(sealed, Sealed):
                     raise CorruptDataError(f"{self._file(number)}: not a readable checkpoint")
-                self._require_whole(number, sealed.vectors)
+                self._restore(number, sealed.vectors, scratch)
             except NewerFormatError:
                 raise
             except CorruptDataError as error:
                 wrong.append(str(error))
                 continue
             except OSError as error:
-                wrong.append(f"{self._file(number)}: {error.strerror}")
+                wrong.append(f"{self._file(number)}: {error.strerror or error}")
                 continue
             for text in wrong:
                 logger.warning("%s; going on from the one before", text)
-            scratch.remove()
-            scratch.take(self._vectors(number))
             return sealed.value
         raise CorruptDataError("; ".join(wrong))
 
-    def _require_whole(self, number: int, seals: dict[str, Seal]) -> None:
-        """Raise CorruptDataError when a vector of a checkpoint is missing or damaged."""
-        vectors = self._vectors(number)
+    def _restore(self, number: int, seals: dict[str, Seal], scratch: Scratch) -> None:
+        """Put vectors on scratch storage. Raises CorruptDataError when one is missing or damaged."""
+        folder = self.folder / f"{number:08d}.vectors"
+        scratch.remove()
+        if isinstance(folder, Path):
+            scratch.take(Scratch(folder))
+        elif seals:
+            scratch.download(folder)
         for name, seal in seals.items():
-            actual = vectors.seal(name)
-            if (actual.size, actual.crc) != (seal.size, seal.crc):
-                raise CorruptDataError(f"{vectors.folder}: the vector {name} is damaged, its checksum is another")
+            if not scratch.has(name) or scratch.seal(name) != seal:
+                raise CorruptDataError(f"{folder}: the vector {name} is missing or damaged")
 
     def remove(self) -> None:
         """All of them: the run is finished."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        _remove(self.folder)
 
 
-def can_go_on(run: Path) -> bool:
+def _remove(folder: Place) -> None:
+    """Remove a folder, if it is there and storage lets that be done."""
+    try:
+        remove(folder)
+    except FileNotFoundError:
+        return
+    except (OSError, DfeasError) as error:
+        logger.warning("%s: cannot be removed: %s", folder, error)
+
+
+def can_go_on(run: Place) -> bool:
     """Whether there is something to go on from."""
     return bool(Checkpoints(run / CHECKPOINT).numbers)
 
 
-def is_finished(run: Path) -> bool:
+def is_finished(run: Place) -> bool:
     """Whether a run has ended, and nothing is left to go on from."""
     return not can_go_on(run) and any((run / name).is_file() for name in (RESULT, RACE))
 
 
-def require_free(path: Path, last: str = RESULT) -> None:
+def require_free(path: Place, last: str = RESULT) -> None:
     """Raise UsageError for an output that ``run_folder`` would refuse, before anything is read; nothing is written."""
     if can_go_on(path):
         raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
     if (path / last).exists() or (path.exists() and not (path / LOCK).exists()):
         raise UsageError(f"{path}: exists already; choose another output or remove it")
-    if not path.absolute().parent.is_dir():
+    if isinstance(path, Path) and not path.absolute().parent.is_dir():
         raise UsageError(f"{path.parent}: no such folder to write to")
 
 
 @contextmanager
-def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
+def run_folder(path: Place, last: str = RESULT) -> Iterator[Place]:
     """A folder for a result, locked while it is worked on.
 
     Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
     """
     require_free(path, last)
-    with _hold_lock(path, claim(path, last)) as folder:
+    with hold(path, last) as folder:
         yield folder
 
 
 @contextmanager
-def run_folder_again(path: Path) -> Iterator[Path]:
+def run_folder_again(path: Place) -> Iterator[Place]:
     """The folder of a run that goes on, locked. Raises UsageError when another process works on it."""
-    with _hold_lock(path, reclaim(path)) as folder:
-        for left in folder.rglob(".*.part"):  # files that were being written when the run was killed
+    with hold(path) as folder:
+        for left in folder.rglob(".*.part") if isinstance(folder, Path) else ():  # was being written when the run was killed
             if left.is_file():
                 left.unlink(missing_ok=True)
         yield folder
-
-
-@contextmanager
-def _hold_lock(path: Path, lock: int) -> Iterator[Path]:
-    try:
-        yield path.absolute()
-    except BaseException:
-        abandon(lock)
-        raise
-    release(path, lock)
 
 
 SELDOM = 20
@@ -250,9 +238,11 @@ class Checkpointer:
             return
         began = self._seconds()
         try:
-            self._save(state)
+            with nullcontext() if last else waiting(time.sleep, 0.0):  # the next one is soon
+                self._save(state)
             self._written = state
-        except (OSError, CorruptDataError) as error:
+        except (OSError, DfeasError) as error:
+            self._require_held()
             self.note("checkpoint", f"no checkpoint could be written: {error}")
         took = self._seconds() - began
         self._due = self._seconds() + max(self.every, SELDOM * took)
@@ -263,9 +253,20 @@ class Checkpointer:
     def _save(self, state: RunState | None) -> None:
         if self.checkpoints is None:
             return
+        self.save_traces()
         traces = {name: self._size(name, trace) for name, trace in self._traces()}
         value = Checkpoint(self.job, self._seconds(), self.fingerprint, self.survey, state, traces)
         self.checkpoints.save(value, self.scratch)
+
+    def save_traces(self) -> None:
+        """Let others read all traces so far. Raises UsageError when another process has taken the run over."""
+        self._require_held()
+        for _, trace in self._traces():
+            trace.save()
+
+    def _require_held(self) -> None:
+        if self.checkpoints is not None:
+            require_held(self.checkpoints.folder.parent)
 
     def _note_traces(self) -> None:
         self._then = {name: (trace.passes, trace.size) for name, trace in self._traces()}
@@ -287,12 +288,12 @@ class Checkpointer:
 def discard_checkpoints(folder: str | Path | None, stopped: str) -> None:
     """What a solve was for is written, too: nothing is left to resume, unless it may go on itself."""
     if folder is not None and stopped not in RESUMABLE:
-        Checkpoints(Path(folder) / CHECKPOINT).remove()
+        Checkpoints(place(folder) / CHECKPOINT).remove()
 
 
 @contextmanager
 def open_checkpointer(
-    session: Session, job: RunSpec, sinks: Sinks, folder: Path | None, every: float, earlier: Checkpoint | None
+    session: Session, job: RunSpec, sinks: Sinks, folder: Place | None, every: float, earlier: Checkpoint | None
 ) -> Iterator[Checkpointer]:
     """A checkpointer for the length of a run. Nothing is left to resume when it is finished, or could not even begin."""
     checkpoints = None if folder is None else Checkpoints(folder / CHECKPOINT)

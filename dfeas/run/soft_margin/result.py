@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import atomic_write
-from dfeas.data.storage.places import local
+from dfeas.data.storage.places import local, place
 from dfeas.display import Part, Row
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
@@ -286,7 +286,7 @@ def dual_place(out: str | Path, run: str | Path | None) -> Path:
         raise UsageError(f"{path}: dual variables are written to a .npy file; give it such a name")
     if path.exists():
         raise UsageError(f"{path}: exists already; choose another output or remove it")
-    if not path.parent.is_dir() and (run is None or path.parent != Path(run).absolute()):
+    if not path.parent.is_dir() and (run is None or path.parent != place(run).absolute()):
         raise UsageError(f"{path.parent}: no such folder to write to")
     return path
 
