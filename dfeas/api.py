@@ -13,6 +13,7 @@ from dfeas.analysis.hull import Hull, conclude_hull
 from dfeas.analysis.separation import Separation, conclude_separation
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.source import DataSpec
 from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.places import place, require_apart
@@ -160,6 +161,7 @@ def ingest(
     with open_client(choose_client(client, src)) as workers:
         if workers is None:
             return ingest_here(src, out, given, progress=progress, note=note)
+        from dfeas.engine.crew import places_of
         from dfeas.engine.task_pool import PartitionPool, TaskPool
 
         if is_collection(src):
@@ -170,7 +172,8 @@ def ingest(
                 source = CollectionSource(src, given)
             beside = replace(given, labels=source.labels, label_column=None)
             return ingest_here(source, out, beside, progress=progress, note=note, pool=PartitionPool(workers, source.X))
-        return ingest_here(src, out, given, progress=progress, note=note, pool=TaskPool(workers))
+        places = *places_of(DataSpec(src)), str(folder_of(out).absolute().parent)
+        return ingest_here(src, out, given, progress=progress, note=note, pool=TaskPool(workers, places))
 
 
 def solve(

@@ -57,8 +57,9 @@ def here() -> Answer:
 
 
 def places_of(spec: DataSpec) -> tuple[str, ...]:
-    """What workers must see to read the data by themselves."""
-    return (spec.where, *spec.also, *([spec.mask] if isinstance(spec.mask, str) else [])) if spec.by_path else ()
+    """What workers must see to read the data by themselves; what is a path among it this process sees, too."""
+    beside = (each for each in (spec.mask, spec.labels) if isinstance(each, str))
+    return (spec.where, *spec.also, *beside) if spec.by_path else ()
 
 
 async def _ask(call: Any, places: Places, **options: Any) -> Any:
@@ -77,13 +78,11 @@ class Crew:
 
     def __init__(self, client: Client, places: Sequence[str] = ()) -> None:
         self._client = client
-        self._places: Places = tuple((place, look(place)) for place in places)
-        asked = {name: dask.config.get(f"dfeas.{name}", None) for name in ("workers", "resources", "priority")} | {
-            name: value for name, value in dask.get_annotations().items() if name in ("workers", "resources", "priority")
-        }
+        self._places: Places = tuple((place, seen) for place in places if (seen := look(place)))
+        names, given = ("workers", "resources", "priority"), dask.get_annotations()
+        asked = {name: given.get(name, dask.config.get(f"dfeas.{name}", None)) for name in names} | {"span": _span.get()}
         chosen = asked.pop("workers")
         self._chosen = {chosen} if isinstance(chosen, str) else None if chosen is None else set(map(str, chosen))
-        asked["span"] = _span.get()
         self._options = {name: value for name, value in asked.items() if value is not None}
         self._same_bits = bool(read_setting("same_bits", False))
         self.workers: dict[str, int] = {}  # threads of each
@@ -94,7 +93,7 @@ class Crew:
             del answers[next(iter(answers))]
         self._answers = answers.setdefault(self._places, {})
         for worker, (known, _) in list(self._answers.items()):
-            if known.done() and self._find_fault(known) is not None:
+            if known.done() and self._find_fault(known.result()) is not None:
                 del self._answers[worker]  # it may have been mended
 
     def admit(self, threads: dict[str, int]) -> dict[str, int]:
@@ -102,8 +101,10 @@ class Crew:
 
         Raises UsageError, BadInputError or CorruptDataError where all have answered and none may work in this run.
         """
-        for worker in self._answers.keys() - threads.keys():
-            self._answers.pop(worker)[0].cancel()
+        for worker, (coming, asked) in list(self._answers.items()):
+            failed = coming.done() and "failed" in coming.result() and time.monotonic() > asked + FIRST_SECONDS
+            if worker not in threads or failed:
+                del self._answers[worker]
         newcomers, loop = threads.keys() - self._answers.keys(), self._client.loop.asyncio_loop
         if newcomers:
             listed = asyncio.run_coroutine_threadsafe(self._client.scheduler.identity(n_workers=-1), loop)
@@ -112,23 +113,26 @@ class Crew:
             self._answers[worker] = coming, time.monotonic()
         if not self._met and threads:
             self._wait()
-        known = {worker: coming for worker, (coming, _) in self._answers.items() if coming.done()}
-        faults = {worker: self._find_fault(coming) for worker, coming in known.items() if self._is_chosen(worker, coming)}
+        known = {worker: coming.result() for worker, (coming, _) in self._answers.items() if coming.done()}
+        faults = {worker: self._find_fault(there) for worker, there in known.items() if self._is_chosen(worker, there)}
         self.workers = {worker: threads[worker] for worker, fault in faults.items() if fault is None}
-        self.left_out = {w: (_host(known[w]), fault[1]) for w, fault in faults.items() if fault is not None}
+        self.left_out = {w: (known[w]["host"], fault[1]) for w, fault in faults.items() if fault is not None}
         kinds = {fault[0] for fault in faults.values() if fault is not None}
         if not self._met and (_OtherBits in kinds or (threads and not self.workers and len(known) == len(threads))):
             raise self._refuse(kinds)
-        self._met |= {worker: known[worker].result() for worker in self.workers}
+        self._met |= {worker: known[worker] for worker in self.workers}
         self._tell()
         return self.workers
 
     async def _ask_worker(self, worker: str, known: Future[Any]) -> Answer:
-        """What it says, with its name and resources, which the scheduler knows."""
-        found = (await _ask(self._client.run, self._places, workers=[worker], on_error="return")).get(worker)
+        """What it says, or why it has ``failed``, with its name and resources, which the scheduler knows."""
+        try:
+            found = (await _ask(self._client.run, self._places, workers=[worker], on_error="return")).get(worker)
+            listed = (await asyncio.wrap_future(known))["workers"].get(worker, {})
+        except LOST as error:
+            found, listed = error, {}
         if not isinstance(found, dict):
-            raise found or ConnectionError("it left")
-        listed = (await asyncio.wrap_future(known))["workers"].get(worker, {})
+            found = {"host": "?", "failed": line(found or ConnectionError("it left"))}
         return {**found, "name": str(listed.get("name", "")), "resources": listed.get("resources", {})}
 
     def _wait(self) -> None:
@@ -137,21 +141,16 @@ class Crew:
             wait([coming for coming, _ in self._answers.values()], _LOOK_SECONDS)
             raise_held()
 
-    def _is_chosen(self, worker: str, known: Future[Answer]) -> bool:
+    def _is_chosen(self, worker: str, there: Answer) -> bool:
         """Whether it is one of those that were asked for, by address, host or name, and has the resources."""
-        if known.cancelled() or known.exception() is not None:
-            return True
-        there, wanted = known.result(), self._options.get("resources", {})
-        address = worker.rpartition("://")[2]
+        address, has, wanted = worker.rpartition("://")[2], there["resources"], self._options.get("resources", {})
         names = {worker, address, address.rpartition(":")[0], there["host"], there["name"]}
-        has = there["resources"]
         return (self._chosen is None or bool(names & self._chosen)) and all(has.get(k, 0) >= v for k, v in wanted.items())
 
-    def _find_fault(self, known: Future[Answer]) -> Fault | None:
-        if known.cancelled() or known.exception() is not None:
-            return UsageError, f"it did not answer: {line(known.exception() or ConnectionError('cancelled'))}"
-        there = known.result()
-        software = find_difference(there, "there")
+    def _find_fault(self, there: Answer) -> Fault | None:
+        if "failed" in there:
+            return UsageError, f"it did not answer: {there['failed']}"
+        software = find_difference(there)
         if software:
             return UsageError, software
         for (place, seen_here), seen in zip(self._places, there["seen"], strict=True):
@@ -159,7 +158,7 @@ class Crew:
                 return UsageError, f"no object store can be read there: {install('object-stores')}"
             if not seen:
                 return BadInputError, f"{place}: no such file or folder there"
-            if seen_here and seen != seen_here:
+            if seen != seen_here:
                 return CorruptDataError, f"{place}: not the data there that is here"
         if self._same_bits and there["arithmetic"] != here()["arithmetic"]:
             return _OtherBits, f"other bits: {_describe_bits(there)}"
@@ -222,19 +221,14 @@ class _OtherBits(UsageError):
     """A kind of fault, which ends a run that has not begun."""
 
 
-def _host(known: Future[Answer]) -> str:
-    return "?" if known.cancelled() or known.exception() is not None else str(known.result()["host"])
-
-
-def find_difference(there: Answer, where: str) -> str:
-    """What of the software ``where`` an answer comes from cannot work with what is here; empty text for nothing."""
+def find_difference(there: Answer) -> str:
+    """What of the software there cannot work with what is here; empty text for nothing."""
     if not there["digest"]:
-        return f"dfeas is not installed {where}"
+        return "dfeas is not installed there"
     if there["digest"] != here()["digest"]:
-        names = [each["dfeas"] for each in (there, here())]
-        same = f"dfeas {names[0]}, with other source files than here"
-        return same if names[0] == names[1] else f"dfeas {names[0]} {where}, {names[1]} here"
-    return f"dfeas cannot be imported {where}: {there['broken']}" if there["broken"] else ""
+        other, mine = there["dfeas"], here()["dfeas"]
+        return f"dfeas {mine}, with other source files than here" if other == mine else f"dfeas {other} there, {mine} here"
+    return f"dfeas cannot be imported there: {there['broken']}" if there["broken"] else ""
 
 
 def _describe_bits(there: Answer) -> str:
@@ -286,7 +280,7 @@ def require_scheduler(client: Client) -> None:
     finally:
         coming.cancel()
     minor = [each["arithmetic"]["Python"] for each in (there, here())]
-    different = find_difference(there, "there")
+    different = find_difference(there)
     if minor[0] != minor[1]:  # plugins travel as the bytes of one Python
         different = f"Python {minor[0]} there, {minor[1]} here"
     if different:

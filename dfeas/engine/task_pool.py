@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from threading import Semaphore
 from typing import Any, Generic, TypeVar
@@ -29,15 +29,15 @@ AHEAD = 2
 class TaskPool:
     """Does work on the workers of a client."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, places: Sequence[str] = ()) -> None:
+        self._client, self._places = client, places
 
     def __call__(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """``work(item)`` of each item, in any order; a piece of a worker that died is done again.
 
         Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at a piece.
         """
-        watch = Watch(self._client)
+        watch = Watch(self._client, places=self._places)
         sent, persist = _SentPieces(self._client, watch, self._submit, work, iter(items)), Retry(watch)
         try:
             while found := persist(sent.next, lambda: sent.done):

@@ -170,6 +170,11 @@ def test_data_that_a_worker_does_not_see_is_said_with_its_name(
         with caplog.at_level(logging.WARNING, "dfeas"):
             dfeas.solve(data, client=client, **HOW)
         assert blind in caplog.text
+        labels, npy = [0, 0, 0, 1, 1, 1], data / "X.npy"  # which the blind worker does not see
+        np.save(npy, np.arange(12.0).reshape(6, 2) - 5)
+        dfeas.ingest(npy, yard.folder / "made", labels=labels, client=client)
+        assert f"{blind} on" in caplog.text
+        assert f"{npy}: no such file or folder there" in caplog.text
         assert executed(client)[good]
         assert not executed(client)[blind]
 
