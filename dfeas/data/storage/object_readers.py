@@ -22,10 +22,11 @@ from dfeas.data.storage.object_store import ObjectPath, get_part, pool
 from dfeas.data.storage.patience import is_afresh, once_more, persist, rest
 from dfeas.data.storage.readers import Buffers, Got, Looks, Reader, Take
 from dfeas.errors import CorruptDataError, UsageError, spell
+from dfeas.machine import processors
 
 T = TypeVar("T")
 
-HELD = 16 * (4 + (os.cpu_count() or 1))
+HELD = 16 * (4 + processors())
 """Blocks that are held at most: twice what all threads of a process ask for."""
 
 LOOK_SECONDS = 0.5
@@ -197,7 +198,7 @@ class Objects:
 PAGE_BYTES = 4 << 20
 """Of an object that holds labels or norms of many blocks: one request brings so many."""
 
-PAGES = 2 + (os.cpu_count() or 1)
+PAGES = 2 + processors()
 """Pages of an array that are held at most."""
 
 
