@@ -170,7 +170,7 @@ def test_the_driver_of_the_job_solves_or_resumes(room: Any, checkpoint: bool, as
 def test_the_driver_of_the_job_reaches_a_verdict_in_a_bucket(room: Any, until: Callable[..., None]) -> None:
     """Scheduler, worker and driver, by the words of the manifest, share nothing but a bucket; typed again it says so."""
     (driver,), (worker,) = PODS["driver"]["containers"], PODS["worker"]["containers"]
-    data, run = driver["args"][0], "run"
+    data, run = driver["args"]
     with serving() as (_, there):
         room.environment.update(there)
         assert room.run("dfeas", "generate", "planted", data, "--features", 9, "--points", 3000).returncode == 0
