@@ -29,7 +29,8 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.numbers import is_dask_array
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.distributed import DaskEngine, Locality, Sent, question_name
+from dfeas.engine.distributed import DaskEngine, Locality, question_name
+from dfeas.engine.pace import Sent
 from dfeas.engine.scan import fold_blocks, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import on_partition

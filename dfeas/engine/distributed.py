@@ -1,7 +1,7 @@
 """The Dask engine: a pass is a few tasks, each a range of blocks that its worker reads itself.
 
-A home, the worker that had a range in the last pass, is a wish. The scheduler gives a task to someone else when its home is
-gone or busy, and that worker is the home then.
+A home, the worker that had a range in the last pass, has it again. When it is gone, or silent, its tasks go to someone else;
+when it is late they go to someone else, too, the first answer counts, and who gave it is the home then.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import re
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
-from time import perf_counter
+from statistics import median
+from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
 from distributed import Client, Future
@@ -24,6 +26,7 @@ from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST
 from dfeas.engine.crew import Crew, places_of
+from dfeas.engine.pace import Pace, Sent
 from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import fold_range, forget_run, merge_ranges, on_worker, read_range, scan_with_cache, size
@@ -101,22 +104,6 @@ INLINE_BYTES = 1 << 16
 
 
 @dataclass
-class Sent:
-    """The tasks of a pass. What wishes for a worker can be sent again."""
-
-    futures: list[Future]
-    sizes: Sequence[int]  # blocks of each
-    name: str = ""
-    homes: list[str | None] = field(default_factory=list)  # what each wishes for
-    ranges: Sequence[Range] = ()
-    constants: Mapping[str, Any] = field(default_factory=dict)  # more arguments, of all
-
-    @property
-    def done(self) -> int:
-        return sum(size for size, future in zip(self.sizes, self.futures, strict=True) if future.done())
-
-
-@dataclass
 class _Carried:
     """How far a fold is, as the driver knows it."""
 
@@ -152,6 +139,7 @@ class DaskEngine(RangeEngine):
         self._workers: dict[str, int] = {}  # threads of each, when the last pass began
         self._answers: list[Future] = []  # of the last pass
         self._sent = 0
+        self._pace = Pace()
 
     @property
     def crew(self) -> Crew:
@@ -215,28 +203,37 @@ class DaskEngine(RangeEngine):
         most, kept = self._fold_bytes, self.source.cache_bytes
         size = min(most, max(most // 4, kept // 16)) if kept else most
         ranges = cut(self.dataset.blocks, -(-self.dataset.bytes // size))
-        homes = self._homes.place(ranges, self._workers)
+        homes = self._homes.place(ranges, self._pace.fit(self._workers))
         if not self._homes.is_known:
             self._homes.remember(ranges, homes)
-        name, reads = question_name(fold), dict[int, Any]()
+        name, reads, began, took = question_name(fold), dict[int, Any](), dict[int, float](), list[float]()
         link = self._sendable(held.carry)
         sent, at = held.done, perf_counter()
+
+        def send(before: Any, i: int, _: int, part: str, home: str) -> Future:
+            read = self._submit("read", f"{i}-{part}", home, read_range, self.source, *ranges[i])
+            return self._submit(name, f"{i}-{part}", home, fold_range, self.source, fold, before, read)
+
         try:
             for i in range(held.done, len(ranges)):
                 self.observe(ranges[i][0], self.dataset.blocks)
                 while sent < min(i + ahead, len(ranges)):
                     reads[sent] = self._submit("read", sent, homes[sent], read_range, self.source, *ranges[sent])
+                    began[sent] = monotonic()
                     sent += 1
-                link = self._submit(name, i, None, fold_range, self.source, fold, link, reads[i])
-                if not self._watch.settle([link], set(homes[i:sent])):
-                    raise GoneError
-                reads[i] = None
+                again, near = partial(send, link, i), homes[max(held.done, i - 1) : sent]
+                link = self._submit(name, i, homes[i], fold_range, self.source, fold, link, reads[i])
+                one = Sent([link], [1], [homes[i]], again, near, took, began=began[i])
+                self._settle(one, observed=False)
+                took.append(monotonic() - began[i])
+                link, homes[i], reads[i] = one.futures[0], one.homes[0], None
                 if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > self._hold_seconds:
                     brought = self._watch.gather([link], self._workers)
                     if brought is None:
                         raise GoneError
                     held.carry, held.done = brought[0], i + 1
                     link, at = self._sendable(held.carry), perf_counter()
+            self._pace.usual = median(took)
         except BaseException:
             self._cancel([link, *reads.values()])
             raise
@@ -248,12 +245,16 @@ class DaskEngine(RangeEngine):
         self._begin()
         blocks = self.dataset.blocks if count is None else count
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, self.parallel, RANGES_PER_THREAD))
-        homes = (known or Locality()).place(ranges, self._workers)
+        homes = (known or Locality()).place(ranges, self._pace.fit(self._workers))
         self.observe(0, blocks)
         sent = self._sendable(args)
         constants = {"work": function, "source": self.source, "args": sent}
-        futures = self._submit_all(name, homes, ranges, constants)
-        whole = Sent(futures, [stop - first for first, stop in ranges], name, [*homes], ranges, constants)
+
+        def send(i: int, part: str, home: str) -> Future:
+            return self._submit(name, part, home, on_worker, *ranges[i], **constants)
+
+        futures, lengths = self._submit_all(name, homes, ranges, constants), [stop - first for first, stop in ranges]
+        whole = Sent(futures, lengths, homes, send, self._workers if isinstance(sent, Future) else ())
         # an answer is about as large as its question
         large = function is scan_range and len(ranges) > 1 and len(ranges) * size(args[0]) > self._merged_bytes
         done = self._gather_results(whole, sent if large else None)
@@ -269,7 +270,7 @@ class DaskEngine(RangeEngine):
         try:
             while done is None:
                 self._settle(sent)
-                results = sent.futures if merged is None else self._merge_on_workers(sent.futures, merged, next(turns))
+                results = sent.futures if merged is None else self._merge_on_workers(sent, merged, next(turns))
                 if merged is None or self._watch.settle(results, workers):
                     done = self._watch.gather(results, workers)
                 workers = self._watch.threads() if done is None else workers
@@ -280,29 +281,37 @@ class DaskEngine(RangeEngine):
         self._answers = sent.futures
         return done
 
-    def _merge_on_workers(self, scanned: list[Future], args: Any, turn: int) -> list[Future]:
+    def _merge_on_workers(self, sent: Sent, args: Any, turn: int) -> list[Future]:
         """What merges the answers of ranges where they are; one is left, and the driver takes no more than a few nodes."""
-        part, futures = count(), list(scanned)
+        part, futures, homes = count(), sent.futures, sent.homes
         while len(futures) > 1:
             groups = [futures[i : i + FAN_IN] for i in range(0, len(futures), FAN_IN)]
-            futures = [self._submit("merge", f"{turn}-{next(part)}", None, merge_ranges, args, *some) for some in groups]
+            homes = homes[::FAN_IN]
+            names = [f"{turn}-{next(part)}" for _ in groups]
+            whole = zip(names, homes, groups, strict=True)
+            futures = [self._submit("merge", name, home, merge_ranges, args, *some) for name, home, some in whole]
         return futures
 
-    def _settle(self, sent: Sent) -> None:
-        """Wait for all results. What has a wish for a worker that is gone is sent again without it.
+    def _settle(self, sent: Sent, *, observed: bool = True) -> None:
+        """Wait for all results. What is at a worker that is gone is sent to another one, and what is late to a second one."""
 
-        When there is nobody else the scheduler puts such a task aside, and never takes it up; also one whose result was lost.
-        """
-        futures = sent.futures
-        while not self._watch.settle(futures, set(filter(None, sent.homes)), lambda: self.observe(sent.done, sum(sent.sizes))):
+        def look() -> bool:
+            if observed:
+                self.observe(sent.done, sum(sent.sizes))
+            return bool(sent.find_late(self._pace, self._watch.threads()))
+
+        while True:
             there = self._watch.threads()
-            if there and there.keys().isdisjoint(self._workers):  # nobody is left whom tasks without a home could go to
-                raise GoneError
-            for i, home in enumerate(sent.homes):
-                if home is not None and home not in there and not futures[i].done():
-                    sent.homes[i] = None
-                    self._cancel([futures[i]])
-                    futures[i] = self._submit(sent.name, f"{i}-again", None, on_worker, *sent.ranges[i], **sent.constants)
+            if sent.homes and there:
+                if not there.keys() >= set(sent.bound):
+                    raise GoneError
+                self._cancel(sent.replace_gone(self._pace, there))
+                self._watch.bear(max(sent.deaths.values(), default=0))
+                sent.copies |= {i: sent.send_anew(i, home) for i, home in sent.find_late(self._pace, there)}
+            homes = {*sent.homes, *sent.bound, *(home for _, home in sent.copies.values())}
+            if self._watch.settle(sent.futures, homes, look, sent.copies, sent.ended):
+                break
+        self._cancel(sent.decide(self._pace))
 
     def _submit(
         self, name: str, part: int | str, home: str | None, function: Callable[..., Any], *args: Any, **more: Any

@@ -1,4 +1,4 @@
-"""Being told by a scheduler which workers come and go, in the place of asking it again and again."""
+"""Workers that come and go: a scheduler tells of them, and is asked now and then whom it hears of."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from distributed import SchedulerPlugin
+from distributed.scheduler import heartbeat_interval
 
 if TYPE_CHECKING:
     from distributed import Client
 
 TOPIC = "dfeas-workers"
 """Of the events. ``all``, which says it too, also tells a client that it is gone, and a scheduler complains when it cannot."""
+
+SILENT_SECONDS = 8.0
+"""A worker that a scheduler has not heard of for so long, and three times the usual, is as good as gone."""
 
 
 class Turnover:
@@ -34,6 +38,14 @@ async def listen(client: Client, asynchronous: bool = True) -> None:
     except ValueError:
         return
     client.subscribe_topic(TOPIC, _turnovers.setdefault(client, Turnover()))
+
+
+async def ask_for_workers(client: Client, asynchronous: bool = True) -> dict[str, int]:
+    """Threads of each worker, but of those that are silent beside others: a scheduler waits for them for minutes."""
+    workers = (await client.scheduler.identity(n_workers=-1))["workers"]
+    heard = max((worker["last_seen"] for worker in workers.values()), default=0.0)
+    patience = SILENT_SECONDS + 3 * heartbeat_interval(len(workers))
+    return {str(name): int(each["nthreads"]) for name, each in workers.items() if heard - each["last_seen"] < patience}
 
 
 def turnover_of(client: Client) -> Turnover | None:

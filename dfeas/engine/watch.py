@@ -7,12 +7,13 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Semaphore
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed.scheduler import KilledWorker
@@ -21,7 +22,7 @@ from dfeas.data.storage.patience import Patience, waiting
 from dfeas.engine.clusters import LOST, line, mend
 from dfeas.engine.crew import Crew
 from dfeas.engine.signals import interrupts_held, raise_held
-from dfeas.engine.turnover import listen, turnover_of
+from dfeas.engine.turnover import ask_for_workers, listen, turnover_of
 from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError, UsageError
 from dfeas.linalg.blas import beat
 
@@ -35,7 +36,7 @@ logger = logging.getLogger("dfeas")
 
 LOOK_SECONDS = 0.25
 """How often a waiting driver looks at what it was told."""
-ASK_SECONDS = 5.0
+ASK_SECONDS = 3.0
 """How often it asks the scheduler which workers there are, beside being told of those that come and go."""
 ANSWER_SECONDS = 20.0
 """How long a scheduler may take to say what workers it has."""
@@ -86,8 +87,7 @@ class Watch:
                 self._answer(listen, self.client)
                 told = turnover_of(self.client)
             self._told, self._asked = 0 if told is None else told.count, now
-            threads = self._answer(self.client.nthreads)
-            self._known = {str(worker): int(count) for worker, count in threads.items()}
+            self._known = self._answer(ask_for_workers, self.client)
         mend(self.client, len(self._known))
         return self.crew.admit(self._known)
 
@@ -124,21 +124,35 @@ class Watch:
         waiting.release()
         return threads
 
-    def settle(self, futures: Sequence[Task], homes: Collection[str] = (), told: Callable[[], None] = observe_nothing) -> bool:
-        """Wait until each has a result, or an error. False when one of the workers ``homes`` is gone, or all of the crew, or a
-        result is lost.
+    def settle(
+        self,
+        futures: Sequence[Task],
+        homes: Collection[str] = (),
+        told: Callable[[], Any] = observe_nothing,
+        copies: Mapping[int, tuple[Task, str]] = MappingProxyType({}),
+        ended: dict[str, float] | None = None,
+    ) -> bool:
+        """Wait until each has a result, or an error, or its copy has. False when one of the workers ``homes`` is gone, or all
+        of the crew, or a result is lost, or who is ``told`` now and then while it waits says so.
 
-        While it waits, it is ``told`` now and then.
+        When each ``ended``, in monotonic seconds, is noted by key.
         """
-        done, crew = Semaphore(0), set(self.crew.workers)
-        for future in futures:
-            future.add_done_callback(lambda _: done.release())
+        done, crew, times = Semaphore(0), set(self.crew.workers), {} if ended is None else ended
+
+        def note(future: Task) -> None:
+            times.setdefault(future.key, time.monotonic())
+            done.release()
+
+        for future in (*futures, *(copy for copy, _ in copies.values())):
+            future.add_done_callback(note)
 
         def gone(now: dict[str, int]) -> bool:
-            told()
-            return not now.keys() >= set(homes) or crew.isdisjoint(now)
+            return bool(told()) or not now.keys() >= set(homes) or crew.isdisjoint(now)
 
-        waited = all(self._until(lambda seconds: done.acquire(timeout=seconds), gone) for _ in futures)
+        waited = True
+        for i, future in enumerate(futures):
+            while waited and not (future.done() or (i in copies and copies[i][0].done())):
+                waited = self._until(lambda seconds: done.acquire(timeout=seconds), gone)
         if any(future.status == "lost" for future in futures):  # which is no reason for Dask not to call back
             time.sleep(_STEP_SECONDS)
             return False
@@ -238,6 +252,14 @@ class Watch:
             beat()
             time.sleep(min(left, self.look_seconds))
 
+    def bear(self, deaths: int) -> None:
+        """Raise ClusterLostError when so many workers died at one piece of work that it is to blame."""
+        if deaths > self.most_deaths:
+            raise ClusterLostError(
+                f"{deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
+                "(often: not enough memory)"
+            ) from None
+
     def recovers(self) -> bool:
         """Whether the client is connected, or is again: it looks for a lost scheduler as long as for the first time."""
         while self.client.status == "connecting":
@@ -306,8 +328,4 @@ class Retry:
             self.tries += 1
         if self.tries == TRIES:
             raise ClusterLostError(f"the Dask cluster was lost: {line(error)}") from None
-        if self.deaths > self.watch.most_deaths:
-            raise ClusterLostError(
-                f"{self.deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
-                "(often: not enough memory)"
-            ) from None
+        self.watch.bear(self.deaths)

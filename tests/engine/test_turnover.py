@@ -12,6 +12,7 @@ from distributed import Client, SchedulerPlugin
 
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
+from dfeas.engine import watch
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.turnover import TOPIC
@@ -57,27 +58,27 @@ def test_a_pass_is_one_graph_each_of_whose_ranges_has_its_home(dataset: Callable
 
 def test_a_worker_that_died_is_known_though_nobody_asks() -> None:
     with local_cluster(2) as client:
-        watch = Watch(client, ask_seconds=1e9)
-        before = set(watch.threads())
+        told = Watch(client, ask_seconds=1e9)
+        before = set(told.threads())
         pid = client.run(os.getpid, workers=[min(before)])[min(before)]
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: min(before) not in watch.threads())
-        wait_until(lambda: len(watch.threads()) == 2)  # its nanny has started another one
+        wait_until(lambda: min(before) not in told.threads())
+        wait_until(lambda: len(told.threads()) == 2)  # its nanny has started another one
 
 
 def test_a_driver_that_waits_does_not_ask_who_is_there(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = []
-    nthreads = client.nthreads
-    monkeypatch.setattr(client, "nthreads", lambda **how: [asked.append(1), nthreads(**how)][1])
-    watch, looks = Watch(client, look_seconds=0.01, ask_seconds=60), []
-    watch.threads()
+    ask = watch.ask_for_workers
+    monkeypatch.setattr(watch, "ask_for_workers", lambda client, **how: [asked.append(1), ask(client, **how)][1])
+    waiting, looks = Watch(client, look_seconds=0.01, ask_seconds=60), []
+    waiting.threads()
 
     def look() -> None:
         looks.append(1)
         if len(looks) == 20:
             (tmp_path / "done").touch()
 
-    watch.settle([client.submit(until, str(tmp_path / "done"), pure=False)], (), look)
+    waiting.settle([client.submit(until, str(tmp_path / "done"), pure=False)], (), look)
     assert len(looks) >= 20
     assert len(asked) == 1
 
