@@ -586,11 +586,11 @@ def test_the_command_line_takes_urls(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["info", "s3://no-such-bucket/data"], 4, "s3://no-such-bucket/data: no such bucket"),
+        (["info", "s3://no-such-bucket/data"], 4, "s3://no-such-bucket: no such bucket"),
         (["info", f"{URL}/no-such-key"], 4, f"{URL}/no-such-key: no such file or folder"),
         (["info", URL], 2, "s3://bucket: a key is missing, give s3://bucket/KEY"),
         (["info", f"s3://key:{SECRET}@bucket/data"], 2, "without credentials in it"),
-        (["info", "https://example.com/data"], 2, "expected s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/KEY"),
+        (["info", "ftp://example.com/data"], 2, "expected s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY or https"),
         (["info", f"{URL}/a/../b"], 2, "s3://bucket: a key without . and .. as parts"),
         (["ingest", f"{URL}/no-such.csv", "out"], 4, "no such file or folder"),
         (["ingest", "s3://no-such-bucket/a.csv", "out"], 4, "no such bucket"),

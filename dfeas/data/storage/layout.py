@@ -34,7 +34,7 @@ from dfeas.data.storage.features import are_names, shorten
 from dfeas.data.storage.files import COUNT, LOCK, Number, conform, parse_json, read_whole
 from dfeas.data.storage.places import Place
 from dfeas.display import Displayed, Part, Row
-from dfeas.errors import CorruptDataError, format_bytes
+from dfeas.errors import CorruptDataError, DfeasError, format_bytes
 
 KINDS = ("", "l", "q", "s")
 """By their number in a code."""
@@ -403,6 +403,8 @@ def find_root(path: Place) -> dict[str, Any] | None:
         raise CorruptDataError(
             f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
         ) from None
+    except DfeasError:  # of an object store
+        raise
     except OSError:
         return None
 
@@ -410,6 +412,8 @@ def find_root(path: Place) -> dict[str, Any] | None:
 def _read_root(path: Place) -> dict[str, Any] | None:
     try:
         node: dict[str, Any] = parse_json(read_whole(path / MARKER), {"zarr_format": COUNT, "attributes?": dict})
+    except DfeasError:
+        raise
     except ValueError:
         return None
     return {"attributes": {}, **node}

@@ -26,7 +26,7 @@ import botocore.exceptions
 import obstore
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
-from obstore.store import AzureStore, GCSStore, S3Store
+from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
 from dfeas.data.storage.patience import Patience, limit, persist
 from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError, format_bytes
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-SCHEMES = ("s3", "gs", "az")
+SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "https": "https", "http": "http"}
+"""What URLs begin with, and what that is called here; others are names that fsspec has for the same."""
 
 RETRIES, RETRY_SECONDS = 4, 10.0
 """So often obstore repeats a request that is not answered, cut off, or answered 5xx or 429, and so long; what is longer is
@@ -46,8 +47,16 @@ borne by ``patience``, whose pauses end with a run."""
 SILENT_SECONDS, REQUEST_SECONDS, MOST_SECONDS = 30, 600, 86400
 """Seconds without a byte, and for all of an answer, after which a request is made again; and of obstore's own patience."""
 
-_URL = re.compile(r"([a-z0-9]+)://([A-Za-z0-9][A-Za-z0-9._-]*)(?:/(.*))?")
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_URL = re.compile(
+    r"([a-z0-9]+)://([A-Za-z0-9][A-Za-z0-9._-]*(?::\d+)?)(?:@(\w+)(?:\.(?:dfs|blob)\.core\.windows\.net)?)?(?:/(.*))?"
+)
+_ACCOUNT = "AZURE_STORAGE_ACCOUNT_NAME"
+_ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+    "gs": ("STORAGE_EMULATOR_HOST",),
+}
+"""Variables that name another server, which may speak http."""
 
 
 @lru_cache(maxsize=256)
@@ -64,26 +73,30 @@ def store_of(where: str, prefix: str | None = None, patient: bool = False) -> An
     }
     retries, seconds = (1_000_000, min(MOST_SECONDS, limit())) if patient else (RETRIES, RETRY_SECONDS)
     retry: RetryConfig = {"max_retries": retries, "retry_timeout": timedelta(seconds=seconds)}
+    endpoint = next((os.environ[key] for key in _ENDPOINTS.get(scheme, ()) if os.environ.get(key)), "")
+    client["allow_http"] = endpoint.startswith("http://") or scheme == "http"
+    more: dict[str, Any] = {"client_options": client, "retry_config": retry}
     try:
+        if scheme in ("http", "https"):
+            return HTTPStore.from_url("/".join(filter(None, (where, prefix))), **more)
         if scheme == "s3":
-            return _s3(where, name, prefix, client, retry)
-        kind: Any = GCSStore if scheme == "gs" else AzureStore
-        return kind(name, prefix=prefix, client_options=client, retry_config=retry)
+            return S3Store(name, prefix=prefix, **more, **_signing(where, endpoint))
+        if scheme == "az":
+            more |= {"endpoint": endpoint} if endpoint else {}
+            return AzureStore(name, prefix=prefix, **more)
+        if endpoint:  # of an emulator, which takes any credentials
+            more |= {"base_url": endpoint, "credential_provider": lambda: {"token": "any", "expires_at": None}}
+        return GCSStore(name, prefix=prefix, **more)
     except BaseError as error:
         raise UsageError(f"{where}: {_line(error)}; set it in the environment, as for the provider's own tools") from None
 
 
-def _s3(where: str, name: str, prefix: str | None, client: ClientConfig, retry: RetryConfig) -> Any:
-    more: dict[str, Any] = {}
-    endpoint = next((os.environ[key] for key in _ENDPOINTS if os.environ.get(key)), None)
-    if endpoint is not None:
-        more["endpoint"] = endpoint
-        client = {**client, "allow_http": endpoint.startswith("http://")}
+def _signing(where: str, endpoint: str) -> dict[str, Any]:
+    """Where requests to S3 go, and how they are signed."""
+    more = {"endpoint": endpoint} if endpoint else {}
     if os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true", "yes"):
-        more["skip_signature"] = True
-    else:
-        more["credential_provider"] = _credentials(where)
-    return S3Store(name, prefix=prefix, client_options=client, retry_config=retry, **more)
+        return {**more, "skip_signature": True}
+    return {**more, "credential_provider": _credentials(where)}
 
 
 def _credentials(where: str) -> Boto3CredentialProvider:
@@ -143,19 +156,19 @@ def refuse(where: object, error: Exception, listing: bool = False) -> NoReturn:
     """Raise our error for one of obstore."""
     text = str(error)
     if "NoSuchBucket" in text or "ContainerNotFound" in text:
-        raise BadInputError(f"{where}: no such bucket") from None
+        raise BadInputError(f"{'/'.join(str(where).split('/')[:3])}: no such bucket") from None
     if expired := _EXPIRED.search(text):
         raise UsageError(f"{where}: the credentials are not valid any more ({expired[1]}); renew them, and go on") from None
     if _OTHER_REGION.search(text):
         region = _region_of(str(where), text)
-        named = f"{region}: set AWS_REGION={region}" if region else "another region than AWS_REGION says; set that"
+        named = f"{region}: set AWS_DEFAULT_REGION={region}" if region else "another region: name it by AWS_DEFAULT_REGION"
         raise UsageError(f"{where}: the bucket lies in {named}") from None
     if _METADATA.search(text):
         raise UsageError(f"{where}: no credentials were found; set them up as for the provider's own tools") from None
     code = re.search(r"<Code>(\w+)</Code>", text)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or re.search("40[13] (Forbidden|Unauthorized)", text):
         why, what = code[1] if code else "not allowed", "the list of objects" if listing else "access"
-        more = ": the right to list the bucket lacks (s3:ListBucket)" if listing else ", and what they allow"
+        more = ", and whether they have the right to list (s3:ListBucket)" if listing else ", and what they allow"
         raise UsageError(f"{where}: {what} was refused ({why}); check the credentials{more}") from None
     if _AWAY.search(text):
         raise StorageAwayError(f"{where}: the object store does not answer{_failure(text)}") from None
@@ -166,7 +179,7 @@ def _failure(text: str) -> str:
     """Which host does not answer, and how."""
     host, status = re.search(r"performing \w+ \w+://([^/\s]+)", text), re.search(r"status code: (\d+ [A-Z][A-Za-z ]+)", text)
     code, said = re.search(r"<Code>(\w+)</Code>", text), re.search(r'message: "([^"]+)"', text)
-    why = said[1] if said else "the connection broke off"
+    why = said[1] if said else "nobody knows its name" if "dns error" in text else "the connection broke off"
     if "Timeout" in text or "TimedOut" in text:
         why = "silent too long"
     if status:
@@ -237,7 +250,7 @@ PARTS_AHEAD = 6
 class ObjectFile(io.RawIOBase):
     """Bytes of an object that does not change meanwhile: each request names the ETag of the first one."""
 
-    def __init__(self, store: Any, key: str, where: str, size: int, tag: str) -> None:
+    def __init__(self, store: Any, key: str, where: str, size: int, tag: str | None) -> None:
         self._store, self._key, self._where, self._size, self._tag = store, key, where, size, tag
         self._at = 0
         self._part = b""  # what was read last
@@ -328,12 +341,15 @@ class ObjectPath:
         """From a URL. Raises UsageError for other URLs; what may be a secret in one is not repeated."""
         match = _URL.fullmatch(url)
         scheme = url.partition("://")[0]
-        if match is None or "?" in url or match[1] not in SCHEMES:
+        plain = match is not None and (match[3] is None or match[1].startswith("abfs"))
+        if match is None or not plain or "?" in url or match[1] not in SCHEMES:
             shown = f"a URL that begins with {scheme}://" if scheme.isalnum() else "this URL"
-            text = f"{shown}: expected s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/KEY, without credentials in it"
-            raise UsageError(text)
-        where = f"{match[1]}://{match[2]}"
-        parts = [part for part in (match[3] or "").split("/") if part]
+            expected = "s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY or https://HOST/PATH, without credentials in it"
+            raise UsageError(f"{shown}: expected {expected}")
+        where = f"{SCHEMES[match[1]]}://{match[2]}"
+        parts = [part for part in (match[4] or "").split("/") if part]
+        if match[3] and match[3] != os.environ.get(_ACCOUNT):
+            raise UsageError(f"{where}: for this account set {_ACCOUNT}={match[3]}, and its credentials beside it")
         if {".", ".."} & set(parts) or not all(part.isprintable() for part in parts):
             raise UsageError(f"{where}: a key without . and .. as parts and without control characters is expected")
         if not parts:
@@ -399,6 +415,11 @@ class ObjectPath:
             return False
         return True
 
+    @property
+    def is_web(self) -> bool:
+        """Whether it is a page of the web: it can be read, by its ranges, but nothing lists what is below it."""
+        return self.bucket.startswith("http")
+
     def is_dir(self) -> bool:
         return next(self.objects(1), None) is not None
 
@@ -408,7 +429,7 @@ class ObjectPath:
     def open(self, mode: str = "rb") -> BufferedReader:
         assert mode == "rb", "objects are written whole"
         stat = self.stat()
-        return BufferedReader(ObjectFile(self.store, self.key, str(self), stat.st_size, stat.tag), BUFFER)
+        return BufferedReader(ObjectFile(self.store, self.key, str(self), stat.st_size, stat.tag or None), BUFFER)
 
     def read_bytes(self, most: int | None = None) -> bytes:
         """Its contents, by one request. Raises FileNotFoundError when there is no such object, ValueError for more bytes."""
@@ -424,8 +445,13 @@ class ObjectPath:
     def read_text(self, errors: str = "strict") -> str:
         return self.read_bytes().decode(errors=errors)
 
+    def _require_writable(self) -> None:
+        if self.is_web:
+            raise UsageError(f"{self}: what is on the web is only read; choose a folder or a bucket to write to")
+
     def write_bytes(self, content: bytes | Path) -> None:
         """Put an object in its place, whole: bytes, or what a file has."""
+        self._require_writable()
         try:
             ask(self, lambda: obstore.put(self.store, self.key, content))
         except FileNotFoundError as error:
@@ -433,6 +459,7 @@ class ObjectPath:
 
     def create(self, content: bytes) -> Any:
         """Write an object where there is none; its version. None where there is one already."""
+        self._require_writable()
         with translate_errors(self):
             try:
                 return obstore.put(self.store, self.key, content, mode="create")
@@ -460,9 +487,11 @@ class ObjectPath:
                 raise
 
     def objects(self, chunk: int = 1000) -> Iterator[ObjectMeta]:
-        """What obstore says of all objects below it: ``path``, a key of the bucket, ``size``, ``e_tag``."""
+        """What obstore says of all objects below it: ``path``, a key of the bucket, ``size``, ``e_tag``. The web lists
+        none.
+        """
         patience, last = None, ""
-        while True:
+        while not self.is_web:
             try:
                 with translate_errors(self, listing=True):
                     for some in obstore.list(self.store, self.key, chunk_size=chunk, offset=last or None):
@@ -474,7 +503,9 @@ class ObjectPath:
                 patience.bear(error)
 
     def iterdir(self) -> Iterator[ObjectPath]:
-        """Objects and folders in it."""
+        """Objects and folders in it; none of the web, which lists nothing."""
+        if self.is_web:
+            return
         found = ask(self, lambda: obstore.list_with_delimiter(self.store, self.key))
         for key in [*found["common_prefixes"], *(each["path"] for each in found["objects"])]:
             yield ObjectPath(self.bucket, key)
