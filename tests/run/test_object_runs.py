@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -13,16 +14,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import dfeas
-from dfeas.cli.remote import fetch, run_status
+from dfeas.cli.main import commands
+from dfeas.cli.remote import fetch, run_status, status, submit
 from dfeas.data.storage import locks, object_store
 from dfeas.data.storage.journal import open_journal, read_journal
 from dfeas.data.storage.locks import LOCK, ObjectLock, being_written
 from dfeas.data.storage.object_store import ObjectPath
 from dfeas.data.storage.places import Place, place
 from dfeas.data.storage.scratch import Scratch
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.engine.clusters import local_cluster
+from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError
 from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, run_folder, run_folder_again
 from tests.data.s3 import Door, serving
 
@@ -352,3 +356,73 @@ def test_a_dead_process_of_this_machine_has_no_lock(door: Door, tmp_path: Path) 
     for pid, held in ((ended.pid, False), (os.getpid(), True)):
         (run / LOCK).write_bytes(f"host {locks._machine()} {pid} nothing\n".encode())
         assert being_written(run) == held
+
+
+def test_a_store_that_goes_away_ends_the_run_resumable(door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "RETRIES", 0)
+    monkeypatch.setenv("DFEAS_STORAGE_PATIENCE", "0")
+    monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "0.001")
+    object_store.store_of.cache_clear()
+    run, whole = f"{URL}/{tmp_path.name}", dfeas.solve(f"{URL}/data", **SLOW)
+
+    def fall(record: Any) -> None:
+        if record.passes == 50:
+            door.fault = lambda method, path: "refuse"
+
+    with pytest.raises(StorageAwayError, match="does not answer") as ended:
+        dfeas.solve(f"{URL}/data", out=run, callback=fall, **SLOW)
+    assert ended.value.exit_code == 75
+    door.reset()
+    assert run_status(run).state == "running"  # until its lock is a minute old, or its process is gone
+    monkeypatch.setattr(locks, "DEAD_SECONDS", 0.0)
+    assert run_status(run).state == "resumable"
+    resumed = dfeas.resume(run)
+    assert isinstance(resumed, dfeas.Result)
+    assert digest(resumed) == digest(whole)
+    object_store.store_of.cache_clear()
+
+
+def test_a_cluster_drives_a_run_in_a_bucket_and_goes_on_when_its_driver_is_killed(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "0")
+    run, options = f"{URL}/{tmp_path.name}", {**SLOW, "max_passes": 150}
+    whole = dfeas.solve(f"{URL}/data", **options)
+    with local_cluster(2) as client:
+        submitted = submit(f"{URL}/data", out=run, client=client, **options)
+        deadline = time.monotonic() + 90
+        while (status(submitted, client=client)[0].passes or 0) < 5:
+            assert time.monotonic() < deadline
+        driving = [each for each, tasks in client.processing().items() if f"dfeas-run-{submitted}" in tasks]
+        os.kill(client.run(os.getpid)[driving[0]], signal.SIGKILL)
+        while (found := status(submitted, client=client)[0]).task != "memory":
+            assert time.monotonic() < deadline, found
+            assert found.error is None
+        assert fetch(submitted, tmp_path / "got", client=client) == tmp_path / "got"
+    loaded = dfeas.load(tmp_path / "got")
+    assert isinstance(loaded, dfeas.Result)
+    assert digest(loaded) == digest(whole)
+
+
+def test_commands_take_the_url_of_a_run(door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = f"{URL}/{tmp_path.name}"
+    monkeypatch.chdir(tmp_path)
+
+    def typed(*words: str, code: int = 0) -> str:
+        found = CliRunner().invoke(commands, words)
+        assert found.exit_code == code, found.output
+        return found.output
+
+    limited = typed("solve", f"{URL}/data", "--method", "mirror-prox", "--max-passes", "3", "--out", run, code=3)
+    assert f"to go on: dfeas resume {run}" in limited
+    assert f"{run}: resumable, pass 3" in typed("status", run)
+    assert "feasible" in typed("resume", run, "--max-passes", "3000")
+    assert f"{run} is finished" in typed("resume", run)
+    assert "proved       feasible" in typed("verify", run)
+    assert "all 3000 points" in typed("verify", f"{URL}/data", f"{run}/certificate.npz")
+    assert "feasible" in typed("compare", run)
+    assert f"{run}/report.html" in typed("report", run)
+    assert "written      scores.npy" in typed("predict", run, f"{URL}/data", "scores.npy")
+    assert tmp_path.name in typed("fetch", run)
+    assert (tmp_path / tmp_path.name / "certificate.npz").is_file()
+    assert "--force is for folders of this machine" in typed("solve", f"{URL}/data", "--out", run, "--force", code=2)
