@@ -165,8 +165,10 @@ def submit(
     if place(folder).exists():
         require_free(place(folder))
     with _reach(client) as there:
+        from dfeas.engine.crew import asked_of_tasks
+
         there.set_metadata([RUNS, run], {"out": folder})
-        work = partial(_drive, run, data, folder, options)
+        work = partial(_drive, run, data, folder, options, asked_of_tasks())
         future = _send(there, work, _task(run), [spec.where, *spec.also])
         there.publish_dataset(future, name=_task(run))
     return run
@@ -183,9 +185,9 @@ def _send(client: Client, work: Callable[[], Any], key: str, places: Sequence[st
     from dfeas.engine.watch import Watch  # loads Dask, which other commands here may not need
 
     watch = Watch(client, places=places)
-    watch.threads()
+    chosen = 0 < len(watch.threads()) < len(client.nthreads())
     scope = {"loads": pickle.loads, "work": pickle.dumps(work)}
-    with watch.crew.annotated() if watch.crew.left_out else nullcontext():
+    with watch.crew.annotated() if chosen else nullcontext():
         return client.submit(eval, "loads(work)()", scope, key=key, pure=False, **options)
 
 
@@ -204,8 +206,10 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     return paths
 
 
-def _drive(run: str, X: list[str], out: str, options: dict[str, Any]) -> None:
+def _drive(run: str, X: list[str], out: str, options: dict[str, Any], asked: dict[str, Any]) -> None:
     """On a worker: begin the run, or go on with it when another worker had begun."""
+    from dask import annotate
+
     from dfeas.engine.clusters import inside
 
     with inside() as client:
@@ -215,7 +219,7 @@ def _drive(run: str, X: list[str], out: str, options: dict[str, Any]) -> None:
             client.set_metadata([RUNS, run, BEGUN], True)
         if is_finished(place(out)) or cancelled():
             return
-        with attend_runs(cancelled):
+        with attend_runs(cancelled), annotate(**asked):
             if can_go_on(place(out)):
                 resume(out, client=client, kernel=options.get("kernel"))
             else:

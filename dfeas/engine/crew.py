@@ -62,6 +62,13 @@ def places_of(spec: DataSpec) -> tuple[str, ...]:
     return (spec.where, *spec.also, *beside) if spec.by_path else ()
 
 
+def asked_of_tasks() -> dict[str, Any]:
+    """What ``dask.annotate``, or Dask's configuration, says of the tasks of a run."""
+    names, given = ("workers", "resources", "priority"), dask.get_annotations()
+    asked = {name: given.get(name, dask.config.get(f"dfeas.{name}", None)) for name in names}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
 async def _ask(call: Any, places: Places, **options: Any) -> Any:
     """The question is text, and all functions are of the standard library: a stranger can read it, whatever its Python is."""
     source = resources.files("dfeas.engine").joinpath("question.py").read_text("utf-8")
@@ -79,11 +86,9 @@ class Crew:
     def __init__(self, client: Client, places: Sequence[str] = ()) -> None:
         self._client = client
         self._places: Places = tuple((place, seen) for place in places if (seen := look(place)))
-        names, given = ("workers", "resources", "priority"), dask.get_annotations()
-        asked = {name: given.get(name, dask.config.get(f"dfeas.{name}", None)) for name in names} | {"span": _span.get()}
-        chosen = asked.pop("workers")
+        self._options = asked_of_tasks() | ({} if _span.get() is None else {"span": _span.get()})
+        chosen = self._options.pop("workers", None)
         self._chosen = {chosen} if isinstance(chosen, str) else None if chosen is None else set(map(str, chosen))
-        self._options = {name: value for name, value in asked.items() if value is not None}
         self._same_bits = bool(read_setting("same_bits", False))
         self.workers: dict[str, int] = {}  # threads of each
         self.left_out: dict[str, tuple[str, str]] = {}  # host and reason

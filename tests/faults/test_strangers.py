@@ -290,6 +290,10 @@ def test_annotations_choose_workers_for_all_tasks(yard: Yard, data: Path) -> Non
         with dask.config.set({"dfeas.workers": [right], "dfeas.priority": 1}):
             run_all()
         assert not executed(client)[left]
+        with dask.annotate(workers=["right"]):
+            submit(data, out=yard.folder / "run", client=client)
+            wait_until(lambda: [each.verdict for each in status(client=client)] == ["feasible"])
+        assert not executed(client)[left]
         with dask.annotate(workers=["nobody"]), pytest.raises(UsageError, match=r"no worker .* is one of \['nobody'\]"):
             run_all()
 
