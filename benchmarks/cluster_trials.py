@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -172,7 +173,10 @@ def enter_switch(words: list[str]) -> int:
     """Run this program in a namespace with a bridge, so that it reaches all hosts, and this machine nothing of theirs."""
     with switch() as name:
         inside = ["nsenter", f"--net=/run/netns/{name}", sys.executable, __file__, *words, "--switch", name]
-        return subprocess.run(inside, check=False).returncode
+        with subprocess.Popen(inside) as process:
+            for number in (signal.SIGINT, signal.SIGTERM):  # it ends what it started; then namespaces can go
+                signal.signal(number, lambda *_: process.terminate())
+            return process.wait()
 
 
 @contextmanager
@@ -185,7 +189,11 @@ def programs(options: argparse.Namespace) -> Iterator[Program]:
         environments = Environments(folder / "environments", options.numpy, outside)
         (environments.folder / "dask.yaml").write_text(read_configuration())
         network = Network(folder / "hosts", options.switch)
-        yield Program(options, folder, network, environments, opened)
+        try:
+            yield Program(options, folder, network, environments, opened)
+        finally:
+            for host in network.hosts.values():
+                host.end()
 
 
 def main(words: list[str] | None = None) -> None:
@@ -222,4 +230,5 @@ def introduce(options: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     main()

@@ -74,10 +74,11 @@ class Host:
         """A process there; what it says is in the file ``log`` of the host's folder."""
         for each in ("work", "tmp"):
             (self.folder / each).mkdir(parents=True, exist_ok=True)
+        named = ("unshare", "--uts", "sh", "-c", f'hostname {self.name} && exec "$@"', "sh") if self.wire else ()
         own = {"HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp"), **(env or {})}
         with (self.folder / log).open("w") as file:
             process = Popen(
-                [*self.prefix, *map(str, (*wrap, *words))],
+                [*self.prefix, *named, *map(str, (*wrap, *words))],
                 cwd=self.folder / "work",
                 env=own,
                 stdin=subprocess.DEVNULL,

@@ -120,6 +120,6 @@ def submitted(stage: Stage) -> None:
     stage.wait(sent)
     about: dict[str, Any] = json.loads(next(line for line in sent.text.splitlines() if line.startswith("{")))
     wait_for((run / "result.json").exists, stage.deadline, "result.json of the submitted run")
-    stage.wait(stage.command("status", about["id"], *where))
+    stage.wait(stage.command("status", about["run"], *where))
     fetched = str(stage.folder / "fetched")
-    stage.wait(stage.command("fetch", about["id"], "--out", fetched, *where, run=fetched))
+    stage.wait(stage.command("fetch", about["run"], "--out", fetched, *where, run=fetched))

@@ -129,6 +129,7 @@ def perform(name: str, trial: Trial, stage: Stage, calm_seconds: float, calm_bit
         message = stage.said(trial.says) or message
         if not stage.said(trial.says):
             wrong.append(f"nothing said like {trial.says!r}")
+    message = message.replace(str(stage.folder.parent), "DIR")
     left, plugins = remaining(stage, trial, wrong)
     return Outcome(
         name,
