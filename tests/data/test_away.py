@@ -19,7 +19,7 @@ from dfeas.data.generate.points import Instance, generate
 from dfeas.data.storage import object_store, patience
 from dfeas.data.storage.object_store import ObjectPath
 from dfeas.errors import StorageAwayError
-from tests.data.s3 import Door, serving
+from tests.data.s3 import Door, lead, serving
 
 RUN: dict[str, Any] = {"method": "mirror-prox", "max_passes": 8, "margin_tolerance": 1e-6, "eps": 1e-9}
 
@@ -162,7 +162,7 @@ def test_workers_leave_the_wait_to_the_driver(
     data: str, door: Door, server: Any, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calm = bits(dfeas.solve(data, **RUN))
-    client.run(lambda values: os.environ.update(values), server[1])
+    lead(client, server[1])
 
     def hurry(seconds: float, keep: Any) -> tuple[float, Any]:
         """Keep nothing, wait no longer than that; what it was before."""

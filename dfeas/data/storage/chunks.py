@@ -132,7 +132,7 @@ class StoredArray:
         """The name of a chunk, or of a shard, in the folder of the array."""
         return f"c.{number}{'.0' * (len(self.shape) - 1)}"
 
-    def require_files(self, folder: Place) -> None:
+    def require_files(self, folder: Path) -> None:
         """Raise CorruptDataError when chunks or shards are missing."""
         there = np.zeros(-(-self.chunks // self.chunks_of_file), np.bool_)
         for name in names_in(folder):

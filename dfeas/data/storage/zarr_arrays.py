@@ -134,14 +134,7 @@ def require_all_chunks(array: Any, where: Place | str) -> None:
         raise CorruptDataError(f"{where}: its zarr metadata cannot be read: shape {shape} in chunks of {chunks}")
     require_chunks(chunks, array.dtype.itemsize, str(where))
     folder = _folder_of(array) if isinstance(where, str) else where
-    if isinstance(folder, Path | None):
-        _require_chunks(array, where, folder)
-    if array.metadata.zarr_format == 3:
-        _require_whole_shards(array, where, folder)
-
-
-def _require_chunks(array: Any, where: Place | str, folder: Path | None) -> None:
-    count = prod(-(-size // width) for size, width in zip(array.shape, array.shards or array.chunks, strict=True))
+    count = prod(-(-size // width) for size, width in zip(shape, array.shards or chunks, strict=True))
     missing = count - _count_chunks(array, count, folder)
     if missing:
         what = "shards" if array.shards else "chunks"
@@ -149,14 +142,18 @@ def _require_chunks(array: Any, where: Place | str, folder: Path | None) -> None
             f"{where}: {missing} of {count} {what} are missing; restore them "
             f"(or, if they are meant to be empty, write them: {WRITE_EMPTY})"
         )
+    if array.metadata.zarr_format == 3:
+        _require_whole_shards(array, where, folder)
 
 
-def _count_chunks(array: Any, count: int, folder: Path | None) -> int:
-    """How many of the ``count`` chunks or shards of an array are there.
+def _count_chunks(array: Any, count: int, folder: Place | None) -> int:
+    """How many of the ``count`` chunks or shards of an array are there; those of an object store say it when they are read.
 
     There are no more than files, or there would be time and memory for more names than a folder can hold. zarr takes 0.5 ms for
     each.
     """
+    if not isinstance(folder, Path | None):
+        return count
     if folder is None:
         return int(array.nchunks_initialized // (prod(array.shards or array.chunks) // prod(array.chunks)))
     names = set(names_in(folder)) - {FILE, FILE_2, ".zattrs"}
