@@ -24,6 +24,7 @@ import dfeas
 from dfeas.cli.remote import status, submit
 from dfeas.engine.crew import here
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from tests.typed import dfeas as typed
 
 ROOT = Path(dfeas.__file__).parents[1]
 ANSWER_SECONDS = 90.0
@@ -229,6 +230,9 @@ def test_a_worker_that_computes_otherwise_is_said_and_refused_where_bits_count(
         assert written["bits"] == "mixed"
         assert [each["worker"] for each in written["workers"]] == [other]
         assert f"{kernels} here" in written["workers"][0]["differs"]
+        refused = typed("solve", data, "--scheduler", client.scheduler.address, "--same-bits", "--out", yard.folder / "none")
+        assert refused.returncode == 2
+        assert f"dfeas: error: --same-bits: {other} on" in refused.stderr
         monkeypatch.setenv("DFEAS_SAME_BITS", "1")
         with pytest.raises(UsageError, match=rf"same_bits=True: {other} on .*kernels"):
             dfeas.solve(data, client=client, **HOW)
