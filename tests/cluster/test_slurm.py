@@ -72,14 +72,14 @@ def signalled(slurm: Any, until: Callable[..., None], number: signal.Signals, **
     return int(process.returncode)
 
 
-SOLVE = "dfeas solve points --out run --scheduler-file ./.dfeas-scheduler-77.json --eps 0.1"
-RESUME = "dfeas resume run --scheduler-file ./.dfeas-scheduler-77.json"
+SOLVE = "dfeas solve points --out run --scheduler-file ./.dfeas-scheduler-77-{}.json --eps 0.1"
+RESUME = "dfeas resume run --scheduler-file ./.dfeas-scheduler-77-1.json"
 
 
 def test_the_time_limit_sends_the_job_back_into_the_queue_and_it_resumes(slurm: Any, until: Callable[..., None]) -> None:
     assert signalled(slurm, until, signal.SIGUSR1) == 75
     assert slurm.said("signals") == ["USR1"]
-    assert slurm.said("calls") == [SOLVE, "ready", "scontrol requeue 77"]
+    assert slurm.said("calls") == [SOLVE.format(0), "ready", "scontrol requeue 77"]
     done = slurm.run("bash", BATCH, "points", "run/", "--eps", "0.1", **JOB, SLURM_RESTART_COUNT=1)
     assert done.returncode == 0, done.stderr
     assert slurm.said("calls")[3:] == [RESUME]
@@ -88,13 +88,13 @@ def test_the_time_limit_sends_the_job_back_into_the_queue_and_it_resumes(slurm: 
 
 def test_a_cancelled_job_stays_cancelled(slurm: Any, until: Callable[..., None]) -> None:
     assert signalled(slurm, until, signal.SIGTERM) == 75
-    assert slurm.said("calls") == [SOLVE, "ready"]
+    assert slurm.said("calls") == [SOLVE.format(0), "ready"]
 
 
 def test_a_job_is_not_restarted_for_ever(slurm: Any, until: Callable[..., None]) -> None:
     settings = {"SLURM_RESTART_COUNT": 3, "MAX_RESTARTS": 3}
     assert signalled(slurm, until, signal.SIGUSR1, **settings) == 75
-    assert slurm.said("calls") == [SOLVE, "ready"]
+    assert slurm.said("calls") == [SOLVE.format(3), "ready"]
 
 
 def test_a_limit_that_comes_before_the_driver_is_no_loss(slurm: Any, until: Callable[..., None]) -> None:
@@ -118,7 +118,7 @@ def test_a_start_that_ended_before_its_first_checkpoint_is_put_aside(slurm: Any)
     slurm.command("dfeas", STATUS + NOTE)
     (slurm.path / "run").mkdir()
     assert slurm.run("bash", BATCH, "points", "run", "--eps", "0.1", **JOB, SLURM_RESTART_COUNT=2).returncode == 0
-    assert slurm.said("calls") == [SOLVE]
+    assert slurm.said("calls") == [SOLVE.format(2)]
     assert (slurm.path / "run.before-restart-2").is_dir()
 
 
