@@ -110,7 +110,7 @@ def recovered(client: Client) -> None:
     wait_for(lambda: len(client.nthreads()) == 3, 30, "the worker that had taken too much")
 
 
-@trial(codes=(0, 0, 0), lost=40)
+@trial(codes=(0, 0, 0), lost=40, stays=1)
 def submitted(stage: Stage) -> None:
     """A worker drives the run: submit, status, fetch"""
     stage.begin()
