@@ -204,8 +204,11 @@ def seekable(where: Place) -> Any:
     return where if isinstance(where, Path) else where.open("rb")
 
 
-def names_in(folder: Path) -> Iterator[str]:
-    """Names, from a folder on, of all files in it."""
+def names_in(folder: Place) -> Iterator[str]:
+    """Names, from a folder on, of all files in it, or of all objects below a key."""
+    if not isinstance(folder, Path):
+        yield from (each["path"][len(folder.key) + 1 :] for each in folder.objects())
+        return
     for root, _, names in os.walk(folder):
         within = root[len(str(folder)) + 1 :]
         yield from (f"{within}/{name}" for name in names) if within else names
