@@ -149,8 +149,8 @@ def test_a_job_at_its_time_limit_goes_on(slurm: Slurm, points: Path) -> None:
     slurm.room.run("scancel", "--batch", "--signal=USR1", job)
     back = slurm.wait(job, "PENDING", "COMPLETED", "FAILED", "CANCELLED")
     assert (back["JobState"], back["Restarts"]) == ("PENDING", "1"), slurm.log
-    # SLURM holds a job that was put back for two minutes
-    slurm.room.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    # SLURM holds a job that was put back for two minutes; within its second slurmd takes it for the one that was ended
+    slurm.room.run("scontrol", "update", f"JobId={job}", "StartTime=now+5seconds")
     ended = slurm.wait(job, "COMPLETED", "FAILED", "CANCELLED")
     assert ended["ExitCode"] == "3:0", slurm.log
     assert "going on after pass" in slurm.log
