@@ -208,18 +208,16 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def _drive(run: str, X: list[str], out: str, options: dict[str, Any], asked: dict[str, Any]) -> None:
     """On a worker: begin the run, or go on with it when another worker had begun."""
-    from dask import annotate
-
     from dfeas.engine.clusters import inside
 
-    with inside() as client:
+    with inside(asked) as client:
         cancelled = _Cancelled(client, run)
         if not client.get_metadata([RUNS, run, BEGUN], False):  # what is there is of somebody else
             require_free(place(out))
             client.set_metadata([RUNS, run, BEGUN], True)
         if is_finished(place(out)) or cancelled():
             return
-        with attend_runs(cancelled), annotate(**asked):
+        with attend_runs(cancelled):
             if can_go_on(place(out)):
                 resume(out, client=client, kernel=options.get("kernel"))
             else:

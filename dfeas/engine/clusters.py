@@ -283,9 +283,11 @@ async def _handshake(address: str, seconds: float) -> None:
 
 
 @contextmanager
-def inside() -> Iterator[Client]:
-    """The client of a task that runs on a worker; while it waits, its thread is given to other tasks."""
-    with worker_client() as client:
+def inside(asked: Mapping[str, Any]) -> Iterator[Client]:
+    """The client of a task that runs on a worker; while it waits, its thread is given to other tasks. What was ``asked`` where
+    that task was sent holds for those that it sends.
+    """
+    with worker_client() as client, dask.annotate(**asked):
         yield client
 
 
