@@ -29,7 +29,7 @@ from dfeas.engine.crew import Crew, places_of
 from dfeas.engine.pace import Pace, Sent
 from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
-from dfeas.engine.worker import fold_range, forget_run, merge_ranges, on_worker, read_range, scan_with_cache, size
+from dfeas.engine.worker import fold_range, forget_run, lease_of, merge_ranges, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
 from dfeas.passes.inspection import Inspected
 from dfeas.passes.protocol import Fold, OfClass, OnPairs, OnVectors, Ordered, Partial, Together
@@ -140,6 +140,7 @@ class DaskEngine(RangeEngine):
         self._answers: list[Future] = []  # of the last pass
         self._sent = 0
         self._pace = Pace()
+        self._lease: Future | None = None  # as long as this engine lives workers keep what they have of the run
 
     @property
     def crew(self) -> Crew:
@@ -185,6 +186,9 @@ class DaskEngine(RangeEngine):
         """Before tasks are sent."""
         self._sent += 1
         self._workers = self._watch.workers()
+        if self._lease is None or self._lease.status in ("cancelled", "lost"):
+            with self._watch.crew.annotated():
+                self._lease = self.client.submit(int, key=lease_of(self.source.run), pure=False)
 
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
         held = _Carried((fold.start(), Cost()))
@@ -348,7 +352,7 @@ class DaskEngine(RangeEngine):
 
     def close(self) -> None:
         """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""
-        self._answers = []
+        self._answers, self._lease = [], None
         if self.client.status != "running" or not (self.source.cache_bytes or self._pair_cache):
             return
         asked = [self._submit("forget", worker, worker, forget_run, self.source.run) for worker in self._workers]

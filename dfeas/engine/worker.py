@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
 import dask
 import psutil
-from distributed import get_worker
+from distributed import Worker, get_worker
+from tornado.ioloop import PeriodicCallback
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import forget, open_cached
@@ -47,6 +49,10 @@ def _renew_tile_caches() -> None:
 
 in_child(_renew_tile_caches)
 
+LEASE_SECONDS = 10.0
+"""How often a worker looks whether the drivers live whose runs it has something of."""
+_missed: dict[str, int] = {}  # by run: how often the scheduler did not know its lease
+
 CARRY_SHARE = 12
 """A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""
 
@@ -62,6 +68,7 @@ def _reading(source: Source) -> Iterator[None]:
     """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError, UsageError for credentials, and
     StorageAwayError soon: the driver waits.
     """
+    _mind(source.run)
     try:
         with waiting(time.sleep, SHORT_SECONDS):
             yield
@@ -144,8 +151,37 @@ def _forget_tile_caches(runs: list[str]) -> None:
             tile_cache.close()
 
 
+def lease_of(run: str) -> str:
+    """The key of a task that the driver of a run wants as long as it lives: with the client a scheduler forgets its tasks."""
+    return f"dfeas-lease-{run}"
+
+
+def _mind(run: str) -> None:
+    """From now on, forget the run when its driver is gone."""
+    worker = get_worker()
+    _missed.setdefault(run, 0)
+    if "dfeas-leases" not in worker.periodic_callbacks:
+        callback = PeriodicCallback(partial(_forget_left_behind, worker), 1000 * LEASE_SECONDS)
+        worker.periodic_callbacks["dfeas-leases"] = callback
+        worker.loop.add_callback(callback.start)
+
+
+async def _forget_left_behind(worker: Worker) -> None:
+    """Forget runs whose leases a scheduler twice did not know: a client that reconnects has had time to say that it lives."""
+    keys = {run: lease_of(run) for run in _missed}
+    try:
+        states = await worker.scheduler.get_task_status(keys=list(keys.values())) if keys else {}
+    except OSError:
+        return
+    for run, key in keys.items():
+        _missed[run] = 0 if states[key] is not None else _missed.get(run, 0) + 1
+        if _missed[run] > 1:
+            await asyncio.to_thread(forget_run, run)
+
+
 def forget_run(run: str) -> None:
     """A run is over: what this process keeps of its data goes."""
+    _missed.pop(run, None)
     with _tile_caches_lock:
         _forget_tile_caches([run])
     forget(run)

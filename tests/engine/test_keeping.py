@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from distributed import Client
 
 from dfeas.data.cache import HELD_BYTES
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH
@@ -24,6 +25,7 @@ from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from dfeas.passes.survey import Survey
 from dfeas.run.session import survey
+from tests.faults.faulty import wait_until
 
 QUESTION = Softmin(np.ones((50, 1)), np.ones(1))
 WHOLE = 40_000 * 50 * 4
@@ -75,6 +77,27 @@ def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[...,
     assert sum(client.run(kept, engine.source.run).values()) >= WHOLE
     engine.close()
     assert sum(client.run(kept, engine.source.run).values()) == 0
+
+
+def test_what_a_driver_that_is_gone_left_is_forgotten_and_what_a_living_one_has_is_not(dataset: Callable[..., Any]) -> None:
+    def known() -> set[str]:
+        from dfeas.data import open
+
+        return {source.run for source in open._opened}
+
+    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
+    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
+    with local_cluster(2) as client:
+        other = Client(client.scheduler.address, set_as_default=False)
+        gone, living = (DaskEngine(each, source, open_source(source)) for each in (other, client))
+        for engine in (gone, living):
+            engine.run(QUESTION)
+        assert set().union(*client.run(known).values()) >= {gone.source.run, living.source.run}
+        other.close()  # and nobody tells the workers
+        wait_until(lambda: gone.source.run not in set().union(*client.run(known).values()), 30)
+        assert living.source.run in set().union(*client.run(known).values())
+        living.close()
+        wait_until(lambda: not any(key.startswith("dfeas") for key in client.cluster.scheduler.tasks))
 
 
 def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
