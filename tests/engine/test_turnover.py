@@ -50,7 +50,9 @@ def test_a_pass_is_one_graph_each_of_whose_ranges_has_its_home(dataset: Callable
     finally:
         scheduler.remove_plugin("graphs")
     assert graphs.sizes == [engine.parallel] * 3
-    restrictions = {ts.key: ts.worker_restrictions for ts in scheduler.tasks.values() if engine.source.run[:8] in ts.key}
+    restrictions = {
+        ts.key: ts.worker_restrictions for ts in scheduler.tasks.values() if f"softmin-{engine.source.run[:8]}" in ts.key
+    }
     assert set().union(*restrictions.values()) == set(client.nthreads())
     assert all(len(homes) == 1 for homes in restrictions.values())
     engine.close()
