@@ -275,8 +275,8 @@ class Stage:
         if command.process.poll() is not None:
             raise TooLateError(f"the command ended with {command.process.returncode} before the fault")
 
-    def left(self, seconds: float = 8.0) -> Left:
-        """What is there now that all can answer; what goes within so many seconds is not left."""
+    def left(self, stays: int = 0, seconds: float = 40.0) -> Left:
+        """What is there now that all can answer; what goes within so many seconds, as leases do, is not left."""
         for host in self.network.hosts.values():
             host.signal_all(signal.SIGCONT)
             if host.wire:
@@ -287,7 +287,7 @@ class Stage:
         with self.client() as client:
             while True:
                 found = look(client)
-                if not (found.tasks or found.keys or found.kept_mb) or time.monotonic() > deadline:
+                if (max(found.tasks, found.keys) <= stays and not found.kept_mb) or time.monotonic() > deadline:
                     return found
                 time.sleep(0.5)
 

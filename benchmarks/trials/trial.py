@@ -163,7 +163,7 @@ def elapsed(stage: Stage) -> float:
 def remaining(stage: Stage, trial: Trial, wrong: list[str]) -> tuple[Left | None, tuple[str, ...]]:
     """What a trial left on the cluster, and plugins that were not there before."""
     try:
-        left = stage.left()
+        left = stage.left(trial.stays)
     except (TimeoutError, OSError) as error:
         wrong.append(f"the cluster does not answer afterwards: {type(error).__name__}: {error}")
         return None, ()
