@@ -187,7 +187,7 @@ def _send(client: Client, work: Callable[[], Any], key: str, places: Sequence[st
     watch = Watch(client, places=places)
     chosen = 0 < len(watch.threads()) < len(client.nthreads())
     scope = {"loads": pickle.loads, "work": pickle.dumps(work)}
-    with watch.crew.annotated() if chosen else nullcontext():
+    with watch.crew.annotate_tasks() if chosen else nullcontext():
         return client.submit(eval, "loads(work)()", scope, key=key, pure=False, **options)
 
 

@@ -67,7 +67,7 @@ class _Near:
 
     def compute(self, graph: Any) -> Any:
         self.watch.workers()
-        with self.watch.crew.annotated():
+        with self.watch.crew.annotate_tasks():
             return self.watch.client.compute(graph)
 
 
@@ -147,7 +147,7 @@ class CollectionEngine(DaskEngine):
             stop = others[-1] + 1 if others else first + 1
             tasks.append(self._task(name, partition, function, (first, stop), sent))
             sizes.append(stop - first)
-        with self._watch.crew.annotated():
+        with self._watch.crew.annotate_tasks():
             futures = self.client.compute(tasks)
         return [answer for _, answer in self._gather_results(Sent(futures, sizes))]
 
@@ -177,7 +177,7 @@ class CollectionEngine(DaskEngine):
                 link = self._task(question_name(fold), partition, fold_partition, (fold, *blocks), link)
                 if partition + 1 < stop:
                     link = link[1]
-            with self._watch.crew.annotated():
+            with self._watch.crew.annotate_tasks():
                 future: Future = self.client.compute(link)
             try:
                 if not self._watch.settle([future]) and self._watch.threads().keys().isdisjoint(self._workers):

@@ -33,6 +33,8 @@ logger = logging.getLogger("dfeas")
 FIRST_SECONDS = 10.0
 """How long a run waits for answers before it begins; who answers later works from then on."""
 SCHEDULER_SECONDS = 20.0
+WORKS = "dfeas.engine.worker"
+"""The module that tasks are of."""
 MOST_LISTED, MOST_PLACES = 8, 8
 """Workers in an error, and data for which a client remembers answers."""
 _LOOK_SECONDS = 0.1
@@ -53,7 +55,7 @@ _span: ContextVar[Any] = ContextVar("span", default=None)
 @cache
 def here() -> Answer:
     """What this process answers."""
-    return answer("", ())
+    return answer("", (), WORKS)
 
 
 def places_of(spec: DataSpec) -> tuple[str, ...]:
@@ -72,7 +74,7 @@ def asked_of_tasks() -> dict[str, Any]:
 async def _ask(call: Any, places: Places, **options: Any) -> Any:
     """The question is text, and all functions are of the standard library: a stranger can read it, whatever its Python is."""
     source = resources.files("dfeas.engine").joinpath("question.py").read_text("utf-8")
-    arguments = here()["digest"], [place for place, _ in places]
+    arguments = here()["digest"], [place for place, _ in places], WORKS
     scope = {"__name__": "dfeas_question", "source": source, "arguments": arguments}
     text = "(exec(source, globals()), answer(*arguments))[1]"
     return await call(asyncio.to_thread, eval, text, scope, asynchronous=True, **options)
@@ -211,7 +213,7 @@ class Crew:
         return {"bits": "mixed" if mixed else "same", "workers": [*mixed, *out] or None}
 
     @contextmanager
-    def annotated(self, home: str | Callable[[str], str] | None = None) -> Iterator[None]:
+    def annotate_tasks(self, home: str | Callable[[str], str] | None = None) -> Iterator[None]:
         """Tasks that are sent meanwhile go to the crew and to nobody else, or to one of it, or to that of each by its key.
 
         The order is strict: a worker that joins is given what is not, before anybody has asked it. A task waits for ever for

@@ -187,7 +187,7 @@ class DaskEngine(RangeEngine):
         self._sent += 1
         self._workers = self._watch.workers()
         if self._lease is None or self._lease.status in ("cancelled", "lost"):
-            with self._watch.crew.annotated():
+            with self._watch.crew.annotate_tasks():
                 self._lease = self.client.submit(int, key=lease_of(self.source.run), pure=False)
 
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
@@ -321,7 +321,7 @@ class DaskEngine(RangeEngine):
         self, name: str, part: int | str, home: str | None, function: Callable[..., Any], *args: Any, **more: Any
     ) -> Future:
         """A part of some work, for its home or for anybody of the crew."""
-        with self._watch.crew.annotated(home):
+        with self._watch.crew.annotate_tasks(home):
             return self.client.submit(function, *args, key=self._key(name, part), pure=False, **more)
 
     def _submit_all(
@@ -329,7 +329,7 @@ class DaskEngine(RangeEngine):
     ) -> list[Future]:
         """The ranges of a pass as one graph, which takes a scheduler half of what it takes for them one by one."""
         keys = [self._key(name, part) for part in range(len(ranges))]
-        with self._watch.crew.annotated(dict(zip(keys, homes, strict=True)).__getitem__):
+        with self._watch.crew.annotate_tasks(dict(zip(keys, homes, strict=True)).__getitem__):
             firsts, stops = map(list, zip(*ranges, strict=True))
             return list(self.client.map(on_worker, firsts, stops, key=keys, pure=False, **constants))
 

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.patience import waiting
+from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.readers import Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
@@ -76,7 +76,7 @@ class LocalEngine(RangeEngine):
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
         """In this thread; a thread or the kernel reads ahead."""
         cost = Cost()
-        with one_thread(), waiting(pause):
+        with one_thread(), wait_by(pause):
             blocks = self.dataset.read_blocks(range(self.dataset.blocks), cost, keep=True)
             carry = fold_blocks(fold, fold.start(), self._observe_blocks(blocks), cost)
         return fold.finish(carry), cost
@@ -113,7 +113,7 @@ class LocalEngine(RangeEngine):
         more = RANGES_PER_THREAD if threads > 1 and self._threads <= most else 1  # as many ranges as threads run at once
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, threads, more))
         self.observe(0, blocks)
-        with one_thread(), waiting(pause):
+        with one_thread(), wait_by(pause):
             if len(ranges) == 1:
                 stopped = _Begun(self._stop, lambda begun: self.observe(begun, blocks))
                 return [function(self.dataset, *ranges[0], *args, stopped=stopped)]
@@ -140,7 +140,7 @@ class LocalEngine(RangeEngine):
             if self._stop.is_set():
                 raise StoppedError
 
-        with heard(listen), waiting(pause):
+        with heard(listen), wait_by(pause):
             return function(*args, **options)
 
     def _wait_for(self, futures: Sequence[Future[R]], begun: _Begun, blocks: int) -> set[Future[R]]:

@@ -16,12 +16,12 @@ from importlib import metadata, util
 from typing import Any
 
 
-def answer(digest: str, places: Sequence[str]) -> dict[str, Any]:
-    """Who this is. A dfeas with this ``digest`` is imported: something that it needs may lack."""
+def answer(digest: str, places: Sequence[str], module: str) -> dict[str, Any]:
+    """Who this is. Of a dfeas with this ``digest`` a ``module`` is imported: something that it needs may lack."""
     version, found, broken = *_find_dfeas(), ""
     if found and found == digest:
         try:
-            importlib.import_module("dfeas.engine.worker")
+            importlib.import_module(module)
         except ImportError as error:
             broken = f"{type(error).__name__}: {error}"
     return {

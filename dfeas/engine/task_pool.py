@@ -117,7 +117,7 @@ class _SentPieces(Generic[T, R]):
             if not some:
                 return
             name = self._work.__name__.strip("_").replace("_", "-")  # Dask's bars have what stands before a word that is none
-            with self._watch.crew.annotated():
+            with self._watch.crew.annotate_tasks():
                 future = self._submit(self._work, some[0], f"dfeas-{name}-{uuid.uuid4().hex}")
             self._sent[future] = some[0], set(self._watch.crew.workers)
             future.add_done_callback(lambda _: self._woken.release())

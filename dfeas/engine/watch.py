@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed.scheduler import KilledWorker
 
-from dfeas.data.storage.patience import Patience, waiting
+from dfeas.data.storage.patience import Patience, wait_by
 from dfeas.engine.clusters import LOST, line, mend
 from dfeas.engine.crew import Crew
 from dfeas.engine.signals import interrupts_held, raise_held
@@ -73,7 +73,7 @@ class Watch:
 
     @cached_property
     def crew(self) -> Crew:
-        """Who may get tasks, which are sent ``with watch.crew.annotated()``."""
+        """Who may get tasks, which are sent ``with watch.crew.annotate_tasks()``."""
         return Crew(self.client, self.places)
 
     def threads(self) -> dict[str, int]:
@@ -299,7 +299,7 @@ class Retry:
                 raise
             except StorageAwayError as error:
                 patience = patience or Patience()
-                with waiting(self.watch.rest):
+                with wait_by(self.watch.rest):
                     patience.bear(error)
                 continue
             except (GoneError, *LOST) as error:

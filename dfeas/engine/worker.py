@@ -21,7 +21,7 @@ from tornado.ioloop import PeriodicCallback
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import forget, open_cached
 from dfeas.data.source import Source
-from dfeas.data.storage.patience import AWAY, SHORT_SECONDS, waiting
+from dfeas.data.storage.patience import AWAY, SHORT_SECONDS, wait_by
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import line
 from dfeas.engine.memory import cache_bytes
@@ -70,7 +70,7 @@ def _reading(source: Source) -> Iterator[None]:
     """
     _mind(source.run)
     try:
-        with waiting(time.sleep, SHORT_SECONDS):
+        with wait_by(time.sleep, SHORT_SECONDS):
             yield
     except UsageError as error:
         raise UsageError(f"on a worker: {error}") from None

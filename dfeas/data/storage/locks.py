@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from dfeas.data.storage.files import LOCK, try_lock
-from dfeas.data.storage.patience import waiting
+from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.places import Place, translate_errors_at
 from dfeas.errors import BadInputError, DfeasError, StorageAwayError, UsageError
 
@@ -186,7 +186,7 @@ def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
             lock.require()
         except BaseException:
             if lock.held:
-                with waiting(time.sleep, 0.0), suppress(StorageAwayError):  # which the body has waited for
+                with wait_by(time.sleep, 0.0), suppress(StorageAwayError):  # which the body has waited for
                     _clear(path, but=path / LOCK)
             raise
 
@@ -249,7 +249,7 @@ class ObjectLock:
         self._beats.join()
         del _LOCKS[self._path]
         if self.held:
-            with waiting(time.sleep, 0.0), suppress(DfeasError):  # nobody writes it any more, and it will be dead
+            with wait_by(time.sleep, 0.0), suppress(DfeasError):  # nobody writes it any more, and it will be dead
                 if kind is None or not any(each.name != LOCK for each in self._path.iterdir()):
                     (self._path / LOCK).unlink(missing_ok=True)
                 else:

@@ -80,7 +80,7 @@ def store_of(where: str, prefix: str | None = None, patient: bool = False) -> An
         if scheme in ("http", "https"):
             return HTTPStore.from_url("/".join(filter(None, (where, prefix))), **more)
         if scheme == "s3":
-            return S3Store(name, prefix=prefix, **more, **_signing(where, endpoint))
+            return S3Store(name, prefix=prefix, **more, **_sign_requests(where, endpoint))
         if scheme == "az":
             more |= {"endpoint": endpoint} if endpoint else {}
             return AzureStore(name, prefix=prefix, **more)
@@ -91,7 +91,7 @@ def store_of(where: str, prefix: str | None = None, patient: bool = False) -> An
         raise UsageError(f"{where}: {_line(error)}; set it in the environment, as for the provider's own tools") from None
 
 
-def _signing(where: str, endpoint: str) -> dict[str, Any]:
+def _sign_requests(where: str, endpoint: str) -> dict[str, Any]:
     """Where requests to S3 go, and how they are signed."""
     more = {"endpoint": endpoint} if endpoint else {}
     if os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true", "yes"):

@@ -45,7 +45,7 @@ _manner: ContextVar[tuple[Rest, float]] = ContextVar("manner", default=(time.sle
 
 
 @contextmanager
-def waiting(rest: Rest, most: float = math.inf) -> Iterator[None]:
+def wait_by(rest: Rest, most: float = math.inf) -> Iterator[None]:
     """In here, in this thread, pauses are spent by ``rest``, and nothing is waited for longer than ``most`` seconds."""
     token = _manner.set((rest, most))
     try:

@@ -19,7 +19,7 @@ from typing import Any
 
 from dfeas.data.storage.files import LOCK, atomic_write
 from dfeas.data.storage.locks import hold, require_held
-from dfeas.data.storage.patience import waiting
+from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.places import Place, names_in, place, remove
 from dfeas.data.storage.scratch import Scratch, Seal
 from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError
@@ -238,7 +238,7 @@ class Checkpointer:
             return
         began = self._seconds()
         try:
-            with nullcontext() if last else waiting(time.sleep, 0.0):  # the next one is soon
+            with nullcontext() if last else wait_by(time.sleep, 0.0):  # the next one is soon
                 self._save(state)
             self._written = state
         except (OSError, DfeasError) as error:
