@@ -18,9 +18,9 @@ from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.places import place, require_apart
 from dfeas.data.writers.dataset import Progress
-from dfeas.engine.protocol import choose_client, open_client
+from dfeas.engine.protocol import open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, Transforms
-from dfeas.run.resources import run_terms
+from dfeas.run.resources import choose_client, run_terms
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.solve import decide, go_on, minimise

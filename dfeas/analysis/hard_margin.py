@@ -16,14 +16,13 @@ from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.data.storage.places import Place, place
 from dfeas.display import Part, Row
-from dfeas.engine.protocol import choose_client
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.problem import Goal, Problem, Transforms
 from dfeas.run.checkpoint.folder import discard_checkpoints
-from dfeas.run.resources import Resources, run_terms
+from dfeas.run.resources import Resources, choose_client, run_terms
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey

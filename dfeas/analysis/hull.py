@@ -27,11 +27,10 @@ from dfeas.data.storage.places import place
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.display import Displayed, Part, Row
-from dfeas.engine.protocol import choose_client
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem
 from dfeas.run.exact.search import floats
-from dfeas.run.resources import Limits, Output, Resources, run_terms
+from dfeas.run.resources import Limits, Output, Resources, choose_client, run_terms
 from dfeas.run.results import Result, cost_row
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED

@@ -37,7 +37,6 @@ from dfeas.data.open import open_data
 from dfeas.data.storage import files
 from dfeas.data.storage.places import place
 from dfeas.display import Part, Row
-from dfeas.engine.protocol import choose_client
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
@@ -45,7 +44,7 @@ from dfeas.run.checkpoint.folder import discard_checkpoints, require_free, run_f
 from dfeas.run.exact.effects import decide_effects
 from dfeas.run.exact.search import Face, certificate_of, decide_table, require_proved, search
 from dfeas.run.execute import open_sinks, report_start
-from dfeas.run.resources import Limits, Output, Resources, run_terms
+from dfeas.run.resources import Limits, Output, Resources, choose_client, run_terms
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_session, source_for, survey

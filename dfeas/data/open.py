@@ -19,14 +19,7 @@ from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import points_of, stored_type, too_many
 from dfeas.data.product import Product
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.chunks import (
-    ChunkReader,
-    StoredArray,
-    chunk_reader,
-    open_folder,
-    parse_arrays,
-    read_list,
-)
+from dfeas.data.storage.chunks import ChunkReader, chunk_reader, open_folder
 from dfeas.data.storage.files import refuse_links
 from dfeas.data.storage.layout import (
     ATTRIBUTE,
@@ -46,6 +39,7 @@ from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.places import Place, absolute, place, translate_errors_at
 from dfeas.data.storage.readers import AnyArray, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
+from dfeas.data.storage.stored_array import StoredArray, parse_arrays, read_list
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, rows_of_whole_chunks, slice_reader
 from dfeas.data.subsets import join_datasets
 from dfeas.data.views import order_point, transform_features, translate

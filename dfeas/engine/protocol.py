@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from dfeas.data.collections import is_collection
 from dfeas.data.storage.readers import Cost
 from dfeas.passes.protocol import Question
 
@@ -84,14 +82,3 @@ def open_client(given: Any) -> Iterator[Client | None]:
         require_scheduler(client)
         with begin_span():
             yield client
-
-
-def choose_client(given: Any, X: Any) -> Any:
-    """What ``client=`` says; of a Dask array or frame that of nobody is the current client, if there is one."""
-    distributed = sys.modules.get("distributed")
-    if given is not None or distributed is None or not is_collection(X):
-        return given
-    try:
-        return distributed.default_client()
-    except ValueError:
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas.data.collections import is_collection
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError, spell
 from dfeas.settings import parse_bytes, read_setting, require_types
@@ -96,6 +98,17 @@ class Output:
     def shows_progress(self) -> bool:
         """What was asked for, or the setting."""
         return bool(read_setting("progress", False)) if self.progress is None else self.progress
+
+
+def choose_client(given: Any, X: Any) -> Any:
+    """What ``client=`` says; of a Dask array or frame that of nobody is the current client, if there is one."""
+    distributed = sys.modules.get("distributed")
+    if given is not None or distributed is None or not is_collection(X):
+        return given
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
 
 
 @contextmanager

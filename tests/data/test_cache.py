@@ -18,8 +18,9 @@ from dfeas.data.cache import HELD_BYTES, Kept
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.chunks import ChunkReader, StoredArray, chunk_reader
+from dfeas.data.storage.chunks import ChunkReader, chunk_reader
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files
+from dfeas.data.storage.stored_array import StoredArray
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import thread_bytes
 from dfeas.machine import available_bytes

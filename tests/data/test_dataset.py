@@ -21,8 +21,9 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.chunks import ChunkReader, StoredArray, group_node, parse_arrays, put_node
+from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.stored_array import StoredArray, group_node, parse_arrays, put_node
 from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import dense

@@ -18,9 +18,10 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.chunks import ChunkReader, StoredArray
+from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.readers import Buffers, Cost, Files
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryChunks
+from dfeas.data.storage.stored_array import StoredArray
 from dfeas.data.writers.dataset import output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, UsageError

@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
-from dfeas.data.storage.chunks import FILE, group_node
 from dfeas.data.storage.features import are_names, shorten
 from dfeas.data.storage.files import COUNT, LOCK, Number, conform, parse_json, read_whole
 from dfeas.data.storage.places import Place
+from dfeas.data.storage.stored_array import FILE, group_node
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import CorruptDataError, DfeasError, format_bytes
 

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.data.storage.chunks import FILE, WRITE_EMPTY, IndexForm, open_folder, read_index
+from dfeas.data.storage.chunks import WRITE_EMPTY, IndexForm, open_folder, read_index
 from dfeas.data.storage.files import COUNT, DAMAGE, Number, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import require_unpacked
 from dfeas.data.storage.places import Place, ask_at, names_in, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import RowReader, SliceReader
+from dfeas.data.storage.stored_array import FILE
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 LABELS = "label"

@@ -18,10 +18,11 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.chunks import ABSENT, CRC, ENTRY, StoredArray
+from dfeas.data.storage.chunks import ABSENT, ENTRY
 from dfeas.data.storage.files import name_in_errors, put, write_parts
 from dfeas.data.storage.places import Place, translate_errors_at
 from dfeas.data.storage.readers import PAGE_BYTES, in_pages
+from dfeas.data.storage.stored_array import CRC, StoredArray
 from dfeas.passes.survey import SHOWN, Summary
 from dfeas.settings import parse_bytes
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.cones import cone_norms
 from dfeas.data.labels import stored_type
-from dfeas.data.storage.chunks import ChunkReader, StoredArray, node_text, open_folder, put_list, put_node
+from dfeas.data.storage.chunks import ChunkReader, open_folder
 from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, atomic_write
 from dfeas.data.storage.layout import MARKER, ConeTable, Header, fingerprint, looks_like_dataset, root_node
@@ -26,6 +26,7 @@ from dfeas.data.storage.locks import claim, discard, output_lock, release
 from dfeas.data.storage.patience import wait_until
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.readers import Buffers
+from dfeas.data.storage.stored_array import StoredArray, node_text, put_list, put_node
 from dfeas.data.writers.chunks import ChunkWriter, Ledger, chunks_of_sides
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, is_dense, norms

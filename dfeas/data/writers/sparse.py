@@ -26,11 +26,11 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.chunks import CRC, StoredArray, group_node, put_list
 from dfeas.data.storage.files import put
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES
 from dfeas.data.storage.places import remove
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES
+from dfeas.data.storage.stored_array import CRC, StoredArray, group_node, put_list
 from dfeas.data.writers.chunks import ChunkWriter
 from dfeas.data.writers.dataset import DatasetWriter, Pool
 from dfeas.errors import BadInputError, CorruptDataError
