@@ -248,7 +248,7 @@ class Dataset:
             cost.cached_bytes += block.nbytes
         else:
             args = index, buffers, None if verified else stamp, keep, looks
-            block = once_more(lambda: self._fetch(*args)) if self.points.distant else self._fetch(*args)
+            block = once_more(lambda: self._fetch(*args), self.points.distant)
             cost.bytes_read += block.nbytes
             if self.stored is not None:
                 cost.bytes_read -= block.points.size * (self.dtype.itemsize - self.stored.dtype.itemsize)

@@ -312,7 +312,7 @@ def _read_list(folder: Place, array: StoredArray, what: str) -> NDArray[Any]:
         except (OSError, ValueError) as error:
             raise CorruptDataError(f"{folder}: the list of {what} cannot be read: {error}; ingest it again") from None
 
-    return read() if isinstance(folder, Path) else once_more(read)
+    return once_more(read, not isinstance(folder, Path))
 
 
 def _replace_labels(dataset: Dataset, labels: Any, source: Source) -> Dataset:

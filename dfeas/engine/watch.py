@@ -290,7 +290,7 @@ class Retry:
 
         Raises ClusterLostError when nothing more gets ``done``, StorageAwayError when patience is over.
         """
-        patience: Patience | None = None
+        patience = Patience()
         while True:
             try:
                 with interrupts_held():
@@ -298,7 +298,6 @@ class Retry:
             except CorruptDataError:  # an OSError, and what was read is not lost
                 raise
             except StorageAwayError as error:
-                patience = patience or Patience()
                 with wait_by(self.watch.rest):
                     patience.bear(error)
                 continue

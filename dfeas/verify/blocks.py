@@ -107,8 +107,7 @@ def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = 
 
     What came damaged over a network is read once more.
     """
-    args = data, index, buffers, points
-    return once_more(lambda: _read(*args)) if data.points.distant else _read(*args)
+    return once_more(lambda: _read(data, index, buffers, points), data.points.distant)
 
 
 def _read(data: Data, index: int, buffers: Buffers, points: PointReader | None) -> Block:

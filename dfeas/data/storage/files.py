@@ -230,21 +230,20 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
 
     Raises CorruptDataError with its name when it is no JSON of this shape, NewerFormatError for a newer format of any shape.
     """
-    args = path, shape, what, newest
-    return _read_json(*args) if isinstance(path, Path) else once_more(lambda: _read_json(*args))
 
+    def read() -> Any:
+        try:
+            value = parse_json(read_whole(path))
+            if newest is not None and isinstance(value, dict):
+                require_readable(path, value.get(KEY, 0), newest)
+            conform(value, shape)
+            return value
+        except DfeasError:
+            raise
+        except (OSError, ValueError) as error:
+            raise CorruptDataError(f"{path}: not a readable {what}: {error}") from None
 
-def _read_json(path: Place, shape: Any, what: str, newest: int | None) -> Any:
-    try:
-        value = parse_json(read_whole(path))
-        if newest is not None and isinstance(value, dict):
-            require_readable(path, value.get(KEY, 0), newest)
-        conform(value, shape)
-        return value
-    except DfeasError:
-        raise
-    except (OSError, ValueError) as error:
-        raise CorruptDataError(f"{path}: not a readable {what}: {error}") from None
+    return once_more(read, not isinstance(path, Path))
 
 
 def read_whole(path: Place) -> bytes:

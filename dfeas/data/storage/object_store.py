@@ -490,16 +490,15 @@ class ObjectPath:
         """What obstore says of all objects below it: ``path``, a key of the bucket, ``size``, ``e_tag``. The web lists
         none.
         """
-        patience, last = None, ""
+        patience, last = Patience(), ""
         while not self.is_web:
             try:
                 with translate_errors(self, listing=True):
                     for some in obstore.list(self.store, self.key, chunk_size=chunk, offset=last or None):
                         yield from some
-                        patience, last = None, some[-1]["path"]
+                        patience, last = Patience(), some[-1]["path"]
                 return
             except StorageAwayError as error:
-                patience = patience or Patience()
                 patience.bear(error)
 
     def iterdir(self) -> Iterator[ObjectPath]:

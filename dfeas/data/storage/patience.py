@@ -35,6 +35,9 @@ SHORT_SECONDS = 15.0
 FIRST_PAUSE, LONGEST_PAUSE, SAID_SECONDS = 0.5, 15.0, 30.0
 """Pauses between attempts grow from the first to the longest; what is waited for is said so often."""
 
+ATTEMPT_SECONDS = 60.0
+"""An attempt counts as no longer wait: a pass may go on for an hour before storage is away again."""
+
 AWAY = (errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN)
 """Errors of a file system whose server is away. One that is mounted ``soft`` also says EIO, as a damaged disk does."""
 
@@ -75,20 +78,20 @@ def rest(seconds: float) -> None:
 
 
 class Patience:
-    """One wait for storage, from the first error that it is away."""
+    """One wait for storage, which begins with the first error that it is away."""
 
     said: ClassVar[float] = -math.inf
     """When somebody said last that something is waited for: other threads of this process may wait for the same."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
+        self._waited, self._since = 0.0, math.inf  # seconds, and when the last attempt began
         self._pause = FIRST_PAUSE
 
     def bear(self, error: StorageAwayError) -> None:
         """Let time pass until the next attempt. Raises StorageAwayError when patience is over, here or further in."""
         (pause, most), patience = _manner.get(), limit()
         now = time.monotonic()
-        waited = now - self._began
+        waited = self._waited = self._waited + max(0.0, min(now - self._since, ATTEMPT_SECONDS))
         if error.waited or most <= waited < patience:
             raise error
         if waited >= patience:
@@ -100,26 +103,26 @@ class Patience:
             Patience.said = now
             logger.warning("%s; trying again for %.0f s", error, patience - waited)
         pause(min(self._pause, min(patience, most) - waited))
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._pause, self._since = min(2 * self._pause, LONGEST_PAUSE), time.monotonic()
+        self._waited += self._since - now
 
 
 def persist(attempt: Callable[[], R]) -> R:
     """What an attempt returns, which is made again while storage is away. Raises StorageAwayError when patience is over."""
-    patience: Patience | None = None
+    patience = Patience()
     while True:
         try:
             return attempt()
         except StorageAwayError as error:
-            patience = patience or Patience()
             patience.bear(error)
 
 
-def once_more(read: Callable[[], R]) -> R:
+def once_more(read: Callable[[], R], distant: bool = True) -> R:
     """What a read returns. What came over a network and is damaged is read again, afresh, before it is called so."""
     try:
         return read()
     except CorruptDataError:
-        if is_afresh.get():
+        if is_afresh.get() or not distant:
             raise
     token = is_afresh.set(True)
     try:
