@@ -8,7 +8,7 @@ has 2**64 - 1 twice; zarr reads it as fill values, here it is an error.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -146,9 +146,14 @@ class ChunkReader:
                 per, what = self.array.shard, f"the shard with chunks of {self.name}"
                 wanted = np.arange(per) < self.array.chunks - shard * per
                 args = self.folder, self.array.file(shard), IndexForm(per), wanted, what, self.array.chunk_bytes
-                known = once_more(lambda: read_index(*args)) if self.distant else read_index(*args)
-                self._known[shard] = known
+                known = self._known[shard] = once_more(lambda: read_index(*args), self.distant)
         return known
+
+    def _indices(self, shard: int) -> Iterator[Index]:
+        """Where the chunks of a shard lie, and where they do now, each time that it has changed meanwhile."""
+        known = None
+        for _ in range(TRIES):
+            yield (known := self._index(shard, known))
 
     def _chunks(self, index: int) -> range:
         return chunks_of(index, self.together, self.array.shape[0], self.array.rows)
@@ -174,8 +179,7 @@ class ChunkReader:
         """Chunks (c, bytes) of one file from one on: by one read where they lie at equal distances, as they were written."""
         file, place = divmod(first, self.array.chunks_of_file)
         count, size = into.shape
-        for _ in range(TRIES if count > 1 else 0):
-            known = self._index(file)
+        for known in self._indices(file) if count > 1 else ():
             step = known.offsets.step if isinstance(known.offsets, range) else 0
             if not self.array.chunk_bytes <= step <= in_pages(self.array.chunk_bytes):
                 break
@@ -207,14 +211,11 @@ class ChunkReader:
                 text = f"{what} has {came} bytes, expected {wanted}; restore or ingest again"
                 raise CorruptDataError(f"{self.folder.where(name)}: {text}")
             return got.content
-        stale = None
-        for _ in range(TRIES):
-            known = self._index(file, stale)
+        for known in self._indices(file):
             first = int(known.offsets[place]) + start
             got = self.folder.get(name, first, size, f"the shard with {what}", take, known.mark)
             if got.mark == known.mark and got.content.size == size:
                 return got.content
-            stale = known
         raise CorruptDataError(f"{self.folder.where(name)}: changes while {what} is read; wait for its writer, and run again")
 
     def advise(self, index: int) -> None:
