@@ -13,6 +13,7 @@ import shutil
 import uuid
 import weakref
 from collections.abc import Hashable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import try_lock
+from dfeas.data.storage.files import hold_file, try_lock
 from dfeas.errors import CorruptDataError, UsageError
 
 PREFIX = "dfeas-tiles-"
@@ -83,16 +84,9 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
     while True:
         folder = parent / f"{PREFIX}{uuid.uuid4().hex}"
         folder.mkdir(mode=0o700)
-        lock = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            if try_lock(lock) and os.path.samestat(os.fstat(lock), (folder / LOCK).stat()):
+        with suppress(FileNotFoundError):
+            if (lock := hold_file(folder / LOCK)) is not None:
                 return folder, lock
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            os.close(lock)
-            raise
-        os.close(lock)
 
 
 def _close(folder: Path, lock: int, owner: int) -> None:
@@ -109,14 +103,12 @@ def _remove_folder(folder: Path, lock: int) -> None:
 def _remove_left_behind(parent: Path) -> None:
     """Folders of processes that were killed."""
     for folder in parent.glob(f"{PREFIX}*"):
-        try:
+        with suppress(OSError):  # not ours
             lock = os.open(folder / LOCK, os.O_WRONLY)
-        except OSError:
-            continue  # not ours
-        if try_lock(lock):
-            _remove_folder(folder, lock)
-        else:
-            os.close(lock)  # its process lives
+            if try_lock(lock):
+                _remove_folder(folder, lock)
+            else:
+                os.close(lock)  # its process lives
 
 
 class TileCache:

@@ -493,6 +493,27 @@ def test_a_writer_that_was_silent_too_long_gives_way(door: Door, monkeypatch: py
     assert ObjectPath.of(f"{where}/dfeas.lock").read_bytes() == b"another"
 
 
+def test_nobody_takes_over_what_is_still_being_removed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("BEAT_SECONDS", 0.02), ("LOOK_SECONDS", 0.1), ("DEAD_SECONDS", 1.0)):
+        monkeypatch.setattr(locks, name, seconds)
+    where = ObjectPath.of(f"{URL}/removed/data")
+    for name in (locks.LOCK, "left"):
+        (where / name).write_bytes(b"")
+    unlink, asked = ObjectPath.unlink, []
+
+    def claim_too(path: ObjectPath, missing_ok: bool = False) -> None:
+        if path.name == "left" and not asked:
+            asked.append(path)
+            with pytest.raises(UsageError, match="another process is writing it"):
+                locks.ObjectLock.claim(where, "zarr.json")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(ObjectPath, "unlink", claim_too)
+    with locks.ObjectLock.claim(where, "zarr.json"):
+        assert [each.name for each in where.iterdir()] == [locks.LOCK]
+    assert asked
+
+
 def test_a_refused_source_leaves_nothing(door: Door, tmp_path: Path) -> None:
     X = np.ones((3000, 4))
     X[2500, 1] = np.nan

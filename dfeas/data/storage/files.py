@@ -24,7 +24,7 @@ import uuid
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -188,6 +188,20 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def hold_file(path: Path) -> int | None:
+    """The descriptor that holds the lock of a file, made where there is none; None where another one has the lock, or has given
+    it back meanwhile, and the name with it.
+    """
+    with ExitStack() as stack:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        stack.callback(os.close, lock)
+        with suppress(FileNotFoundError):
+            if try_lock(lock) and os.path.samestat(os.fstat(lock), path.stat()):
+                stack.pop_all()
+                return lock
+    return None
 
 
 MOST_BYTES = 256 << 20

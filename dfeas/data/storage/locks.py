@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 import socket
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -21,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from dfeas.data.storage.files import LOCK, try_lock
+from dfeas.data.storage.files import LOCK, hold_file, try_lock
 from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.places import Place, translate_errors_at
-from dfeas.errors import BadInputError, DfeasError, StorageAwayError, UsageError
+from dfeas.errors import BadInputError, DfeasError, UsageError
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -43,23 +44,17 @@ def claim(path: Path, marker: str) -> int:
     try:
         if not abandoned:
             path.mkdir()
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except FileExistsError:
         raise _exists_error(path) from None
     except FileNotFoundError:
         raise UsageError(f"{path.parent}: no such folder to write to") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    lock = reclaim(path, "wait for it or choose another output")
     try:
-        if not try_lock(lock):
-            raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
-        # its writer may have finished, or given up, between the look above and the lock
-        if (path / marker).exists() or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
+        if (path / marker).exists():  # its writer has finished between the look above and the lock
             raise FileExistsError
         _empty(path)
-    except UsageError:
-        os.close(lock)
-        raise
     except OSError:
         os.close(lock)
         raise _exists_error(path) from None
@@ -78,20 +73,16 @@ def require_free(path: Path, marker: str) -> bool:
     return abandoned
 
 
-def reclaim(path: Path) -> int:
+def reclaim(path: Path, then: str = "wait for it") -> int:
     """Lock an output folder to go on with what is in it. Raises UsageError when another process writes there."""
     try:
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            if not try_lock(lock) or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
-                raise BlockingIOError
-        except OSError:
-            os.close(lock)
-            raise
-    except (BlockingIOError, FileNotFoundError):
-        raise UsageError(f"{path}: another process is writing it; wait for it") from None
+        lock = hold_file(path / LOCK)
+    except FileNotFoundError:  # it has just given up
+        lock = None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    if lock is None:
+        raise UsageError(f"{path}: another process is writing it; {then}")
     return lock
 
 
@@ -186,8 +177,8 @@ def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
             lock.require()
         except BaseException:
             if lock.held:
-                with wait_by(time.sleep, 0.0), suppress(StorageAwayError):  # which the body has waited for
-                    _clear(path, but=path / LOCK)
+                with wait_by(time.sleep, 0.0), suppress(DfeasError):  # the body's says what is wrong
+                    lock.clear()
             raise
 
 
@@ -206,32 +197,31 @@ class ObjectLock:
     context it is written now and then by a thread, and given back, or left empty when the body raises.
     """
 
-    def __init__(self, path: ObjectPath, me: str, version: Any) -> None:
-        self._path, self._me, self._version = path, me, version
+    def __init__(self, path: ObjectPath, me: str, version: Any, abandoned: bool = False) -> None:
+        self._path, self._me, self._version, self._abandoned = path, me, version, abandoned
         self.held = True  # until another one took it
         self._stopped, self._turn = Event(), Lock()
         self._beats = Thread(target=self._beat, name="dfeas-lock", daemon=True)
 
     @classmethod
     def claim(cls, path: ObjectPath, marker: str) -> ObjectLock:
-        """Of an output that is not there yet, or was begun by a process that is dead: that is removed.
+        """Of an output that is not there yet, or was begun by a process that is dead: that is removed when it is entered.
 
         Raises UsageError when there is something else, or another process writes there.
         """
         there, me = path / LOCK, _name_process()
         try:
             version = _put(there, me)
-            if version is None:
+            if abandoned := version is None:
                 if (path / marker).is_file():
                     raise _exists_error(path)
                 version = _inherit(path, me)
-                _clear(path, but=there)
             elif set(path.rglob("*")) - {there} or path.is_file():
                 there.unlink()
                 raise _exists_error(path)
         except BadInputError as error:
             raise UsageError(str(error)) from None
-        return cls(path, me, version)
+        return cls(path, me, version, abandoned)
 
     @classmethod
     def reclaim(cls, path: ObjectPath) -> ObjectLock:
@@ -242,6 +232,12 @@ class ObjectLock:
     def __enter__(self) -> ObjectLock:
         _LOCKS[self._path] = self
         self._beats.start()
+        try:
+            if self._abandoned:
+                self.clear()  # which may take longer than the dead are waited for
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
@@ -263,6 +259,13 @@ class ObjectLock:
         with self._turn, suppress(DfeasError):  # of a store that does not answer: the writes themselves will say so
             self._version = _put(self._path / LOCK, self._me, self._version)
             self.held = self._version is not None
+
+    def clear(self) -> None:
+        """Remove all other objects of the output. Raises UsageError when another process took the lock: some are its own."""
+        for each in set(self._path.rglob("*")) - {self._path / LOCK}:
+            if not self.held:
+                self.require()
+            each.unlink(missing_ok=True)
 
     def require(self) -> None:
         """Raise UsageError when another process took the lock; otherwise say that this one lives."""
@@ -331,9 +334,3 @@ def _machine() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
     except OSError:
         return uuid.uuid4().hex
-
-
-def _clear(path: ObjectPath, but: ObjectPath) -> None:
-    """Remove all other objects below a folder."""
-    for each in set(path.rglob("*")) - {but}:
-        each.unlink(missing_ok=True)
