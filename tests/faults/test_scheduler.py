@@ -19,9 +19,10 @@ from tests.faults.faulty import wait_until
 
 IMPATIENT = """
 from functools import partial
-from dfeas.engine import clusters, watch
+import dask.config
+from dfeas.engine import watch
 watch.Watch = partial(watch.Watch, look_seconds=0.5, answer_seconds=2.0, patience_seconds=2.0)
-clusters.connect = partial(clusters.connect, seconds=3)
+dask.config.set({"distributed.comm.timeouts.connect": "3s"})
 from dfeas.cli.main import main
 main()
 """
@@ -56,7 +57,7 @@ def deployed(folder: Path) -> Iterator[tuple[subprocess.Popen[str], subprocess.P
     ("which", "sent", "said"),
     [
         (0, signal.SIGKILL, "the Dask cluster was lost: its scheduler cannot be reached any more"),
-        (0, signal.SIGSTOP, "the Dask cluster was lost: the scheduler does not answer any more"),
+        (0, signal.SIGSTOP, "the Dask cluster was lost: no answer from the scheduler within"),
         (1, signal.SIGKILL, "the Dask cluster has (had no worker for 2 s|no workers)"),
     ],
     ids=["scheduler killed", "scheduler frozen", "last worker killed"],
