@@ -7,7 +7,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from importlib import import_module, resources
 from multiprocessing import resource_tracker
@@ -27,7 +29,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerErro
 from distributed.security import Security
 
 from dfeas.data.storage.files import atomic_write
-from dfeas.engine.signals import SIGNALS
+from dfeas.engine.signals import SIGNALS, raise_held
 from dfeas.errors import ClusterLostError, UsageError, spell
 
 FILE = "dfeas.yaml"
@@ -36,7 +38,10 @@ FILE = "dfeas.yaml"
 GATEWAY = "gateway://"
 
 LOOK_SECONDS = 0.1
-"""Between two looks whether a cluster has started; signals are handled between them."""
+"""Between two looks whether a cluster has started, or a scheduler answers; signals are handled between them."""
+
+ANSWER_SECONDS = 20.0
+"""How long a scheduler may take to answer."""
 
 # CommClosedError, ConnectionError and TimeoutError are OSErrors
 LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
@@ -289,6 +294,33 @@ def inside(asked: Mapping[str, Any]) -> Iterator[Client]:
     """
     with worker_client() as client, dask.annotate(**asked):
         yield client
+
+
+@contextmanager
+def begin_call(client: Client, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Iterator[Future[Any]]:
+    """What a method of the client will return. When the wait for it ends early, nothing is left in the client's event loop;
+    the client's own waits, when they are interrupted, may find nothing to cancel yet, and the loop prints a traceback.
+    """
+
+    async def call_client() -> Any:
+        return await call(*args, asynchronous=True, **options)
+
+    coming = asyncio.run_coroutine_threadsafe(call_client(), client.loop.asyncio_loop)
+    try:
+        yield coming
+    finally:
+        coming.cancel()
+
+
+def answer_within(seconds: float, client: Client, call: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+    """What the scheduler answers soon. Raises TimeoutError when it does not."""
+    with begin_call(client, call, *args) as coming:
+        deadline = time.monotonic() + seconds
+        while wait([coming], LOOK_SECONDS).not_done:
+            raise_held()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no answer from the scheduler within {seconds:g} s")
+        return coming.result()
 
 
 def line(error: BaseException) -> str:

@@ -186,6 +186,6 @@ class CollectionEngine(DaskEngine):
                 if brought is None:
                     raise GoneError
             except BaseException:
-                self._cancel([future])
+                self._watch.cancel([future])
                 raise
             held.carry, held.done = brought[0][1], stop

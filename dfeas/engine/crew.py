@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +22,7 @@ from distributed import Client, span
 
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import is_url
-from dfeas.engine.clusters import LOST, line
+from dfeas.engine.clusters import ANSWER_SECONDS, LOOK_SECONDS, LOST, answer_within, line
 from dfeas.engine.question import answer, look
 from dfeas.engine.signals import raise_held
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, install, spell
@@ -32,12 +32,10 @@ logger = logging.getLogger("dfeas")
 
 FIRST_SECONDS = 10.0
 """How long a run waits for answers before it begins; who answers later works from then on."""
-SCHEDULER_SECONDS = 20.0
 WORKS = "dfeas.engine.worker"
 """The module that tasks are of."""
 MOST_LISTED, MOST_PLACES = 8, 8
 """Workers in an error, and data for which a client remembers answers."""
-_LOOK_SECONDS = 0.1
 
 Answer = dict[str, Any]
 Places = tuple[tuple[str, str], ...]
@@ -71,7 +69,7 @@ def asked_of_tasks() -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-async def _ask(call: Any, places: Places, **options: Any) -> Any:
+async def _ask(call: Any, places: Places, asynchronous: bool = True, **options: Any) -> Any:
     """The question is text, and all functions are of the standard library: a stranger can read it, whatever its Python is."""
     source = resources.files("dfeas.engine").joinpath("question.py").read_text("utf-8")
     arguments = here()["digest"], [place for place, _ in places], WORKS
@@ -103,50 +101,44 @@ class Crew:
             if known.done() and self._find_fault(known.result()) is not None:
                 del self._answers[worker]  # it may have been mended
 
-    def admit(self, threads: dict[str, int]) -> dict[str, int]:
-        """Those of these workers, with their threads, who may get tasks. The first time it waits for answers.
+    def admit(self, listed: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+        """Those of the workers that a scheduler lists, with their threads, who may get tasks. The first time it waits for
+        answers.
 
         Raises UsageError, BadInputError or CorruptDataError where all have answered and none may work in this run.
         """
-        for worker, (coming, asked) in list(self._answers.items()):
-            failed = coming.done() and "failed" in coming.result() and time.monotonic() > asked + FIRST_SECONDS
-            if worker not in threads or failed:
-                del self._answers[worker]
-        newcomers, loop = threads.keys() - self._answers.keys(), self._client.loop.asyncio_loop
-        if newcomers:
-            listed = asyncio.run_coroutine_threadsafe(self._client.scheduler.identity(n_workers=-1), loop)
-        for worker in newcomers:
-            coming = asyncio.run_coroutine_threadsafe(self._ask_worker(worker, listed), loop)
+        for worker, (coming, when) in list(self._answers.items()):
+            failed = coming.done() and "failed" in coming.result() and time.monotonic() > when + FIRST_SECONDS
+            if worker not in listed or failed:
+                self._answers.pop(worker, None)
+        for worker in listed.keys() - self._answers.keys():
+            coming = asyncio.run_coroutine_threadsafe(self._ask_worker(worker, listed[worker]), self._client.loop.asyncio_loop)
             self._answers[worker] = coming, time.monotonic()
-        if not self._met and threads:
-            self._wait()
-        known = {worker: coming.result() for worker, (coming, _) in self._answers.items() if coming.done()}
+        asked = {worker: known for worker, known in list(self._answers.items()) if worker in listed}
+        if not self._met and asked:
+            until = FIRST_SECONDS + max(when for _, when in asked.values())
+            while wait([coming for coming, _ in asked.values()], LOOK_SECONDS).not_done and time.monotonic() < until:
+                raise_held()
+        known = {worker: coming.result() for worker, (coming, _) in asked.items() if coming.done()}
         faults = {worker: self._find_fault(there) for worker, there in known.items() if self._is_chosen(worker, there)}
-        self.workers = {worker: threads[worker] for worker, fault in faults.items() if fault is None}
+        self.workers = {worker: int(listed[worker]["nthreads"]) for worker, fault in faults.items() if fault is None}
         self.left_out = {w: (known[w]["host"], fault[1]) for w, fault in faults.items() if fault is not None}
         kinds = {fault[0] for fault in faults.values() if fault is not None}
-        if not self._met and (_OtherBits in kinds or (threads and not self.workers and len(known) == len(threads))):
+        if not self._met and (_OtherBits in kinds or (asked and not self.workers and len(known) == len(asked))):
             raise self._refuse(kinds)
         self._met |= {worker: known[worker] for worker in self.workers}
         self._tell()
         return self.workers
 
-    async def _ask_worker(self, worker: str, known: Future[Any]) -> Answer:
+    async def _ask_worker(self, worker: str, listed: Mapping[str, Any]) -> Answer:
         """What it says, or why it has ``failed``, with its name and resources, which the scheduler knows."""
         try:
             found = (await _ask(self._client.run, self._places, workers=[worker], on_error="return")).get(worker)
-            listed = (await asyncio.wrap_future(known))["workers"].get(worker, {})
         except LOST as error:
-            found, listed = error, {}
+            found = error
         if not isinstance(found, dict):
             found = {"host": "?", "failed": line(found or ConnectionError("it left"))}
-        return {**found, "name": str(listed.get("name", "")), "resources": listed.get("resources", {})}
-
-    def _wait(self) -> None:
-        """Until all have answered, or have had their time."""
-        while any(time.monotonic() < asked + FIRST_SECONDS for coming, asked in self._answers.values() if not coming.done()):
-            wait([coming for coming, _ in self._answers.values()], _LOOK_SECONDS)
-            raise_held()
+        return {**found, "name": str(listed["name"]), "resources": listed["resources"]}
 
     def _is_chosen(self, worker: str, there: Answer) -> bool:
         """Whether it is one of those that were asked for, by address, host or name, and has the resources."""
@@ -272,20 +264,12 @@ def require_scheduler(client: Client) -> None:
     if client in _fit:
         return
     address = client.scheduler.address
-    coming = asyncio.run_coroutine_threadsafe(_ask(client.run_on_scheduler, ()), client.loop.asyncio_loop)
     try:
-        deadline = time.monotonic() + SCHEDULER_SECONDS
-        while wait([coming], _LOOK_SECONDS).not_done:
-            raise_held()
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"no answer within {SCHEDULER_SECONDS:.0f} s")
-        there = coming.result()
+        there = answer_within(ANSWER_SECONDS, client, _ask, client.run_on_scheduler, ())
     except ValueError:  # it takes no code
         return
     except LOST as error:
         raise UsageError(f"the scheduler at {address} does not answer: {line(error)}; make another client") from None
-    finally:
-        coming.cancel()
     minor = [each["arithmetic"]["Python"] for each in (there, here())]
     different = find_difference(there)
     if minor[0] != minor[1]:  # plugins travel as the bytes of one Python

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -24,7 +24,6 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.clusters import LOST
 from dfeas.engine.crew import Crew, places_of
 from dfeas.engine.pace import Pace, Sent
 from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
@@ -155,13 +154,13 @@ class DaskEngine(RangeEngine):
     def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
         args = (question, self.source.run, *(self._pair_cache or (0, None)))
         homes = self._pair_homes if pairs == all_pairs(self.dataset) else None
-        return self._persist(lambda: self._attempt(question_name(question), scan_with_cache, args, pairs, homes))
+        return Retry(self._watch)(lambda: self._attempt(question_name(question), scan_with_cache, args, pairs, homes))
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """As for an engine; lost work is asked for again."""
         name = question_name(args[0]) if function is scan_range else CHECK
         homes = self._homes if count is None else None
-        return self._persist(lambda: self._attempt(name, function, args, count, homes))
+        return Retry(self._watch)(lambda: self._attempt(name, function, args, count, homes))
 
     def _compare(self, blocks: Sequence[int] | None) -> None:
         if self.dataset.read_digest(blocks) not in (None, self.cost.digest):
@@ -169,18 +168,6 @@ class DaskEngine(RangeEngine):
                 f"{self.dataset.where}: workers read other points or labels than at the start of the run; "
                 "let all of them see the same data, leave it alone during a run, and run again"
             )
-
-    def _persist(self, attempt: Callable[[], R], done: Callable[[], int] = int) -> R:
-        """Attempts, until one succeeds; after a loss the next one looks again who is there."""
-
-        def attempt_again() -> R:
-            try:
-                return attempt()
-            except (GoneError, *LOST):
-                self._watch.look_anew()
-                raise
-
-        return Retry(self._watch)(attempt_again, done)
 
     def _begin(self) -> None:
         """Before tasks are sent."""
@@ -192,7 +179,7 @@ class DaskEngine(RangeEngine):
 
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
         held = _Carried((fold.start(), Cost()))
-        self._persist(lambda: self._carry_on(fold, held), lambda: held.done)
+        Retry(self._watch)(lambda: self._carry_on(fold, held), lambda: held.done)
         carry, cost = held.carry
         return fold.finish(carry), cost
 
@@ -239,7 +226,7 @@ class DaskEngine(RangeEngine):
                     link, at = self._sendable(held.carry), perf_counter()
             self._pace.usual = median(took)
         except BaseException:
-            self._cancel([link, *reads.values()])
+            self._watch.cancel([link, *reads.values()])
             raise
 
     def _attempt(
@@ -279,7 +266,7 @@ class DaskEngine(RangeEngine):
                     done = self._watch.gather(results, workers)
                 workers = self._watch.threads() if done is None else workers
         except BaseException:
-            self._cancel(sent.futures)
+            self._watch.cancel(sent.futures)
             raise
         # released when the next pass has been sent: a client sends at most every 10 ms, and the pass would wait
         self._answers = sent.futures
@@ -299,23 +286,23 @@ class DaskEngine(RangeEngine):
     def _settle(self, sent: Sent, *, observed: bool = True) -> None:
         """Wait for all results. What is at a worker that is gone is sent to another one, and what is late to a second one."""
 
-        def look() -> bool:
+        def look(there: dict[str, int]) -> bool:
             if observed:
                 self.observe(sent.done, sum(sent.sizes))
-            return bool(sent.find_late(self._pace, self._watch.threads()))
+            return bool(sent.find_late(self._pace, there))
 
         while True:
             there = self._watch.threads()
             if sent.homes and there:
                 if not there.keys() >= set(sent.bound):
                     raise GoneError
-                self._cancel(sent.replace_gone(self._pace, there))
+                self._watch.cancel(sent.replace_gone(self._pace, there))
                 self._watch.bear(max(sent.deaths.values(), default=0))
                 sent.copies |= {i: sent.send_anew(i, home) for i, home in sent.find_late(self._pace, there)}
             homes = {*sent.homes, *sent.bound, *(home for _, home in sent.copies.values())}
             if self._watch.settle(sent.futures, homes, look, sent.copies, sent.ended):
                 break
-        self._cancel(sent.decide(self._pace))
+        self._watch.cancel(sent.decide(self._pace))
 
     def _submit(
         self, name: str, part: int | str, home: str | None, function: Callable[..., Any], *args: Any, **more: Any
@@ -335,10 +322,6 @@ class DaskEngine(RangeEngine):
 
     def _key(self, name: str, part: int | str) -> str:
         return f"dfeas-{name}-{self.source.run[:8]}-{self._sent}-{part}"
-
-    def _cancel(self, values: Iterable[Any]) -> None:
-        if self.client.status == "running":
-            self.client.cancel([value for value in values if isinstance(value, Future)], force=True)
 
     def _sendable(self, value: Any) -> Any:
         """A value to be an argument of tasks: itself when it is small."""

@@ -8,7 +8,6 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event, Lock
-from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from dfeas.data.dataset import Dataset
@@ -16,7 +15,7 @@ from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.readers import Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
-from dfeas.engine.scan import RangeEngine, RangeMerge, cut, fold_blocks, parts, pieces, scan_pairs
+from dfeas.engine.scan import LOOK_SECONDS, RangeEngine, RangeMerge, cut, fold_blocks, parts, pause, pieces, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import beat, heard, one_thread
 from dfeas.machine import processors
@@ -27,19 +26,6 @@ R = TypeVar("R")
 
 RANGES_PER_THREAD = 4
 """More ranges than threads, so that a slow one does not hold the pass up."""
-
-
-LOOK_SECONDS = 0.1
-"""How often it is looked how far a read is, and whether it should end within a block."""
-
-
-def pause(seconds: float) -> None:
-    """Let time pass while storage is waited for; a beat may end it."""
-    until = monotonic() + seconds
-    beat()
-    while (left := until - monotonic()) > 0:
-        sleep(min(left, LOOK_SECONDS))
-        beat()
 
 
 class _Begun:

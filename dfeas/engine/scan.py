@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock, local
-from time import perf_counter
+from time import monotonic, perf_counter, sleep
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +25,9 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.protocol import Observer
+from dfeas.engine.signals import raise_held
 from dfeas.engine.tile_cache import TileCache
+from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Points, row_slice, stack_points
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Question, VectorPass, absorb_partial
@@ -34,6 +36,9 @@ from dfeas.passes.vectors import Positive, Recover
 R = TypeVar("R")
 
 _of_thread = local()
+
+LOOK_SECONDS = 0.1
+"""How often it is looked how far a read is, and whether what waits, or is within a block, should end."""
 
 SHORT_BYTES = 16 << 20
 """Where each thread reads no more than that, a range costs more than it saves."""
@@ -313,6 +318,17 @@ def scan_pairs(
         tree.push(0, position, question.scan(*held.pair(*pair), tile_cache))
         cost.scan_seconds += perf_counter() - began - (cost.read_seconds - before)
     return tree.nodes, cost, held.reads
+
+
+def pause(seconds: float) -> None:
+    """Let time pass while storage is waited for; a signal or a beat may end it."""
+    until = monotonic() + seconds
+    while True:
+        raise_held()
+        beat()
+        if (left := until - monotonic()) <= 0:
+            return
+        sleep(min(left, LOOK_SECONDS))
 
 
 class RangeEngine(ABC):

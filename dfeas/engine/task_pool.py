@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from threading import Semaphore
 from typing import Any, Generic, TypeVar
@@ -13,7 +14,7 @@ from dask.delayed import delayed
 from distributed import Client, Future
 
 from dfeas.data.collections import in_partitions
-from dfeas.data.ingest.ingest import Done, Piece, write_piece
+from dfeas.data.ingest.ingest import Piece, write_piece
 from dfeas.data.storage.files import FULL
 from dfeas.engine.clusters import line
 from dfeas.engine.watch import Retry, Watch
@@ -38,7 +39,7 @@ class TaskPool:
         Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at a piece.
         """
         watch = Watch(self._client, places=self._places)
-        sent, persist = _SentPieces(self._client, watch, self._submit, work, iter(items)), Retry(watch)
+        sent, persist = _SentPieces(watch, self._submit, work, iter(items)), Retry(watch)
         try:
             while found := persist(sent.next, lambda: sent.done):
                 if isinstance(found[0], DfeasError):
@@ -66,26 +67,14 @@ class PartitionPool(TaskPool):
             self._size = stop - first
             self._rows = in_partitions(self._X, self._size).to_delayed().ravel().tolist()
         write = delayed(_on_worker, pure=False)
-        return self._client.compute(write(_PieceWriter(item), self._rows[first // self._size], dask_key_name=key))
-
-
-class _PieceWriter:
-    """Writes a piece, in which Dask does not look for what it could compute."""
-
-    def __init__(self, piece: Piece) -> None:
-        self.piece = piece
-
-    def __call__(self, array: Any) -> Done:
-        return write_piece(self.piece, array)
+        return self._client.compute(write(partial(write_piece, item), self._rows[first // self._size], dask_key_name=key))
 
 
 class _SentPieces(Generic[T, R]):
     """Pieces of work: some are sent, others wait."""
 
-    def __init__(
-        self, client: Client, watch: Watch, submit: Callable[..., Future], work: Callable[[T], R], items: Iterator[T]
-    ) -> None:
-        self._client, self._watch, self._submit, self._work, self._items = client, watch, submit, work, items
+    def __init__(self, watch: Watch, submit: Callable[..., Future], work: Callable[[T], R], items: Iterator[T]) -> None:
+        self._watch, self._submit, self._work, self._items = watch, submit, work, items
         self._again: deque[T] = deque()  # were sent, and are lost
         self._sent: dict[Future, tuple[T, set[str]]] = {}  # with the workers that may do it
         self._woken = Semaphore(0)
@@ -130,14 +119,13 @@ class _SentPieces(Generic[T, R]):
         """What the scheduler will not do any more: it gave it up, does not know it, or nobody is left for it."""
         stuck = self._find_stuck(workers) if workers else []
         if stuck:
-            self._client.cancel(stuck, force=True)
+            self._watch.cancel(stuck)
         for future in [*stuck, *(each for each in self._sent if each.status in ("error", "cancelled"))]:
             if future in self._sent:
                 self._again.append(self._sent.pop(future)[0])
 
     def cancel(self) -> None:
-        if self._client.status == "running":
-            self._client.cancel(list(self._sent), force=True)
+        self._watch.cancel(self._sent)
 
 
 def _on_worker(work: Callable[[T], R], item: T) -> R | DfeasError:

@@ -40,12 +40,12 @@ async def listen(client: Client, asynchronous: bool = True) -> None:
     client.subscribe_topic(TOPIC, _turnovers.setdefault(client, Turnover()))
 
 
-async def ask_for_workers(client: Client, asynchronous: bool = True) -> dict[str, int]:
-    """Threads of each worker, but of those that are silent beside others: a scheduler waits for them for minutes."""
+async def ask_for_workers(client: Client, asynchronous: bool = True) -> dict[str, dict[str, Any]]:
+    """What a scheduler says of each worker, but of those that are silent beside others: it waits for them for minutes."""
     workers = (await client.scheduler.identity(n_workers=-1))["workers"]
     heard = max((worker["last_seen"] for worker in workers.values()), default=0.0)
     patience = SILENT_SECONDS + 3 * heartbeat_interval(len(workers))
-    return {str(name): int(each["nthreads"]) for name, each in workers.items() if heard - each["last_seen"] < patience}
+    return {str(worker): each for worker, each in workers.items() if heard - each["last_seen"] < patience}
 
 
 def turnover_of(client: Client) -> Turnover | None:

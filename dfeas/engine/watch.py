@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Semaphore
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from distributed import Future as Task
 from distributed.scheduler import KilledWorker
 
 from dfeas.data.storage.patience import Patience, wait_by
-from dfeas.engine.clusters import LOST, line, mend
+from dfeas.engine.clusters import ANSWER_SECONDS, LOST, answer_within, begin_call, line, mend
 from dfeas.engine.crew import Crew
+from dfeas.engine.scan import pause
 from dfeas.engine.signals import interrupts_held, raise_held
 from dfeas.engine.turnover import ask_for_workers, listen, turnover_of
 from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError, UsageError
-from dfeas.linalg.blas import beat
 
 if TYPE_CHECKING:
     from distributed import Client
-    from distributed import Future as Task
 
 R = TypeVar("R")
 
@@ -38,18 +36,12 @@ LOOK_SECONDS = 0.25
 """How often a waiting driver looks at what it was told."""
 ASK_SECONDS = 3.0
 """How often it asks the scheduler which workers there are, beside being told of those that come and go."""
-ANSWER_SECONDS = 20.0
-"""How long a scheduler may take to say what workers it has."""
 PATIENCE_SECONDS = 600.0
 """How long the driver waits for a worker when there is none."""
 MOST_DEATHS = 10
 """Work at which more workers than that have died is to blame."""
 TRIES = 3
 _STEP_SECONDS = 0.1
-
-
-def observe_nothing() -> None:
-    """Told of a read when nobody listens."""
 
 
 @dataclass
@@ -67,7 +59,7 @@ class Watch:
     most_deaths: int = MOST_DEATHS
     places: Sequence[str] = ()  # what workers must see
     ask_seconds: float = ASK_SECONDS
-    _known: dict[str, int] = field(default_factory=dict)  # threads of each worker of the cluster
+    _known: dict[str, dict[str, Any]] = field(default_factory=dict)  # what the scheduler says of each worker
     _asked: float = -math.inf  # when, in monotonic seconds
     _told: int = 0  # of the turnover, then
 
@@ -84,26 +76,16 @@ class Watch:
         told, now = turnover_of(self.client), time.monotonic()
         if told is None or not self._known or told.count != self._told or now - self._asked > self.ask_seconds:
             if self._asked == -math.inf:
-                self._answer(listen, self.client)
+                answer_within(self.answer_seconds, self.client, listen, self.client)
                 told = turnover_of(self.client)
             self._told, self._asked = 0 if told is None else told.count, now
-            self._known = self._answer(ask_for_workers, self.client)
+            self._known = answer_within(self.answer_seconds, self.client, ask_for_workers, self.client)
         mend(self.client, len(self._known))
         return self.crew.admit(self._known)
 
     def look_anew(self) -> None:
         """Something was lost: what is known may be wrong, and a scheduler that came back tells nobody yet."""
         self._asked = -math.inf
-
-    def _answer(self, call: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-        """What the scheduler answers soon. Raises TimeoutError when it does not."""
-        with self._begin_call(call, *args) as coming:
-            deadline = time.monotonic() + self.answer_seconds
-            while not _came(coming, self.look_seconds):
-                raise_held()
-                if time.monotonic() > deadline:
-                    raise TimeoutError("the scheduler does not answer any more")
-            return coming.result()
 
     def workers(self) -> dict[str, int]:
         """Threads of each worker, at least one: waits for the first worker.
@@ -128,12 +110,12 @@ class Watch:
         self,
         futures: Sequence[Task],
         homes: Collection[str] = (),
-        told: Callable[[], Any] = observe_nothing,
+        told: Callable[[dict[str, int]], Any] = lambda now: None,
         copies: Mapping[int, tuple[Task, str]] = MappingProxyType({}),
         ended: dict[str, float] | None = None,
     ) -> bool:
         """Wait until each has a result, or an error, or its copy has. False when one of the workers ``homes`` is gone, or all
-        of the crew, or a result is lost, or who is ``told`` now and then while it waits says so.
+        of the crew, or a result is lost, or who is ``told`` now and then, while it waits, which workers there are says so.
 
         When each ``ended``, in monotonic seconds, is noted by key.
         """
@@ -147,7 +129,7 @@ class Watch:
             future.add_done_callback(note)
 
         def gone(now: dict[str, int]) -> bool:
-            return bool(told()) or not now.keys() >= set(homes) or crew.isdisjoint(now)
+            return bool(told(now)) or not now.keys() >= set(homes) or crew.isdisjoint(now)
 
         waited = True
         for i, future in enumerate(futures):
@@ -177,6 +159,11 @@ class Watch:
             future.add_done_callback(lambda _: done.release())
         for _ in futures:
             done.acquire(timeout=max(0.0, deadline - time.monotonic()))
+
+    def cancel(self, values: Iterable[Any]) -> None:
+        """Nobody wants the tasks among them any more: they would keep to workers that are gone."""
+        if self.client.status == "running":
+            self.client.cancel([value for value in values if isinstance(value, Task)], force=True)
 
     def gather(self, futures: Sequence[Task], workers: Collection[str]) -> list[Any] | None:
         """Results of futures that were settled; None when one of ``workers`` is gone, which may have had some of them.
@@ -209,23 +196,9 @@ class Watch:
         self, gone: Callable[[dict[str, int]], bool], call: Callable[..., Awaitable[Any]], *args: Any, **options: Any
     ) -> Any:
         """What a method of the client returns, or None when what it waits for is ``gone``."""
-        with self._begin_call(call, *args, **options) as coming:
-            return coming.result() if self._until(partial(_came, coming), gone) else None
-
-    @contextmanager
-    def _begin_call(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Iterator[Future[Any]]:
-        """What a method of the client will return. When the wait for it ends early, nothing is left in the client's event loop;
-        the client's own waits, when they are interrupted, may find nothing to cancel yet, and the loop prints a traceback.
-        """
-
-        async def call_client() -> Any:
-            return await call(*args, asynchronous=True, **options)
-
-        coming = asyncio.run_coroutine_threadsafe(call_client(), self.client.loop.asyncio_loop)
-        try:
-            yield coming
-        finally:
-            coming.cancel()
+        with begin_call(self.client, call, *args, **options) as coming:
+            come = self._until(lambda seconds: not wait([coming], seconds).not_done, gone)
+            return coming.result() if come else None
 
     def _until(self, done: Callable[[float], bool], gone: Callable[[dict[str, int]], bool]) -> bool:
         """Wait until ``done``, which waits for so many seconds at most, or until what is waited for is ``gone``."""
@@ -244,14 +217,6 @@ class Watch:
                 raise ClusterLostError(f"the Dask cluster has had no worker for {self.patience_seconds:.0f} s")
         return True
 
-    def rest(self, seconds: float) -> None:
-        """Let time pass; a signal, or a beat, may end it."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            raise_held()
-            beat()
-            time.sleep(min(left, self.look_seconds))
-
     def bear(self, deaths: int) -> None:
         """Raise ClusterLostError when so many workers died at one piece of work that it is to blame."""
         if deaths > self.most_deaths:
@@ -266,10 +231,6 @@ class Watch:
             raise_held()
             time.sleep(_STEP_SECONDS)
         return bool(self.client.status == "running")
-
-
-def _came(coming: Future[Any], seconds: float) -> bool:
-    return not wait([coming], seconds).not_done
 
 
 class GoneError(Exception):
@@ -298,7 +259,7 @@ class Retry:
             except CorruptDataError:  # an OSError, and what was read is not lost
                 raise
             except StorageAwayError as error:
-                with wait_by(self.watch.rest):
+                with wait_by(pause):
                     patience.bear(error)
                 continue
             except (GoneError, *LOST) as error:
@@ -317,6 +278,7 @@ class Retry:
 
     def _count(self, error: Exception, done: int) -> None:
         """One more loss. Raises ClusterLostError when it is one too many."""
+        self.watch.look_anew()
         if done > self.before:
             self.before, self.tries, self.deaths = done, 0, 0
         if isinstance(error, GoneError):

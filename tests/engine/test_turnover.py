@@ -75,7 +75,7 @@ def test_a_driver_that_waits_does_not_ask_who_is_there(client: Any, monkeypatch:
     waiting, looks = Watch(client, look_seconds=0.01, ask_seconds=60), []
     waiting.threads()
 
-    def look() -> None:
+    def look(there: dict[str, int]) -> None:
         looks.append(1)
         if len(looks) == 20:
             (tmp_path / "done").touch()
