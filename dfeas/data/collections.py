@@ -7,7 +7,7 @@ it is imported here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 WHERE = "X"
 LABELS = f"labels of {WHERE}"
+Compute = Callable[[Sequence[Any]], list[Any]]
+"""Gives what parts of a collection come to, from its cluster."""
 LEAST_SHARE = 2
 """Blocks that divide the chunks of an array have at least the usual rows over that."""
 
@@ -41,12 +43,12 @@ def is_collection(X: Any) -> bool:
 class Fetched:
     """Rows of a Dask array, computed on its cluster."""
 
-    client: Any
+    compute: Compute
     array: Any
     known: tuple[str, ...] | None = None  # of labels: their classes
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
-        found = array_of(self.client.compute(self.array[rows]).result(), WHERE if self.known is None else LABELS)
+        found = array_of(self.compute([self.array[rows]])[0], WHERE if self.known is None else LABELS)
         return found if self.known is None else encode_array(found, len(found), LABELS, known=self.known)[1]
 
 
@@ -154,7 +156,7 @@ class Labelled:
     counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
 
 
-def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool | None) -> Dataset:
+def dataset_of(compute: Compute, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool | None) -> Dataset:
     """A dataset whose points stay in partitions of about the chunks that they came in."""
     n, m = check_shape(table.X.shape, WHERE)
     dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
@@ -166,8 +168,8 @@ def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *
         known = labels = encode_array(labels, n, LABELS, known=classes)[1]
     elif labels is not None:
         labels = labels.rechunk({0: rows})
-        known = Fetched(client, labels, classes)
-    points = PartitionReader(WHERE, Fetched(client, X), n, block_rows, dtype, collection=Collection(X, labels, rows))
+        known = Fetched(compute, labels, classes)
+    points = PartitionReader(WHERE, Fetched(compute, X), n, block_rows, dtype, collection=Collection(X, labels, rows))
     return Dataset(
         where=WHERE,
         n=n,

@@ -7,6 +7,7 @@ that dies takes partitions with it, which Dask makes again; each block is compar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from dask.delayed import delayed
 from distributed import Client, Future
 
 from dfeas.data.collections import (
+    Compute,
     Labelled,
     Window,
     block_rows_of,
@@ -53,39 +55,38 @@ def open_collection(client: Client, spec: DataSpec) -> Dataset:
             raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or client=False")
     with client.as_current():
         table = table_of(spec.where, spec.beside)
-    labelled, many, near = Labelled(), spec.one_vs_rest, _Near(Watch(client))
+    labelled, compute = Labelled(), partial(_compute, Watch(client))
     if table.labels is not None:
-        labelled = labelled_by(_label_counts(near, table.labels), int(table.X.shape[0]), spec.positive, many=many)
-    return dataset_of(near, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
+        found = _label_counts(compute, table.labels)
+        labelled = labelled_by(found, int(table.X.shape[0]), spec.positive, many=spec.one_vs_rest)
+    return dataset_of(compute, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
 
 
-class _Near:
-    """Computes parts of a collection on the workers that may work."""
+def _compute(watch: Watch, parts: Sequence[Any]) -> list[Any]:
+    """Parts of a collection, from the workers that may work. Lost work is asked for again."""
 
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
+    def attempt() -> list[Any]:
+        workers = watch.workers()
+        with watch.crew.annotate_tasks():
+            futures = watch.client.compute(list(parts))
+        try:
+            found = watch.gather(futures, workers) if watch.settle(futures, workers) else None
+            if found is None:
+                raise GoneError
+            return found
+        except BaseException:
+            watch.cancel(futures)
+            raise
 
-    def compute(self, graph: Any) -> Any:
-        self.watch.workers()
-        with self.watch.crew.annotate_tasks():
-            return self.watch.client.compute(graph)
+    return Retry(watch)(attempt)
 
 
-def _label_counts(near: _Near, labels: Any) -> list[dict[Any, int]]:
+def _label_counts(compute: Compute, labels: Any) -> list[dict[Any, int]]:
     if isinstance(labels, np.ndarray):
         return [label_counts(labels, 0)]
     starts = np.cumsum([0, *labels.chunks[0]]).tolist()
     look, chunks = delayed(label_counts, pure=False), labels.to_delayed().ravel()
-    parts = [look(part, first) for part, first in zip(chunks, starts, strict=False)]
-
-    def count() -> list[dict[Any, int]]:
-        futures = near.compute(parts)
-        if not near.watch.settle(futures, near.watch.crew.workers):
-            raise GoneError
-        found: list[dict[Any, int]] = near.watch.client.gather(futures)
-        return found
-
-    return Retry(near.watch)(count)
+    return compute([look(part, first) for part, first in zip(chunks, starts, strict=False)])
 
 
 class PartitionTask:

@@ -4,8 +4,9 @@ import os
 import pickle
 import signal
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import dask
@@ -34,6 +35,7 @@ from dfeas.run.budget import PROCESS_BYTES, project
 from tests.bits import digest
 from tests.conformance.engines import BLOCK_ROWS, PAIRS, EngineTests, source
 from tests.engine.test_client import bars
+from tests.engine.test_keeping import until
 from tests.faults.faulty import wait_until
 
 __all__ = ["source"]  # a fixture of the tests below
@@ -67,7 +69,11 @@ class CollectionTests(EngineTests):
             return self.arranged(da.concatenate(parts).rechunk({0: self.chunks}))
 
         table = Table(array("points", there.dtype, (there.m,)), array("labels", np.dtype(np.int8), ()))
-        dataset = dataset_of(self.client, table, BLOCK_ROWS, Labelled(there.classes), intercept=False)
+
+        def compute(parts: Sequence[Any]) -> list[Any]:
+            return self.client.gather(self.client.compute(list(parts)))
+
+        dataset = dataset_of(compute, table, BLOCK_ROWS, Labelled(there.classes), intercept=False)
         assert there.expected is not None
         dataset.expected = there.expected[:, :2]
         return CollectionEngine(self.client, dataset, scratch)
@@ -386,3 +392,24 @@ def test_a_null_in_a_later_partition_is_missing_on_a_cluster(client: Any, tmp_pa
     ):
         with pytest.raises(BadInputError, match="missing"):
             ask()
+
+
+def test_rows_are_fetched_again_when_the_worker_that_computed_them_died(tmp_path: Path) -> None:
+    begun, done, found = tmp_path / "begun", tmp_path / "done", list[Any]()
+
+    def wait(block: np.ndarray) -> np.ndarray:
+        begun.touch()
+        until(str(done))
+        return block
+
+    numbers = np.random.default_rng(0).standard_normal((200, 3))
+    with local_cluster(1) as client:
+        dataset = open_collection(client, DataSpec(da.from_array(numbers, chunks=100).map_blocks(wait, dtype=float)))
+        fetching = Thread(target=lambda: found.append(dataset.points.read(0, Buffers())), daemon=True)
+        fetching.start()
+        wait_until(begun.exists)
+        ((_, pid),) = client.run(os.getpid).items()
+        os.kill(pid, signal.SIGKILL)
+        done.touch()
+        fetching.join(60)
+    np.testing.assert_array_equal(found[0], numbers[: dataset.block_rows])
