@@ -66,6 +66,7 @@ SMALL = {
         "--frozen",
         "0",
     ],
+    "idle_share": ["--blocks", "64", "--workers", "1", "--passes", "2"],
     "scaling": ["--workers", "1,2", "--blocks", "2,4", "--mb", "1", "--turns", "1"],
     "kernel_working_set": ["--points", "200", "--alone", "300", "--features", "4"],
     "kernel_verdicts": ["--instances", "12", "--methods", "working-set,mirror-prox", "--max-passes", "25"],
