@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from dfeas.data.storage.places import is_url, local
 from dfeas.engine.signals import INTERRUPTED, interruptible
 from dfeas.errors import CorruptDataError, DfeasError, none_of, visible
 
@@ -121,13 +120,15 @@ class _DataPlace(click.Path):
     """A path, or the URL of an object store, as text."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value) if is_url(value) else str(Path(value))
+        return str(value) if "://" in str(value) else str(Path(value))
 
 
 class _LocalPath(click.Path):
     """A path of this machine."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from dfeas.data.storage.places import local  # which loads NumPy, and a list of commands needs none
+
         return local(value, param.human_readable_name if param is not None else "path")
 
 

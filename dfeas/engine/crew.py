@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -32,6 +33,8 @@ logger = logging.getLogger("dfeas")
 
 FIRST_SECONDS = 10.0
 """How long a run waits for answers before it begins; who answers later works from then on."""
+REFUSED_SECONDS = 20.0
+"""How long a run whose workers are gone waits for others than those there are, which may not work: nannies start them again."""
 WORKS = "dfeas.engine.worker"
 """The module that tasks are of."""
 MOST_LISTED, MOST_PLACES = 8, 8
@@ -93,6 +96,7 @@ class Crew:
         self.workers: dict[str, int] = {}  # threads of each
         self.left_out: dict[str, tuple[str, str]] = {}  # host and reason
         self._met: dict[str, Answer] = {}  # of all that have been in it
+        self._refused_since = math.inf  # when nobody was left, and others were there
         answers = _asked.setdefault(client, {})
         while len(answers) > MOST_PLACES:
             del answers[next(iter(answers))]
@@ -105,7 +109,8 @@ class Crew:
         """Those of the workers that a scheduler lists, with their threads, who may get tasks. The first time it waits for
         answers.
 
-        Raises UsageError, BadInputError or CorruptDataError where all have answered and none may work in this run.
+        Raises UsageError, BadInputError or CorruptDataError where all have answered and none may work in this run; when it has
+        had workers, after ``REFUSED_SECONDS``.
         """
         for worker, (coming, when) in list(self._answers.items()):
             failed = coming.done() and "failed" in coming.result() and time.monotonic() > when + FIRST_SECONDS
@@ -124,7 +129,12 @@ class Crew:
         self.workers = {worker: int(listed[worker]["nthreads"]) for worker, fault in faults.items() if fault is None}
         self.left_out = {w: (known[w]["host"], fault[1]) for w, fault in faults.items() if fault is not None}
         kinds = {fault[0] for fault in faults.values() if fault is not None}
-        if not self._met and (_OtherBits in kinds or (asked and not self.workers and len(known) == len(asked))):
+        if not asked or self.workers or len(known) < len(asked):
+            self._refused_since = math.inf
+        else:
+            self._refused_since = min(self._refused_since, time.monotonic())
+        patience = REFUSED_SECONDS if self._met else 0
+        if (not self._met and _OtherBits in kinds) or time.monotonic() >= self._refused_since + patience:
             raise self._refuse(kinds)
         self._met |= {worker: known[worker] for worker in self.workers}
         self._tell()

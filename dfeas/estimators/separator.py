@@ -83,6 +83,9 @@ class Separator(LinearClassifier):
     margin_tolerance: float | None = None
 
     @on_its_cluster
+    def _cluster_of(self, points: Any) -> dict[str, Any]:
+        return {"client": False}  # a kernel needs points by pairs of blocks
+
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._read_labels(X, y)
@@ -190,6 +193,9 @@ class KernelSeparator(Classifier):
     method: str = "auto"
     eps: float = 1e-3
     margin_tolerance: float | None = None
+
+    def _cluster_of(self, points: Any) -> dict[str, Any]:
+        return {"client": False}  # a kernel needs points by pairs of blocks
 
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""

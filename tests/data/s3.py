@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 from moto.moto_server.werkzeug_app import create_backend_app
+from moto.s3.models import s3_backends
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from dfeas.data.storage import object_store
@@ -106,6 +107,7 @@ def serving() -> Iterator[tuple[Door, dict[str, str]]]:
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     object_store.store_of.cache_clear()
+    s3_backends.reset()  # of a server before it in this process
     boto3.client("s3").create_bucket(Bucket="bucket")
     try:
         yield door, values

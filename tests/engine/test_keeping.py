@@ -14,6 +14,7 @@ from dfeas.data.cache import HELD_BYTES
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
+from dfeas.engine import crew
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -156,7 +157,10 @@ class Surveying:
 
 
 @pytest.mark.parametrize("what", ["points", "labels"])
-def test_a_worker_that_sees_other_data_than_the_survey_is_noticed(tmp_path: Path, what: str) -> None:
+def test_a_worker_that_sees_other_data_than_the_survey_is_noticed(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "REFUSED_SECONDS", 0.1)
     source = users_array(tmp_path)
     with local_cluster(1) as client:
         data = open_source(source)
@@ -172,8 +176,9 @@ def test_a_worker_that_sees_other_data_than_the_survey_is_noticed(tmp_path: Path
             zarr.open_array(tmp_path / "x")[1234, 5] += 1
         else:
             np.save(tmp_path / "labels.npy", np.arange(20_000) % 2 == 0)
+        seen = "workers read other points or labels" if what == "points" else "labels.npy: not the data there that is here"
         for question in (QUESTION, Ordered(Online(np.ones(50))), pairs):
-            with pytest.raises(CorruptDataError, match="workers read other points or labels"):
+            with pytest.raises(CorruptDataError, match=seen):
                 engine.run(question)
 
 

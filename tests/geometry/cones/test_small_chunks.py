@@ -2,6 +2,7 @@
 where it was, and answers are those of the same cones in one array.
 """
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from dfeas.data.open import open_source
 from dfeas.data.product import Placing, Product
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.stored_array import parse_arrays
 from dfeas.data.writers.cones import read_product, writer_of
 from dfeas.data.writers.dataset import fill
 from dfeas.engine.local import LocalEngine
@@ -167,12 +169,15 @@ def test_masks_keep_cones_of_several_chunks_of_a_block(data: tuple[Path, Any]) -
     assert critical[at] == pytest.approx(critical[mask].min())
 
 
-@pytest.mark.parametrize(("name", "place"), [("X/c.61.0", 5), ("label/c.61", 0), ("norm/c.61", 3)])
-def test_damage_is_told_by_the_number_of_the_chunk_also_by_the_checker(tmp_path: Path, name: str, place: int) -> None:
+@pytest.mark.parametrize(("what", "place"), [("X", 5), ("label", 0), ("norm", 3)])
+def test_damage_is_told_by_the_number_of_the_chunk_also_by_the_checker(tmp_path: Path, what: str, place: int) -> None:
     write(tmp_path / "data", rows_of_cones())
-    file, what = tmp_path / "data" / name, name.split("/")[0]
+    node = json.loads((tmp_path / "data" / "zarr.json").read_text())
+    array = parse_arrays(node, [what], tmp_path)[what]
+    number, within = divmod(61, array.chunks_of_file)
+    file = tmp_path / "data" / what / array.file(number)
     content = bytearray(file.read_bytes())
-    content[place] ^= 4  # of a code: another size
+    content[within * array.chunk_bytes + place] ^= 4  # of a code: another size
     file.write_bytes(content)
     dataset = opened(tmp_path / "data")
     assert dataset.together > 1
