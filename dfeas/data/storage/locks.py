@@ -142,7 +142,7 @@ def hold(path: Place, marker: str | None = None) -> Iterator[Place]:
     and the next one takes the output over. Raises UsageError as ``claim`` and ``reclaim``.
     """
     if not isinstance(path, Path):
-        with ObjectLock.reclaim(path) if marker is None else ObjectLock.claim(path, marker):
+        with ObjectLock.claim(path, marker):
             yield path
         return
     lock = reclaim(path) if marker is None else claim(path, marker)
@@ -204,30 +204,25 @@ class ObjectLock:
         self._beats = Thread(target=self._beat, name="dfeas-lock", daemon=True)
 
     @classmethod
-    def claim(cls, path: ObjectPath, marker: str) -> ObjectLock:
-        """Of an output that is not there yet, or was begun by a process that is dead: that is removed when it is entered.
+    def claim(cls, path: ObjectPath, marker: str | None = None) -> ObjectLock:
+        """Of an output that is not there yet, or was begun by a process that is dead: that is removed when it is entered, or
+        goes on where there is no ``marker``.
 
         Raises UsageError when there is something else, or another process writes there.
         """
         there, me = path / LOCK, _name_process()
         try:
             version = _put(there, me)
-            if abandoned := version is None:
-                if (path / marker).is_file():
+            if begun := version is None:
+                if marker is not None and (path / marker).is_file():
                     raise _exists_error(path)
                 version = _inherit(path, me)
-            elif set(path.rglob("*")) - {there} or path.is_file():
+            elif marker is not None and (set(path.rglob("*")) - {there} or path.is_file()):
                 there.unlink()
                 raise _exists_error(path)
         except BadInputError as error:
             raise UsageError(str(error)) from None
-        return cls(path, me, version, abandoned)
-
-    @classmethod
-    def reclaim(cls, path: ObjectPath) -> ObjectLock:
-        """Of an output to go on with. Raises UsageError when another process writes there."""
-        me = _name_process()
-        return cls(path, me, _put(path / LOCK, me) or _inherit(path, me))
+        return cls(path, me, version, begun and marker is not None)
 
     def __enter__(self) -> ObjectLock:
         _LOCKS[self._path] = self
