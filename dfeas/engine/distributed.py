@@ -10,6 +10,7 @@ import re
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -24,6 +25,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.clusters import LOST, answer_within
 from dfeas.engine.crew import Crew, places_of
 from dfeas.engine.pace import Pace, Sent
 from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
@@ -63,26 +65,18 @@ class Locality:
         """
         total = sum(threads.values())
         share = {worker: -(-len(ranges) * count // total) for worker, count in threads.items()}
-        given = dict.fromkeys(threads, 0)
-        placed: list[str | None] = []
-        for first, stop in ranges:
-            home = self._home((first + stop) // 2)
-            if home is not None and given.get(home, 0) < share.get(home, 0):
+        given, placed = dict.fromkeys(threads, 0), dict[int, str]()
+        for i, (first, stop) in enumerate(ranges):
+            at = bisect_right(self._stops, (first + stop) // 2)
+            home = self._workers[at] if at < len(self._workers) else ""
+            if given.get(home, 0) < share.get(home, 0):
+                placed[i] = home
                 given[home] += 1
-                placed.append(home)
-            else:
-                placed.append(None)
-        workers = []
-        for worker in placed:
-            if worker is None:
-                worker = min(given, key=lambda w: given[w] / threads[w])
-                given[worker] += 1
-            workers.append(worker)
-        return workers
-
-    def _home(self, block: int) -> str | None:
-        at = bisect_right(self._stops, block)
-        return self._workers[at] if at < len(self._workers) else None
+        for i in range(len(ranges)):
+            if i not in placed:
+                placed[i] = min(given, key=lambda w: given[w] / threads[w])
+                given[placed[i]] += 1
+        return [placed[i] for i in range(len(ranges))]
 
 
 R = TypeVar("R")
@@ -170,7 +164,6 @@ class DaskEngine(RangeEngine):
             )
 
     def _begin(self) -> None:
-        """Before tasks are sent."""
         self._sent += 1
         self._workers = self._watch.workers()
         if self._lease is None or self._lease.status in ("cancelled", "lost"):
@@ -307,7 +300,6 @@ class DaskEngine(RangeEngine):
     def _submit(
         self, name: str, part: int | str, home: str | None, function: Callable[..., Any], *args: Any, **more: Any
     ) -> Future:
-        """A part of some work, for its home or for anybody of the crew."""
         with self._watch.crew.annotate_tasks(home):
             return self.client.submit(function, *args, key=self._key(name, part), pure=False, **more)
 
@@ -339,7 +331,8 @@ class DaskEngine(RangeEngine):
         if self.client.status != "running" or not (self.source.cache_bytes or self._pair_cache):
             return
         asked = [self._submit("forget", worker, worker, forget_run, self.source.run) for worker in self._workers]
-        self._watch.wait_within(asked, FORGET_SECONDS)
+        with suppress(*LOST):
+            answer_within(FORGET_SECONDS, self.client, self.client.gather, asked, "skip")
 
 
 def question_name(question: Any) -> str:

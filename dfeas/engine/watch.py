@@ -152,14 +152,6 @@ class Watch:
         self._until(found, gone)
         return next((future for future in futures if future.done()), None)
 
-    def wait_within(self, futures: Sequence[Task], seconds: float) -> None:
-        """The same, but no longer than that, and whoever is gone."""
-        done, deadline = Semaphore(0), time.monotonic() + seconds
-        for future in futures:
-            future.add_done_callback(lambda _: done.release())
-        for _ in futures:
-            done.acquire(timeout=max(0.0, deadline - time.monotonic()))
-
     def cancel(self, values: Iterable[Any]) -> None:
         """Nobody wants the tasks among them any more: they would keep to workers that are gone."""
         if self.client.status == "running":
