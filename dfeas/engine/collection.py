@@ -135,7 +135,6 @@ class CollectionEngine(DaskEngine):
     def _attempt(
         self, name: str, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Locality | None
     ) -> list[R]:
-        """One try by tasks of a name, one for each partition that is read."""
         self._begin()
         chosen: Sequence[int] = range(self.dataset.blocks if count is None else count)
         if function is scan_range and isinstance(args[0], Partial):

@@ -241,7 +241,6 @@ def find_difference(there: Answer) -> str:
 
 
 def _describe_bits(there: Answer) -> str:
-    """Where an answer differs from what is here."""
     told = []
     for name, mine in here()["arithmetic"].items():
         theirs = str(there["arithmetic"].get(name, "none"))

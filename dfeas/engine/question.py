@@ -13,6 +13,7 @@ import socket
 import zipfile
 from collections.abc import Iterator, Sequence
 from importlib import metadata, util
+from pathlib import Path
 from typing import Any
 
 
@@ -41,7 +42,7 @@ def _find_dfeas() -> tuple[str, str]:
         return "", ""
     archive, folder = getattr(spec.loader, "archive", None), next(iter(spec.submodule_search_locations))
     joined = hashlib.sha256()
-    for path, content in sorted(_unpack(archive) if archive else _read(folder)):
+    for path, content in sorted(_read(zipfile.Path(archive, "dfeas/") if archive else Path(folder))):
         joined.update(f"{path} {hashlib.sha256(content).hexdigest()}\n".encode())
     try:
         return metadata.version("dfeas"), joined.hexdigest()
@@ -49,18 +50,12 @@ def _find_dfeas() -> tuple[str, str]:
         return "of no version", joined.hexdigest()
 
 
-def _read(folder: str) -> Iterator[tuple[str, bytes]]:
-    for root, _, names in os.walk(folder):
-        for path in (os.path.join(root, each) for each in names if each.endswith(".py")):
-            with open(path, "rb") as file:
-                yield os.path.relpath(path, folder), file.read()
-
-
-def _unpack(archive: str) -> Iterator[tuple[str, bytes]]:
-    with zipfile.ZipFile(archive) as file:
-        for each in file.namelist():
-            if each.startswith("dfeas/") and each.endswith(".py"):
-                yield each.removeprefix("dfeas/"), file.read(each)
+def _read(folder: Any, before: str = "") -> Iterator[tuple[str, bytes]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _read(each, f"{before}{each.name}/")
+        elif each.name.endswith(".py"):
+            yield before + each.name, each.read_bytes()
 
 
 def _describe_arithmetic() -> dict[str, str]:

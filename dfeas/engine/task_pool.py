@@ -71,8 +71,6 @@ class PartitionPool(TaskPool):
 
 
 class _SentPieces(Generic[T, R]):
-    """Pieces of work: some are sent, others wait."""
-
     def __init__(self, watch: Watch, submit: Callable[..., Future], work: Callable[[T], R], items: Iterator[T]) -> None:
         self._watch, self._submit, self._work, self._items = watch, submit, work, items
         self._again: deque[T] = deque()  # were sent, and are lost

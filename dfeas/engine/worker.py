@@ -168,7 +168,7 @@ def _mind(run: str) -> None:
 
 async def _forget_left_behind(worker: Worker) -> None:
     """Forget runs whose leases a scheduler twice did not know: a client that reconnects has had time to say that it lives."""
-    keys = {run: lease_of(run) for run in _missed}
+    keys = {run: lease_of(run) for run in list(_missed)}  # threads add theirs meanwhile
     try:
         states = await worker.scheduler.get_task_status(keys=list(keys.values())) if keys else {}
     except OSError:

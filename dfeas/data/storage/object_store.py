@@ -92,16 +92,11 @@ def store_of(where: str, prefix: str | None = None, patient: bool = False) -> An
 
 
 def _sign_requests(where: str, endpoint: str) -> dict[str, Any]:
-    """Where requests to S3 go, and how they are signed."""
     more = {"endpoint": endpoint} if endpoint else {}
     if os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true", "yes"):
         return {**more, "skip_signature": True}
-    return {**more, "credential_provider": _credentials(where)}
-
-
-def _credentials(where: str) -> Boto3CredentialProvider:
     try:
-        return Boto3CredentialProvider(boto3.Session())
+        return {**more, "credential_provider": Boto3CredentialProvider(boto3.Session())}
     except (ValueError, botocore.exceptions.BotoCoreError) as error:
         why = "" if isinstance(error, ValueError) else f" ({_line(error)})"
         raise UsageError(

@@ -94,7 +94,6 @@ def _require_array(path: Place) -> Literal[2, 3]:
 
 
 def _no_array(path: Place) -> BadInputError:
-    """The error for a group of zarr where an array is expected."""
     inside = path.iterdir() if isinstance(path, Path) else ()
     held = sorted(each.name for each in inside if (each / FILE_2).exists() or (each / FILE).exists())
     which = f", which holds {', '.join(held[:8])}: give the path of an array, as {path}/{held[0]}" if held else ""
@@ -118,7 +117,6 @@ def is_zarr(array: Any) -> bool:
 
 
 def _folder_of(array: Any) -> Path | None:
-    """Where an array lies, if it lies in files."""
     import zarr
 
     return Path(array.store.root) / array.path if isinstance(array.store, zarr.storage.LocalStore) else None
@@ -162,7 +160,6 @@ def _count_chunks(array: Any, count: int, folder: Place | None) -> int:
 
 
 def _grid(array: Any) -> product[tuple[int, ...]]:
-    """The places of all chunks or shards."""
     widths = array.shards or array.chunks
     return product(*(range(-(-size // width)) for size, width in zip(array.shape, widths, strict=True)))
 
