@@ -7,6 +7,7 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Collection, Mapping, Set
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -40,7 +41,7 @@ def parse_bytes(text: str | int | None, name: str = "memory") -> int:
 
 def read_setting(name: str, default: Any) -> Any:
     """What people set once: a variable of the environment, ``DFEAS_CACHE_DIR``, or where Dask is loaded its configuration,
-    ``dfeas.cache-dir``; otherwise the default. Raises UsageError for what is no number, where one is expected.
+    ``dfeas.cache-dir``; otherwise the default. Raises UsageError for what is no number from 0 on, where one is expected.
     """
     value: Any = os.environ.get(variable(name)) or None
     config = sys.modules.get("dask.config")
@@ -50,10 +51,10 @@ def read_setting(name: str, default: Any) -> Any:
         return default if value is None else value
     if isinstance(default, bool):
         return str(value).lower() not in ("0", "false", "no", "off")
-    try:
-        return float(value)
-    except ValueError:
-        raise UsageError(f"{variable(name)} {value}: expected a number") from None
+    with suppress(ValueError, TypeError):
+        if (number := float(value)) >= 0:
+            return number
+    raise UsageError(f"{variable(name)} {value}: expected a number from 0 on")
 
 
 def variable(name: str) -> str:

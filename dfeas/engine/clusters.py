@@ -276,7 +276,7 @@ def foreign(what: str, then: str) -> Iterator[None]:
     """Code of others runs in here, which raises what it likes: a UsageError of ours."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{what}: {type(error).__name__}: {line(error)}; {then}") from error
 
 

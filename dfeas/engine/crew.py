@@ -68,8 +68,18 @@ def places_of(spec: DataSpec) -> tuple[str, ...]:
 def asked_of_tasks() -> dict[str, Any]:
     """What ``dask.annotate``, or Dask's configuration, says of the tasks of a run."""
     names, given = ("workers", "resources", "priority"), dask.get_annotations()
-    asked = {name: given.get(name, dask.config.get(f"dfeas.{name}", None)) for name in names}
-    return {name: value for name, value in asked.items() if value is not None}
+    found = {name: given.get(name, dask.config.get(f"dfeas.{name}", None)) for name in names}
+    asked = {name: value for name, value in found.items() if value is not None}
+    forms: dict[str, tuple[Any, str]] = {
+        "workers": (str | list | tuple | set, "an address, host or name, or a list of them"),
+        "resources": (dict, "a number for each name"),
+        "priority": (int | float, "a number"),
+    }
+    for name, value in asked.items():
+        numbers = value.values() if name == "resources" and isinstance(value, dict) else ()
+        if not isinstance(value, forms[name][0]) or not all(isinstance(each, int | float) for each in numbers):
+            raise UsageError(f"{name} of dask.annotate or dfeas.{name} of Dask's configuration: expected {forms[name][1]}")
+    return asked
 
 
 async def _ask(call: Any, places: Places, asynchronous: bool = True, **options: Any) -> Any:

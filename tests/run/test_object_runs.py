@@ -25,6 +25,7 @@ from dfeas.data.storage.locks import LOCK, ObjectLock, being_written
 from dfeas.data.storage.object_store import ObjectPath
 from dfeas.data.storage.places import Place, place
 from dfeas.data.storage.scratch import Scratch
+from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError
 from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, run_folder, run_folder_again
@@ -294,6 +295,82 @@ def test_a_run_that_another_process_took_over_ends_and_writes_nothing(door: Door
     assert not (run / "result.json").exists()
     assert Checkpoints(run / "checkpoint").numbers == [1]
     assert (run / LOCK).read_bytes() == b"elsewhere another-machine 7 nothing\n"
+
+
+def test_what_another_process_finished_while_its_lock_was_waited_for_stays(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock that has been given back is of an output that may be whole."""
+    inherit = locks._inherit
+    for name, end in (("data", "zarr.json"), ("run", "result.json")):
+        out = ObjectPath.of(f"{URL}/{tmp_path.name}-{name}")
+        (out / LOCK).write_bytes(b"elsewhere another-machine 7 nothing\n")
+        (out / "part").write_bytes(b"of it")
+
+        def finish(path: ObjectPath, me: str, end: str = end) -> Any:
+            (path / end).write_bytes(b"{}")
+            (path / LOCK).unlink(missing_ok=True)
+            return inherit(path, me)
+
+        monkeypatch.setattr(locks, "_inherit", finish)
+        with pytest.raises(UsageError, match="exists already"), run_folder(out, end):
+            pass
+        assert {each.name for each in out.rglob("*")} == {"part", end}
+
+
+def test_a_run_that_another_one_interrupted_while_its_lock_was_waited_for_stays(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, inherit = f"{URL}/{tmp_path.name}", locks._inherit
+    ObjectPath.of(f"{run}/{LOCK}").write_bytes(b"elsewhere another-machine 7 nothing\n")
+
+    def interrupt(path: ObjectPath, me: str) -> Any:
+        dfeas.solve(f"{URL}/data", out=f"{run}-other", **{**SLOW, "max_passes": 2})
+        for each in ObjectPath.of(f"{run}-other").rglob("*"):
+            ObjectPath.of(str(each).replace("-other", "")).write_bytes(each.read_bytes())
+        ObjectPath.of(f"{run}/result.json").unlink()
+        ObjectPath.of(f"{run}/{LOCK}").write_bytes(b"")
+        return inherit(path, me)
+
+    monkeypatch.setattr(locks, "_inherit", interrupt)
+    with pytest.raises(UsageError, match="holds a run that can go on"), run_folder(place(run)):
+        pass
+    assert can_go_on(place(run))
+
+
+def test_a_lock_that_was_lost_is_not_taken_again(door: Door, tmp_path: Path) -> None:
+    run = ObjectPath.of(f"{URL}/{tmp_path.name}")
+    with ObjectLock.claim(run, "result.json") as lock:
+        (run / LOCK).unlink()  # by another process, which ended meanwhile
+        for _ in range(2):
+            lock._renew()
+            assert not lock.held
+        with pytest.raises(UsageError, match="another process took it over"):
+            lock.require()
+    assert not (run / LOCK).is_file()
+
+
+def test_an_ingest_that_was_taken_over_while_it_was_frozen_writes_nothing_more(door: Door, tmp_path: Path) -> None:
+    out = ObjectPath.of(f"{URL}/{tmp_path.name}")
+    writers = []
+
+    def freeze() -> Iterator[Any]:
+        yield X[:1000]
+        (lock,) = locks._LOCKS.values()
+        lock._renewed -= 2 * locks.FRESH_SECONDS
+        (out / LOCK).write_bytes(b"elsewhere another-machine 7 nothing\n")
+        writers.append({each.name for each in out.rglob("*")})
+        yield X[1000:2000]
+
+    def ingest() -> None:
+        with output_place(out) as folder:
+            target = DatasetWriter(folder, 2000, X.shape[1], X.dtype, 1000)
+            for index, points in enumerate(freeze()):
+                target.write(index, points, np.ones(1000, np.int8))
+
+    with pytest.raises(UsageError, match="another process took it over"):
+        ingest()
+    assert {each.name for each in out.rglob("*")} == writers[0]
 
 
 def test_an_answer_of_the_store_that_was_lost_takes_no_lock(

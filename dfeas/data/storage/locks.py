@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from dfeas.data.storage.files import LOCK, hold_file, try_lock
-from dfeas.data.storage.patience import wait_by
+from dfeas.data.storage.patience import persist, wait_by
 from dfeas.data.storage.places import Place, translate_errors_at
 from dfeas.errors import BadInputError, DfeasError, UsageError
 
@@ -137,12 +137,12 @@ def release(path: Path, lock: int) -> None:
 
 
 @contextmanager
-def hold(path: Place, marker: str | None = None) -> Iterator[Place]:
+def hold(path: Place, marker: str | None = None, look: Callable[[], None] | None = None) -> Iterator[Place]:
     """Have the lock of an output that is begun, or goes on where there is no ``marker``. When the body raises it stays there,
-    and the next one takes the output over. Raises UsageError as ``claim`` and ``reclaim``.
+    and the next one takes the output over. Raises UsageError as ``claim`` and ``reclaim``, and what ``look`` raises.
     """
     if not isinstance(path, Path):
-        with ObjectLock.claim(path, marker):
+        with ObjectLock.claim(path, marker, look):
             yield path
         return
     lock = reclaim(path) if marker is None else claim(path, marker)
@@ -156,6 +156,9 @@ def hold(path: Place, marker: str | None = None) -> Iterator[Place]:
 
 BEAT_SECONDS = 10.0
 """How often a writer says that it lives."""
+
+FRESH_SECONDS = 2 * BEAT_SECONDS
+"""A process that has not said so for longer was frozen, and asks before it writes more."""
 
 DEAD_SECONDS = 60.0
 """A lock that was written so long ago is taken over."""
@@ -182,10 +185,13 @@ def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
             raise
 
 
-def require_held(folder: Place) -> None:
-    """Raise UsageError when another process has taken over what this one writes; a lock of the system cannot be taken over."""
+def require_held(folder: Place, within: float = 0.0) -> None:
+    """Raise UsageError when another process has taken over what this one writes; a lock of the system cannot be taken over.
+
+    One that was renewed ``within`` so many seconds is held.
+    """
     if not isinstance(folder, Path) and folder in _LOCKS:
-        _LOCKS[folder].require()
+        _LOCKS[folder].require(within)
 
 
 _LOCKS: dict[ObjectPath, ObjectLock] = {}
@@ -200,15 +206,17 @@ class ObjectLock:
     def __init__(self, path: ObjectPath, me: str, version: Any, abandoned: bool = False) -> None:
         self._path, self._me, self._version, self._abandoned = path, me, version, abandoned
         self.held = True  # until another one took it
+        self._renewed = time.monotonic()
         self._stopped, self._turn = Event(), Lock()
         self._beats = Thread(target=self._beat, name="dfeas-lock", daemon=True)
 
     @classmethod
-    def claim(cls, path: ObjectPath, marker: str | None = None) -> ObjectLock:
+    def claim(cls, path: ObjectPath, marker: str | None = None, look: Callable[[], None] | None = None) -> ObjectLock:
         """Of an output that is not there yet, or was begun by a process that is dead: that is removed when it is entered, or
         goes on where there is no ``marker``.
 
-        Raises UsageError when there is something else, or another process writes there.
+        Raises UsageError when there is something else, or another process writes there; ``look`` raises it for what must stay,
+        and is asked while this process has the lock.
         """
         there, me = path / LOCK, _name_process()
         try:
@@ -217,6 +225,14 @@ class ObjectLock:
                 if marker is not None and (path / marker).is_file():
                     raise _exists_error(path)
                 version = _inherit(path, me)
+                try:
+                    if marker is not None and (path / marker).is_file():  # its writer has finished meanwhile
+                        raise _exists_error(path)
+                    if look is not None:
+                        look()
+                except UsageError:
+                    there.unlink(missing_ok=True)
+                    raise
             elif marker is not None and (set(path.rglob("*")) - {there} or path.is_file()):
                 there.unlink()
                 raise _exists_error(path)
@@ -251,9 +267,12 @@ class ObjectLock:
             self._renew()
 
     def _renew(self) -> None:
-        with self._turn, suppress(DfeasError):  # of a store that does not answer: the writes themselves will say so
-            self._version = _put(self._path / LOCK, self._me, self._version)
-            self.held = self._version is not None
+        """What was lost is not taken again. A store that does not answer is not waited for: the writes themselves say so."""
+        with self._turn, wait_by(time.sleep, 0.0), suppress(DfeasError):
+            if self.held:
+                self._version = _put(self._path / LOCK, self._me, self._version)
+                self.held = self._version is not None
+                self._renewed = time.monotonic()
 
     def clear(self) -> None:
         """Remove all other objects of the output. Raises UsageError when another process took the lock: some are its own."""
@@ -262,9 +281,11 @@ class ObjectLock:
                 self.require()
             each.unlink(missing_ok=True)
 
-    def require(self) -> None:
-        """Raise UsageError when another process took the lock; otherwise say that this one lives."""
-        if self.held:
+    def require(self, within: float = 0.0) -> None:
+        """Raise UsageError when another process took the lock; otherwise say that this one lives, if it did not ``within`` so
+        many seconds.
+        """
+        if time.monotonic() >= self._renewed + within:
             self._renew()
         if not self.held:
             raise UsageError(f"{self._path}: another process took it over, this one was silent too long; leave it to that one")
@@ -294,7 +315,7 @@ def _inherit(path: ObjectPath, me: str) -> Any:
 def _put(lock: ObjectPath, me: str, version: Any = None) -> Any:
     """Write a lock that is of a version, or not there; the next version. None where another process did."""
     text = f"{me} {uuid.uuid4().hex}\n".encode()
-    written = lock.create(text) if version is None else lock.replace(text, version)
+    written = persist(lambda: lock.create(text) if version is None else lock.replace(text, version))
     with suppress(FileNotFoundError):
         if written is None and lock.read_text().startswith(me):  # this process wrote it, and the answer was lost
             return lock.head()

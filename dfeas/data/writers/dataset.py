@@ -22,7 +22,7 @@ from dfeas.data.storage.chunks import ChunkReader, open_folder
 from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, atomic_write
 from dfeas.data.storage.layout import MARKER, ConeTable, Header, fingerprint, looks_like_dataset, root_node
-from dfeas.data.storage.locks import claim, discard, output_lock, release
+from dfeas.data.storage.locks import FRESH_SECONDS, claim, discard, output_lock, release, require_held
 from dfeas.data.storage.patience import wait_until
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.readers import Buffers
@@ -169,6 +169,7 @@ class DatasetWriter:
         return -(-self.n // self.block_rows)
 
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
+        require_held(self.path, FRESH_SECONDS)
         look = survey_points if self._cones is None else survey_cones
         norm, summary = look(index * self.block_rows, points, label)
         refuse_unusable(summary, self.where, self._features)
@@ -259,6 +260,7 @@ class DatasetWriter:
             cones=self._cones,
             **entries,
         )
+        require_held(self.path)
         with atomic_write(self.path / MARKER) as file:
             file.write(node_text(root_node(header, self._nodes)))
         return header

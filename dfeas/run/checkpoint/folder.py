@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def run_folder(path: Place, last: str = RESULT) -> Iterator[Place]:
     Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
     """
     require_free(path, last)
-    with hold(path, last) as folder:
+    with hold(path, last, partial(require_free, path, last)) as folder:
         yield folder
 
 
