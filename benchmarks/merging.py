@@ -38,7 +38,7 @@ KINDS = {"at the driver": sys.maxsize, "by the workers": 0}
 """Where answers are merged, and above how many bytes workers do it."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Weighing(Watch):
     """A watch that remembers what was gathered."""
 

@@ -230,7 +230,7 @@ def _kept_blocks(path: Place, folder: str, expected: NDArray[np.uint32]) -> Kept
         return None
     from dfeas.data.storage.object_readers import KeptBlocks
 
-    return KeptBlocks.at(folder, sha256(expected).hexdigest())
+    return KeptBlocks.at(folder, sha256(expected.tobytes()).hexdigest())
 
 
 def _facts_of_labels(header: Header, expected: NDArray[np.uint32]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,11 @@ def gateway(room: Any, until: Until) -> Iterator[Any]:
     with room.start(sys.executable, "-m", "dask_gateway_server", "--config", "config.py", "--log-level", "ERROR") as server:
 
         def answers() -> bool:
-            with socket.socket() as line:
-                return server.poll() is not None or line.connect_ex(("127.0.0.1", port)) == 0
+            try:  # its proxy is there before what it leads to
+                with urllib.request.urlopen(f"{address}/api/health", timeout=10) as answer:
+                    return bool(answer.status == 200)
+            except OSError:
+                return server.poll() is not None
 
         until(answers)
         with dask_gateway.Gateway(address) as there:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dask
 import psutil
 import pytest
 
@@ -86,8 +87,9 @@ def web() -> Iterator[str]:
 def test_a_port_that_does_not_speak_dask_is_refused(somebody: Any) -> None:
     with (
         somebody() as address,
+        dask.config.set({"distributed.comm.timeouts.connect": "0.3s"}),
         pytest.raises(UsageError, match=f"{address}: what accepts connections there did not"),
-        connect(address, seconds=0.3),
+        connect(address),
     ):
         pass
 

@@ -29,7 +29,7 @@ from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError
 from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, run_folder, run_folder_again
-from tests.data.s3 import Door, serving
+from tests.data.s3 import NAMES, Door, serving
 
 URL = "s3://bucket"
 RNG = np.random.default_rng(7)
@@ -465,7 +465,9 @@ def test_a_cluster_drives_a_run_in_a_bucket_and_goes_on_when_its_driver_is_kille
     monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "0")
     run, options = f"{URL}/{tmp_path.name}", {**SLOW, "max_passes": 150}
     whole = dfeas.solve(f"{URL}/data", **options)
-    with local_cluster(2) as client:
+    # what starts workers has the environment of another test, maybe
+    there = {f"distributed.nanny.environ.{name}": os.environ[name] for name in (*NAMES, "DFEAS_CHECKPOINT_EVERY")}
+    with local_cluster(2, there) as client:
         submitted = submit(f"{URL}/data", out=run, client=client, **options)
         deadline = time.monotonic() + 90
         while (status(submitted, client=client)[0].passes or 0) < 5:
