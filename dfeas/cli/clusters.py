@@ -51,9 +51,9 @@ HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) -
 def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Have the cluster itself drive a run, and return at once.
 
-    It is a solve of DATA, or with --C a svm; the id of the run is printed. DATA and RUN are paths that all workers see. dfeas
-    status ID and dfeas fetch ID ask for it later, from anywhere. Should the worker that drives die, another one goes on from
-    the last checkpoint.
+    It is a solve of DATA, or with --C a svm; the id of the run is printed. DATA and RUN are paths that all workers see, or
+    URLs. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the worker that drives die, another one
+    goes on from the last checkpoint.
     """
     if not is_typed("C"):
         options = drop_options(options, SOFT, "{} is for svm, this is a solve: give --C, too")

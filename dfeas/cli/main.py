@@ -86,6 +86,8 @@ TOPICS = {
           DFEAS_CACHE_DIR=DIR          keeps blocks of object stores
           DFEAS_SCRATCH=DIR            for what memory does not hold, such as tiles of a kernel
           DFEAS_CHECKPOINT_EVERY=60    seconds between checkpoints
+          DFEAS_STORAGE_PATIENCE=600   seconds that storage which is away is waited for
+          DFEAS_SAME_BITS=1            --same-bits
           DFEAS_SCHEDULER=ADDR         --scheduler, of commands
           DFEAS_PROGRESS=0             --quiet; in Python 1 shows progress
 

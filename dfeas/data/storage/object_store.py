@@ -167,6 +167,8 @@ def refuse(where: object, error: Exception, listing: bool = False) -> NoReturn:
         raise UsageError(f"{where}: {what} was refused ({why}); check the credentials{more}") from None
     if _AWAY.search(text):
         raise StorageAwayError(f"{where}: the object store does not answer{_failure(text)}") from None
+    if "416 " in text or "Range Not Satisfiable" in text:
+        raise CorruptDataError(f"{where}: has fewer bytes than it should; restore or ingest again") from None
     raise CorruptDataError(f"{where}: the object store does not answer as it should: {_line(error)}") from None
 
 

@@ -154,6 +154,8 @@ def is_finished(run: Place) -> bool:
 
 def require_free(path: Place, last: str = RESULT) -> None:
     """Raise UsageError for an output that ``run_folder`` would refuse, before anything is read; nothing is written."""
+    if not isinstance(path, Path) and str(path).startswith("http"):
+        raise UsageError(f"{path}: the web is read only; give a folder, or one of an object store, s3://BUCKET/RUN")
     if can_go_on(path):
         raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
     if (path / last).exists() or (path.exists() and not (path / LOCK).exists()):
