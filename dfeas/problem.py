@@ -103,7 +103,7 @@ class Problem:
 def read_transform(words: Transforms) -> Transform:
     """What words of ``TRANSFORMS`` ask for, without its numbers. Raises UsageError for others."""
     require_type("transform", words, "str | Sequence[str]")
-    several = [words] if isinstance(words, str) else list(words)
+    several = [words] if isinstance(words, str) else [str(word) for word in words]
     for word in several:
         if word not in TRANSFORMS:
             raise UsageError(f"transform: {none_of(word, TRANSFORMS)}")

@@ -143,7 +143,8 @@ class Crew:
             self._refused_since = math.inf
         else:
             self._refused_since = min(self._refused_since, time.monotonic())
-        patience = REFUSED_SECONDS if self._met else 0
+        silent = any("failed" in there for there in known.values())  # one that has just died, maybe
+        patience = REFUSED_SECONDS if self._met or silent else 0
         if (not self._met and _OtherBits in kinds) or time.monotonic() >= self._refused_since + patience:
             raise self._refuse(kinds)
         self._met |= {worker: known[worker] for worker in self.workers}
