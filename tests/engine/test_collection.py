@@ -6,7 +6,6 @@ import signal
 import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import dask
@@ -35,7 +34,6 @@ from dfeas.run.budget import PROCESS_BYTES, project
 from tests.bits import digest
 from tests.conformance.engines import BLOCK_ROWS, PAIRS, EngineTests, source
 from tests.engine.test_client import bars
-from tests.engine.test_keeping import until
 from tests.faults.faulty import wait_until
 
 __all__ = ["source"]  # a fixture of the tests below
@@ -392,24 +390,3 @@ def test_a_null_in_a_later_partition_is_missing_on_a_cluster(client: Any, tmp_pa
     ):
         with pytest.raises(BadInputError, match="missing"):
             ask()
-
-
-def test_rows_are_fetched_again_when_the_worker_that_computed_them_died(tmp_path: Path) -> None:
-    begun, done, found = tmp_path / "begun", tmp_path / "done", list[Any]()
-
-    def wait(block: np.ndarray) -> np.ndarray:
-        begun.touch()
-        until(str(done))
-        return block
-
-    numbers = np.random.default_rng(0).standard_normal((200, 3))
-    with local_cluster(1) as client:
-        dataset = open_collection(client, DataSpec(da.from_array(numbers, chunks=100).map_blocks(wait, dtype=float)))
-        fetching = Thread(target=lambda: found.append(dataset.points.read(0, Buffers())), daemon=True)
-        fetching.start()
-        wait_until(begun.exists)
-        ((_, pid),) = client.run(os.getpid).items()
-        os.kill(pid, signal.SIGKILL)
-        done.touch()
-        fetching.join(60)
-    np.testing.assert_array_equal(found[0], numbers[: dataset.block_rows])
