@@ -87,7 +87,7 @@ SMALL = {
         *("--tasks", "50", "--task-seconds", "0.001", "--only", "busy"),
     ],
     "cluster_trials": [
-        *("--plain", "--table", "--only", "calm,worker-killed"),
+        *("--plain", "--table", "--only", "calm"),
         *("--points", "40000", "--features", "10", "--passes", "200"),
     ],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],

@@ -83,9 +83,6 @@ class Separator(LinearClassifier):
     margin_tolerance: float | None = None
 
     @on_its_cluster
-    def _cluster_of(self, points: Any) -> dict[str, Any]:
-        return {"client": False}  # a kernel needs points by pairs of blocks
-
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._read_labels(X, y)

@@ -132,7 +132,6 @@ def test_a_local_cluster_of_a_function_solves_and_ends(room: Any, points: Path) 
         ("maker:broken", "--cluster maker:broken: LookupError: no such partition"),
         ("maker:absent", "AttributeError: module 'maker' has no attribute 'absent'"),
         ("absent:made", "ModuleNotFoundError: No module named 'absent'"),
-        ("maker", "TypeError: 'module' object is not callable"),
         ("maker:nothing", "object does not support the context manager protocol; expected module:function"),
     ],
 )
