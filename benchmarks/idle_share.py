@@ -25,7 +25,7 @@ from distributed import Client, get_task_stream, wait
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.writers.chunks import SHARD_BYTES
-from dfeas.engine.distributed import RANGES_PER_THREAD, DaskEngine
+from dfeas.engine.distributed import DaskEngine
 from dfeas.passes.softmin import Softmin
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -67,15 +67,16 @@ def measure(client: Client, data: Path, rows: int, passes: int, workers: int) ->
         for _ in range(passes):
             engine.run(question)
     engine.close()
+    many = round(len(stream.data) / passes)
     busy = sum(each["stop"] - each["start"] for task in stream.data for each in task["startstops"])
     with measured(client, plain):
         for i in range(passes):
-            wait([client.submit(int, key=f"plain-{data.name}-{i}-{j}") for j in range(RANGES_PER_THREAD * workers)])
+            wait([client.submit(int, key=f"plain-{data.name}-{i}-{j}") for j in range(many)])
     idle = 1 - busy / (ours["wall"] * workers)
     each = [1000 * ours[name] / passes for name in ("wall", "driver", "scheduler", "workers")]
     cells = [f"{value:.1f}" for value in (*each, 100 * idle, 1000 * plain["scheduler"] / passes, ours["MB"], plain["MB"])]
     stored = -(-dataset.n // rows)
-    return f"| {stored} | {dataset.blocks} | {len(stream.data) / passes:.1f} | {' | '.join(cells)} |"
+    return f"| {stored} | {dataset.blocks} | {many} | {' | '.join(cells)} |"
 
 
 def main(words: list[str] | None = None) -> None:

@@ -267,7 +267,8 @@ class Dataset:
         due, beside, memory = keep and self.kept.is_due(index), rows * SIDES_WIDTH + HELD_BYTES, None
         if due and self.entries is None:
             memory = self.kept.take(rows * self.m * self.dtype.itemsize, beside)
-        far = self.points.distant
+        # over a network dense points of a dataset, labels and norms have been compared when they came
+        far = self.points.distant and (self.header is None or self.entries is not None)
         points: Points = self.points.read(index, Buffers(X=memory) if memory is not None and self.points.overlaps else buffers)
         if due and not is_dense(points):
             memory = self.kept.take(nbytes(points), beside)

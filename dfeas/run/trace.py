@@ -16,7 +16,7 @@ import psutil
 
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
-from dfeas.data.storage.journal import open_journal, read_journal
+from dfeas.data.storage.journal import open_journal, read_ends, read_journal
 from dfeas.errors import CorruptDataError, DfeasError, visible
 from dfeas.machine import memory_bytes, processors
 from dfeas.run.resources import Output, never
@@ -196,11 +196,11 @@ def last_pass(path: Place) -> dict[str, Any]:
     Raises CorruptDataError when it is damaged.
     """
     try:
-        text = read_journal(path)
+        first, end = read_ends(path, TAIL)
     except FileNotFoundError:
         return {}
-    files.require_readable(path, _format(text[:TAIL].partition(b"\n")[0]), files.TRACE)
-    for line in reversed(text[-TAIL:].split(b"\n")[:-1]):
+    files.require_readable(path, _format(first.partition(b"\n")[0]), files.TRACE)
+    for line in reversed(end.split(b"\n")[:-1]):
         if line.startswith(b'{"event": "pass"'):
             try:
                 last: dict[str, Any] = parse_json(line, {"passes": Number(), "seconds": Number()})

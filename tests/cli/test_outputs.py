@@ -175,9 +175,10 @@ def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path:
     done = dfeas("solve", room / "yes", "--out", tmp_path / "b")
     assert (done.returncode, done.stderr) == (0, "")
     assert "points" in dfeas("solve", room / "yes", "--out", tmp_path / "c", "--progress").stderr
-    monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "often")
-    with pytest.raises(UsageError, match="DFEAS_CHECKPOINT_EVERY often: expected a number"):
-        Resources()
+    for wrong in ("often", "nan", "-1"):
+        monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", wrong)
+        with pytest.raises(UsageError, match=f"DFEAS_CHECKPOINT_EVERY {wrong}: expected a number from 0 on"):
+            Resources()
 
 
 def test_the_memory_that_is_set_holds_for_what_reads_a_finished_run(room: Path, tmp_path: Path, monkeypatch: Any) -> None:

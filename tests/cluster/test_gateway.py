@@ -50,6 +50,9 @@ def broken():
 
 def nothing():
     return None
+
+def leave():
+    raise SystemExit(0)
 """
 
 
@@ -132,6 +135,7 @@ def test_a_local_cluster_of_a_function_solves_and_ends(room: Any, points: Path) 
         ("maker:broken", "--cluster maker:broken: LookupError: no such partition"),
         ("maker:absent", "AttributeError: module 'maker' has no attribute 'absent'"),
         ("absent:made", "ModuleNotFoundError: No module named 'absent'"),
+        ("maker:leave", "SystemExit: 0"),
         ("maker:nothing", "object does not support the context manager protocol; expected module:function"),
     ],
 )

@@ -19,15 +19,9 @@ from dfeas.data.generate.points import Instance, generate
 from dfeas.data.storage import object_store, patience
 from dfeas.data.storage.object_store import ObjectPath
 from dfeas.errors import StorageAwayError
-from tests.data.s3 import Door, lead, serving
+from tests.data.s3 import Door, lead
 
 RUN: dict[str, Any] = {"method": "mirror-prox", "max_passes": 8, "margin_tolerance": 1e-6, "eps": 1e-9}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[tuple[Door, dict[str, str]]]:
-    with serving() as found:
-        yield found
 
 
 @pytest.fixture

@@ -40,16 +40,10 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError
 from tests.bits import iterates
-from tests.data.s3 import SECRET, Door, lead, serving
+from tests.data.s3 import SECRET, Door, lead
 
 URL = "s3://bucket"
 METHODS = ("mirror-prox-one-pass",)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[tuple[Door, dict[str, str]]]:
-    with serving() as found:
-        yield found
 
 
 @pytest.fixture
@@ -682,3 +676,11 @@ def test_other_providers_are_asked_in_the_same_way(monkeypatch: pytest.MonkeyPat
     for url in ("gs://bucket/a/b", "az://box/a/b"):
         assert str(ObjectPath.of(url)) == url
         assert isinstance(ObjectPath.of(url).store, obstore.store.GCSStore | obstore.store.AzureStore)
+
+
+def test_an_object_of_no_bytes_is_said_to_be_short(door: Door, tmp_path: Path) -> None:
+    data = f"{URL}/{tmp_path.name}"
+    generate(Instance("planted", 5, 200, 0.2, block_rows=100), data)
+    ObjectPath.of(f"{data}/X/c.1.0").write_bytes(b"")
+    with pytest.raises(CorruptDataError, match=r"X/c\.1\.0: has fewer bytes than it should"):
+        dfeas.solve(data)

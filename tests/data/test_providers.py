@@ -92,6 +92,8 @@ def test_public_data_is_read_unsigned_and_from_the_web(door: Door, tmp_path: Pat
     assert ingest(f"{web}/a.npz", tmp_path / "web").fingerprint == ingest(tmp_path / "a.npz", tmp_path / "here").fingerprint
     with pytest.raises(UsageError, match="what is on the web is only read"):
         generate(Instance("planted", 5, 700, 0.1), f"{web}/new")
+    with pytest.raises(UsageError, match="what is on the web is only read"):
+        dfeas.solve("s3://bucket/public", out="http://127.0.0.1:1/run")  # nobody is asked
     with pytest.raises(DfeasError, match=r"no such file or folder|refused"):
         dfeas.solve(f"{web}/nothing")
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")

@@ -123,6 +123,24 @@ def test_a_run_goes_on_after_every_pass_again_and_again(arrays: Callable[..., An
     assert len(list((tmp_path / "run" / "checkpoint").glob("*.vectors"))) <= 2
 
 
+def test_a_vector_is_summed_once_for_all_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors are written once; one that is written anew is another."""
+    summed, plain = [], Scratch.seal
+    monkeypatch.setattr(Scratch, "seal", lambda self, name: summed.append(name) or plain(self, name))
+    scratch, kept = Scratch(tmp_path / "scratch"), Checkpoints(tmp_path / "checkpoint")
+    for turn, name in enumerate("aabc"):
+        if name not in scratch.names:
+            scratch.write(name, 0, np.full(10, float(turn)))
+        kept.save({}, scratch)
+    assert summed == ["a", "b", "c"]
+    scratch.keep("bc")
+    scratch.write("a", 0, np.zeros(10))
+    kept.save({}, scratch)
+    assert summed == ["a", "b", "c", "a"]
+    kept.load(scratch)
+    assert sorted(scratch.names) == ["a", "b", "c"]
+
+
 def test_a_race_goes_on_and_what_has_ended_stays(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, labels = arrays("planted", 10, 800, margin=0.02)
     names = ["smooth-perceptron", "working-set", "mirror-prox", "ispvn"]

@@ -85,6 +85,17 @@ def open_journal(path: Place, size: int | None = None) -> Journal:
     return FileJournal(path, size or 0) if isinstance(path, Path) else ObjectJournal(path, size)
 
 
+def read_ends(path: Place, size: int) -> tuple[bytes, bytes]:
+    """So many of the first and of the last bytes so far. Raises FileNotFoundError when there is none."""
+    if not isinstance(path, Path) or not path.is_file():
+        text = read_journal(path)
+        return text[:size], text[-size:]
+    with path.open("rb") as file:
+        first = file.read(size)
+        file.seek(max(0, path.stat().st_size - size))
+        return first, file.read()
+
+
 def read_journal(path: Place) -> bytes:
     """The text so far. Raises FileNotFoundError when there is none."""
     if isinstance(path, Path):

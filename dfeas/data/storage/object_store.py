@@ -442,13 +442,14 @@ class ObjectPath:
     def read_text(self, errors: str = "strict") -> str:
         return self.read_bytes().decode(errors=errors)
 
-    def _require_writable(self) -> None:
+    def require_writable(self) -> None:
+        """Raise UsageError for a page of the web."""
         if self.is_web:
             raise UsageError(f"{self}: what is on the web is only read; choose a folder or a bucket to write to")
 
     def write_bytes(self, content: bytes | Path) -> None:
         """Put an object in its place, whole: bytes, or what a file has."""
-        self._require_writable()
+        self.require_writable()
         try:
             ask(self, lambda: obstore.put(self.store, self.key, content))
         except FileNotFoundError as error:
@@ -456,7 +457,7 @@ class ObjectPath:
 
     def create(self, content: bytes) -> Any:
         """Write an object where there is none; its version. None where there is one already."""
-        self._require_writable()
+        self.require_writable()
         with translate_errors(self):
             try:
                 return obstore.put(self.store, self.key, content, mode="create")

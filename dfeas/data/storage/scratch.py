@@ -92,6 +92,11 @@ class Scratch:
     def names(self) -> list[str]:
         return sorted(path.name.removesuffix(".f64") for path in self.folder.glob("*.f64"))
 
+    def mark(self, name: str) -> tuple[int, int]:
+        """Which file a vector is, and when it was written last."""
+        status = self._path(name).stat()
+        return status.st_ino, status.st_mtime_ns
+
     def seal(self, name: str) -> Seal:
         """Of a whole vector. Raises CorruptDataError when it cannot be read."""
         path, crc = self._path(name), 0

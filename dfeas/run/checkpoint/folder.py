@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.storage.files import LOCK, atomic_write
+from dfeas.data.storage.files import LOCK, atomic_write, sync
 from dfeas.data.storage.locks import hold, require_held
 from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.places import Place, names_in, place, remove
@@ -50,6 +50,7 @@ class Checkpoints:
     """Saves and loads; one writer at a time."""
 
     folder: Place
+    _seals: dict[tuple[str, int, int], Seal] = field(default_factory=dict)  # of the last checkpoint, by name, file and its time
 
     @property
     def numbers(self) -> list[int]:
@@ -70,10 +71,14 @@ class Checkpoints:
 
     def save(self, value: Any, scratch: Scratch) -> None:
         """One more, with all vectors on scratch storage; older ones than the last two go."""
-        self.folder.mkdir(exist_ok=True)
         numbers = self.numbers
+        if not numbers and isinstance(self.folder, Path):
+            self.folder.mkdir(exist_ok=True)
+            sync(self.folder.parent)
         number = numbers[-1] + 1 if numbers else 1
-        vectors, seals = self.folder / f"{number:08d}.vectors", {name: scratch.seal(name) for name in scratch.names}
+        marks = {name: (name, *scratch.mark(name)) for name in scratch.names}  # they are written once
+        self._seals = {mark: self._seals.get(mark) or scratch.seal(name) for name, mark in marks.items()}
+        vectors, seals = self.folder / f"{number:08d}.vectors", {name: self._seals[mark] for name, mark in marks.items()}
         if isinstance(vectors, Path):
             Scratch(vectors).remove()
             Scratch(vectors).take(scratch)
@@ -154,8 +159,8 @@ def is_finished(run: Place) -> bool:
 
 def require_free(path: Place, last: str = RESULT) -> None:
     """Raise UsageError for an output that ``run_folder`` would refuse, before anything is read; nothing is written."""
-    if not isinstance(path, Path) and str(path).startswith("http"):
-        raise UsageError(f"{path}: the web is read only; give a folder, or one of an object store, s3://BUCKET/RUN")
+    if not isinstance(path, Path):
+        path.require_writable()
     if can_go_on(path):
         raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
     if (path / last).exists() or (path.exists() and not (path / LOCK).exists()):
