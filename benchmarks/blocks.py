@@ -157,7 +157,7 @@ def solved(path: Path, address: str, folder: Path) -> tuple[str, list[float]]:
     whole, killed = folder / "whole", folder / "killed"
     first, _ = asked([*solve, "--out", str(whole)])
     before, said = asked([*solve, "--out", str(killed)], first / 2)
-    again = ["resume", str(killed)] if any(killed.glob("checkpoint/*.zip")) else [*solve[2:], "--out", str(killed), "--force"]
+    again = ["resume", str(killed)] if any(killed.glob("checkpoint/*.state")) else [*solve[2:], "--out", str(killed), "--force"]
     after = 0.0 if said else asked(["-m", "dfeas", *again, *([] if "--scheduler" in again else there)])[0]
     assert digest(whole) == digest(killed), "the same bits"
     checked, _ = asked(["-m", "dfeas", "verify", str(killed)])

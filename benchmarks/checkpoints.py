@@ -28,7 +28,7 @@ from statistics import median
 import numpy as np
 
 import dfeas
-from dfeas.cli.remote import run_status
+from dfeas.cli.outputs import run_status
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import DfeasError
 from dfeas.methods.protocol import Bracket

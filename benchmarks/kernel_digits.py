@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -135,13 +135,13 @@ def wrong(kernel: NormalisedKernel, found: Images, classes: np.ndarray, y: np.nd
 
 def working_set(kernel: NormalisedKernel, found: Images, classes: np.ndarray, signs: np.ndarray) -> str:
     """What it does, in words."""
-    began, y = perf_counter(), np.zeros((len(found.train), len(classes)))
+    began, y = process_time(), np.zeros((len(found.train), len(classes)))
     all_classes = dfeas.one_vs_rest(found.train, found.train_class, kernel=dfeas.Kernel(kernel.name, gamma=kernel.gamma))
     results = list(all_classes.results.values())
     for column, (sign, result) in enumerate(zip(signs, results, strict=True)):
         if result.verdict == "feasible" and result.support is not None and result.weights is not None:
             y[result.support, column] = sign[result.support] * result.weights
-    seconds, separated = perf_counter() - began, sum(result.verdict == "feasible" for result in results)
+    seconds, separated = process_time() - began, sum(result.verdict == "feasible" for result in results)
     reads = f"{min(result.passes for result in results):.3g} to {max(result.passes for result in results):.3g} passes"
     error = 100 * wrong(kernel, found, classes, y)
     return f"working set: {error:.1f} %, {separated} of {len(classes)} classes separated, {reads} a class, {seconds:.3g} s"
@@ -173,13 +173,13 @@ def main(words: list[str] | None = None) -> None:
             0.0,
         )
         engine.tile_cache = TileCache(options.tiles_mb * 10**6)
-        errors[name], began = [], perf_counter()
+        errors[name], began = [], process_time()
         for count, current in enumerate(states(InKernel(method, kernel), engine), 1):
             if count in looks:
-                seconds[name] += perf_counter() - began
+                seconds[name] += process_time() - began
                 y = np.column_stack([sign * _unit(solution(state)) for sign, state in zip(signs, current, strict=True)])
                 errors[name].append(wrong(kernel, found, classes, y))
-                began = perf_counter()
+                began = process_time()
             if count == max(looks):
                 break
         engine.close()
@@ -198,7 +198,7 @@ def report(looks: list[int], errors: dict[str, list[float]], seconds: dict[str, 
     print(f"|---{'|---' * len(errors)}|")
     for i, count in enumerate(looks):
         print(f"| {count} | {' | '.join(f'{100 * found[i]:.1f} %' for found in errors.values())} |")
-    print(f"| seconds | {' | '.join(f'{found:.3g}' for found in seconds.values())} |")
+    print(f"| processor seconds | {' | '.join(f'{found:.3g}' for found in seconds.values())} |")
 
 
 def draw(looks: list[int], errors: dict[str, list[float]], path: Path) -> None:

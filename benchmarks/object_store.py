@@ -32,8 +32,8 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage import object_store
-from dfeas.data.storage.object_store import ObjectPath
+from dfeas.data.storage import object_path
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.softmin import Softmin
 
@@ -123,8 +123,8 @@ def measure(mb: int, m: int, latencies: list[float], requests: list[int], turns:
         for most in requests:
             for every in (0, 10) if most == max(requests) else (0,):
                 urllib.request.urlopen(f"{server}/-/{latency / 1000}/{every}").close()
-                object_store.REQUESTS = most
-                object_store.pool.cache_clear()
+                object_path.REQUESTS = most
+                object_path.pool.cache_clear()
                 engine = LocalEngine(open_source(Source(DataSpec(URL, intercept=False))), 2)
                 both = [(plain(names, most), passes(engine, m)) for _ in range(turns + 1)][1:]
                 engine.close()

@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -120,8 +119,7 @@ def report(path: Path, count: int, threads: int) -> None:
     everything = [p for p in path.rglob("*") if p.is_file()]
     held = min(dataset.blocks, 128)
     memory = [
-        replace(Block.of(b.start, b.points.copy(), b.label.copy(), b.norm.copy()), resident=True)
-        for b in dataset.read_blocks(range(0, held), Cost())
+        Block.of(b.start, b.points.copy(), b.label.copy(), b.norm.copy()) for b in dataset.read_blocks(range(0, held), Cost())
     ]
     share = dataset.n / sum(block.size for block in memory)
     engine = LocalEngine(dataset, threads)

@@ -1,292 +1,325 @@
-"""Separable or not: dfeas beside linear programming and linear classifiers, on the same points in memory.
+"""dfeas beside linear programmes, classifiers, kernels and soft margins of others: who is right, with what proof, how fast.
 
-    python benchmarks/peers.py                              # three data sets of 100 x 200,000, a minute for each solver
+    python benchmarks/peers.py
+    python benchmarks/peers.py --only flip,wide --solvers dfeas,LinearSVC
 
-Each solver runs in a process of its own with the points already in memory, and is stopped after --limit seconds; the times are
-of its second call alone, building its model included. What it returned is judged here, in float64: ``margin`` is that of its
-direction y, min_j a_j'y / |y|, ``|Ax|`` that of its weights x on the simplex (its dual variables, where it has any), over unit
-columns, and ``wrong`` counts points that are not on the positive side of y. A yes needs none wrong, a no needs weights:
-``shown`` says which of the two is there, with |Ax| up to 1e-9 as one; dfeas proves what it says itself, rounding included. What
-a solver of linear programmes says is read off t at 1e-9; a classifier says nothing.
+Each run is a new process that loads points from a file, of all ways the one that everybody has, and ends at --limit seconds of
+its processors, or at --memory. Whole seconds go from its start to its answer, imports and loading included, and are the least
+of up to --turns runs where these are short; "again" is the processor time of a second call in the same process, where the first
+took less than two. Text for Vowpal Wabbit is written before. What is true is known from how points are made
+(``solvers/instances.py``), and answers are judged in whole numbers (``solvers/judge.py``): right is a direction that has all
+points on their sides, weights that cancel, or a verdict with a proof; of a soft margin an objective within 1e-3 of the least.
+Proof is what a solver itself proves; evidence is what the judge found.
 
-    linear programmes   maximise t, a_j'y >= t, |y_i| <= 1: HiGHS by simplex and interior point (SciPy), PDLP of HiGHS
-                        (highspy) and of OR-tools, Clarabel
-    classifiers         LogisticRegression and LinearSVC at C = 1e8, SGDClassifier (perceptron loss, 100 epochs)
+First are those that are right by whole seconds. Where dfeas is not, a line says by how much, and of what its own time consists.
+Ends with exit code 1 when dfeas is not right. Peers that are not installed are left out and named.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dfeas.data.generate.points import Instance
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.solvers import kernels, linear, margins
+from benchmarks.solvers.answer import Answer, Data
 
-ZERO = 1e-9
-"""Of t and |Ax|."""
+OURS = "dfeas"
+SHORT = 3.0
+"""Seconds below which a run is repeated."""
 
-KINDS = {"halfspace": "half-space", "planted": "margin 0.01", "one-flip": "one wrong label"}
+AGAIN = 2.0
+"""Processor seconds of a first call above which there is no second one."""
+
+GAMMA = 0.2
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a solver came back with."""
+class Solver:
+    """A call for each question that it can be asked, and the package that it needs."""
 
-    said: str  # "yes", "no", or why nothing
-    y: Any = None  # (m,) a direction
-    x: Any = None  # (n,) weights
-    passes: float | None = None  # reads of the data, of who counts them
-    why: str = ""
+    package: str
+    calls: dict[str, Callable[[Data], Answer]]
 
 
-def own(A: np.ndarray, limit: float) -> Answer:
-    """dfeas, as it is called without options."""
-    import dfeas
-
-    result = dfeas.solve(A, "all-positive", time_limit=limit)
-    said = {"feasible": "yes", "infeasible": "no", "eps-infeasible": "no"}.get(result.verdict, "nothing")
-    x = None
-    if result.support is not None:
-        x = np.zeros(len(A))
-        x[result.support] = result.weights / np.linalg.norm(A[result.support].astype(np.float64), axis=1)
-        x /= x.sum()
-    return Answer(f"{said}, {result.proof}" if said != "nothing" else said, result.y, x, result.reads, result.message)
+def planes(call: Callable[[Data], Answer]) -> dict[str, Callable[[Data], Answer]]:
+    """The same call for points and for tables."""
+    return {"plane": call, "table": call}
 
 
-def programme(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, m + 1) whose products with (y, t) are at most zero, and the objective."""
-    n, m = A.shape
-    return np.hstack([-A, np.ones((n, 1), A.dtype)]).astype(np.float64), np.append(np.zeros(m), -1.0)
-
-
-def _read_off(z: Any, dual: Any, m: int) -> Answer:
-    if z is None:
-        return Answer("nothing", why="no solution")
-    t = float(z[m])
-    x = None if dual is None or not np.abs(dual).sum() > 0 else np.abs(dual) / np.abs(dual).sum()
-    return Answer("yes" if t > ZERO else "no", np.asarray(z[:m]), x)
-
-
-def highs(method: str) -> Callable[[np.ndarray, float], Answer]:
-    """HiGHS as SciPy brings it."""
-
-    def solve(A: np.ndarray, limit: float) -> Answer:
-        from scipy.optimize import linprog
-
-        m = A.shape[1]
-        rows, cost = programme(A)
-        bounds = [(-1, 1)] * m + [(None, 1)]
-        found = linprog(cost, rows, np.zeros(len(A)), bounds=bounds, method=method, options={"time_limit": limit})
-        if found.status:
-            return Answer("nothing", why=found.message.split(".")[0])
-        return _read_off(found.x, found.ineqlin.marginals, m)
-
-    return solve
-
-
-def highs_pdlp(A: np.ndarray, limit: float) -> Answer:
-    """PDLP of HiGHS."""
-    import highspy
-
-    n, m = A.shape
-    rows, cost = programme(A)
-    model = highspy.Highs()
-    model.silent()
-    for name, value in (("solver", "pdlp"), ("time_limit", limit)):
-        model.setOptionValue(name, value)
-    programme_ = highspy.HighsLp()
-    programme_.num_col_, programme_.num_row_, programme_.col_cost_ = m + 1, n, cost
-    programme_.col_lower_, programme_.col_upper_ = np.append(-np.ones(m), -np.inf), np.ones(m + 1)
-    programme_.row_lower_, programme_.row_upper_ = np.full(n, -np.inf), np.zeros(n)
-    programme_.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    programme_.a_matrix_.start_ = np.arange(0, n * (m + 1) + 1, m + 1)
-    programme_.a_matrix_.index_ = np.tile(np.arange(m + 1), n)
-    programme_.a_matrix_.value_ = rows.ravel()
-    model.passModel(programme_)
-    model.run()
-    status = model.getModelStatus()
-    if status != highspy.HighsModelStatus.kOptimal:
-        return Answer("nothing", why=model.modelStatusToString(status))
-    solution = model.getSolution()
-    return _read_off(np.array(solution.col_value), np.array(solution.row_dual), m)
-
-
-def ortools_pdlp(A: np.ndarray, limit: float) -> Answer:
-    """PDLP of OR-tools, at relative tolerances of 1e-8."""
-    from ortools.pdlp import solve_log_pb2, solvers_pb2
-    from ortools.pdlp.python import pdlp
-    from scipy.sparse import csc_matrix
-
-    m = A.shape[1]
-    rows, cost = programme(A)
-    problem = pdlp.QuadraticProgram()
-    problem.objective_vector = cost
-    problem.constraint_matrix = csc_matrix(rows)
-    problem.constraint_lower_bounds = np.full(len(A), -np.inf)
-    problem.constraint_upper_bounds = np.zeros(len(A))
-    problem.variable_lower_bounds = np.append(-np.ones(m), -np.inf)
-    problem.variable_upper_bounds = np.ones(m + 1)
-    how = solvers_pb2.PrimalDualHybridGradientParams()
-    how.termination_criteria.simple_optimality_criteria.eps_optimal_absolute = 1e-8
-    how.termination_criteria.simple_optimality_criteria.eps_optimal_relative = 1e-8
-    how.termination_criteria.time_sec_limit = limit
-    found = pdlp.primal_dual_hybrid_gradient(problem, how)
-    reason = solve_log_pb2.TerminationReason.Name(found.solve_log.termination_reason)
-    if reason != "TERMINATION_REASON_OPTIMAL":
-        return Answer("nothing", why=reason.removeprefix("TERMINATION_REASON_").lower())
-    return _read_off(found.primal_solution, found.dual_solution, m)
-
-
-def clarabel(A: np.ndarray, limit: float) -> Answer:
-    """Clarabel, interior point."""
-    import clarabel as library
-    from scipy.sparse import csc_matrix, eye, vstack
-
-    n, m = A.shape
-    rows, cost = programme(A)
-    box = eye(m + 1, format="csc")
-    whole = csc_matrix(vstack([csc_matrix(rows), box, -box[:m]]))
-    right = np.concatenate([np.zeros(n), np.ones(2 * m + 1)])
-    settings = library.DefaultSettings()
-    settings.verbose, settings.time_limit = False, limit
-    cones = [library.NonnegativeConeT(len(right))]
-    found = library.DefaultSolver(csc_matrix((m + 1, m + 1)), cost, whole, right, cones, settings).solve()
-    if str(found.status) not in ("Solved", "AlmostSolved"):
-        return Answer("nothing", why=str(found.status))
-    return _read_off(np.array(found.x), np.array(found.z)[:n], m)
-
-
-def classifier(name: str) -> Callable[[np.ndarray, float], Answer]:
-    """A linear classifier of scikit-learn, of points and their opposites: labels of one class alone are refused."""
-
-    def solve(A: np.ndarray, limit: float) -> Answer:
-        from sklearn.linear_model import LogisticRegression, SGDClassifier
-        from sklearn.svm import LinearSVC
-
-        labels = np.where(np.arange(len(A)) % 2, 1, -1)
-        model: Any
-        if name == "LogisticRegression":
-            model = LogisticRegression(C=1e8, fit_intercept=False, tol=1e-6, max_iter=10_000)
-        elif name == "LinearSVC":
-            model = LinearSVC(C=1e8, dual=False, fit_intercept=False, max_iter=10_000)
-        else:
-            model = SGDClassifier("perceptron", fit_intercept=False, max_iter=100, tol=None, random_state=0)
-        model.fit(A * labels[:, None].astype(A.dtype), labels)
-        return Answer("nothing", model.coef_[0].astype(np.float64))
-
-    return solve
-
-
-SOLVERS: dict[str, tuple[str, Callable[[np.ndarray, float], Answer]]] = {  # name -> what must be installed, call
-    "dfeas": ("dfeas", own),
-    "HiGHS simplex": ("scipy", highs("highs-ds")),
-    "HiGHS IPM": ("scipy", highs("highs-ipm")),
-    "HiGHS PDLP": ("highspy", highs_pdlp),
-    "OR-tools PDLP": ("ortools", ortools_pdlp),
-    "Clarabel": ("clarabel", clarabel),
-    "LinearSVC": ("sklearn", classifier("LinearSVC")),
-    "LogisticRegression": ("sklearn", classifier("LogisticRegression")),
-    "SGDClassifier": ("sklearn", classifier("SGDClassifier")),
+SOLVERS = {
+    OURS: Solver(
+        "dfeas", {"plane": linear.dfeas, "table": linear.separation, "kernel": kernels.dfeas, "margin": margins.dfeas}
+    ),
+    "perceptron, six lines": Solver("numpy", planes(linear.perceptron)),
+    "Perceptron": Solver("sklearn", planes(linear.classifier("Perceptron"))),
+    "SGDClassifier": Solver("sklearn", {**planes(linear.classifier("SGDClassifier")), "margin": margins.sgd}),
+    "LinearSVC": Solver("sklearn", {**planes(linear.classifier("LinearSVC")), "margin": margins.linear_svc}),
+    "LogisticRegression": Solver("sklearn", {**planes(linear.classifier("LogisticRegression")), "margin": margins.logistic}),
+    "SVC": Solver("sklearn", {"table": linear.classifier("SVC"), "kernel": kernels.svc}),
+    "HiGHS simplex": Solver("highspy", planes(linear.highs("simplex"))),
+    "HiGHS IPM": Solver("highspy", planes(linear.highs("ipm"))),
+    "HiGHS PDLP": Solver("highspy", planes(linear.highs("pdlp"))),
+    "HiGHS, rows generated": Solver("highspy", planes(linear.generated_rows)),
+    "HiGHS QP": Solver("highspy", {"margin": margins.highs}),
+    "OR-tools PDLP": Solver("ortools", {**planes(linear.ortools_pdlp), "margin": margins.ortools_pdlp}),
+    "Clarabel": Solver("clarabel", {**planes(linear.clarabel), "margin": margins.clarabel}),
+    "SCS": Solver("scs", {**planes(linear.scs), "margin": margins.scs}),
+    "Vowpal Wabbit": Solver("vowpalwabbit", {**planes(linear.vowpal_wabbit), "margin": margins.vowpal_wabbit}),
 }
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+"""Names of packages that are installed under another one."""
+
+READERS_OF_TEXT = ("Vowpal Wabbit",)
 
 
-def judged(A: np.ndarray, answer: Answer, seconds: float) -> dict[str, Any]:
-    """What an answer is worth, in float64."""
-    margin = wrong = residual = None
-    pieces = [slice(i, i + 50_000) for i in range(0, len(A), 50_000)]
-    if answer.y is not None and np.linalg.norm(answer.y) > 0:
-        y = np.asarray(answer.y, np.float64) / np.linalg.norm(answer.y)
-        score = np.concatenate([A[piece].astype(np.float64) @ y for piece in pieces])
-        margin, wrong = float(score.min()), int((score <= 0).sum())
-    if answer.x is not None:
-        residual = float(np.linalg.norm(sum(answer.x[piece] @ A[piece].astype(np.float64) for piece in pieces)))
-    values = {"said": answer.said, "why": answer.why, "seconds": seconds, "passes": answer.passes}
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {**values, "margin": margin, "wrong": wrong, "residual": residual, "memory": memory}
+@dataclass(frozen=True)
+class Run:
+    """What a process said and took."""
+
+    solver: str
+    why: str  # it has no answer
+    said: str = ""
+    proof: str = ""
+    right: str = "no"
+    evidence: str = ""
+    seconds: float = float("inf")  # whole
+    processor: float = float("inf")
+    again: float | None = None
+    memory: int = 0  # bytes, the most
+
+    def row(self, data: str) -> str:
+        if self.why:
+            return f"| {data} | {self.solver} | {self.why} | no | | | | | | |"
+        again = "" if self.again is None else f"{1000 * self.again:.1f}"
+        cells = [data, self.solver, self.said, self.right, self.proof, self.evidence, f"{self.seconds:.2f}"]
+        return f"| {' | '.join([*cells, f'{self.processor:.2f}', again, f'{self.memory / 2**20:.0f}'])} |"
 
 
-def one(name: str, folder: Path, limit: float) -> None:
-    """Solve in this process and print one JSON object."""
-    A = np.load(folder / "A.npy")
-    SOLVERS[name][1](A[: 4 * A.shape[1]].copy(), limit)  # what is imported or made once is not timed
-    began = time.perf_counter()
-    answer = SOLVERS[name][1](A, limit)
-    print(json.dumps(judged(A, answer, time.perf_counter() - began)))
+# in the process of a solver
 
 
-def shown(values: dict[str, Any]) -> str:
-    """What is there to see: a direction with all points on its side, or weights with a zero sum."""
-    if values["wrong"] == 0:
-        return "yes"
-    return "no" if values["residual"] is not None and values["residual"] <= ZERO else "-"
+def answer(name: str, question: str, folder: Path, limit: float, memory: int) -> None:
+    """Solve, write down the answer and print what it took."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    data = Data(load(folder), np.load(folder / "y.npy"), str(folder), gamma=GAMMA)
+    call = SOLVERS[name].calls[question]
+    began = time.process_time()
+    found = call(data)
+    took = {"ended": time.time(), "processor": time.process_time(), "memory": peak()}
+    again = None
+    if took["processor"] - began < AGAIN:
+        second = time.process_time()
+        call(data)
+        again = time.process_time() - second
+    wrong = None if found.wrong is None else found.wrong()
+    vectors = {key: value for key, value in (("w", found.w), ("x", found.x)) if value is not None}
+    np.savez(folder / "answer.npz", **vectors)
+    words = {"said": found.said, "proof": found.proof, "wrong": wrong, "lower": found.lower}
+    print(json.dumps({**words, **took, "again": again}))
 
 
-def lines(kind: str, folder: Path, names: list[str], limit: float) -> Iterator[str]:
-    reference = 0.0
-    for name in names:
-        begin = f"| {KINDS[kind]} | {name} |"
-        if not find_spec(SOLVERS[name][0]):
-            yield f"{begin} not installed | | | | | | | | |"
-            continue
-        words = [sys.executable, __file__, "--one", name, "--dir", str(folder), "--limit", str(limit)]
-        try:
-            done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=2 * limit + 30)
-        except subprocess.TimeoutExpired:
-            yield f"{begin} stopped after {2 * limit + 30:.0f} s | | | | | | | | |"
-            continue
-        if done.returncode:
-            why = "killed" if done.returncode < 0 else (done.stderr.strip().splitlines() or ["failed"])[-1][:80]
-            yield f"{begin} {why} | | | | | | | | |"
-            continue
-        values = json.loads(done.stdout.splitlines()[-1])
-        reference = reference or values["seconds"]
-        said = f"{values['said']}: {values['why']}" if values["said"] == "nothing" and values["why"] else values["said"]
-        numbers = [f"{values[key]:.2g}" if values[key] is not None else "" for key in ("margin", "residual")]
-        wrong = "" if values["wrong"] is None else values["wrong"]
-        passes = "" if values["passes"] is None else f"{values['passes']:.3g}"
-        yield (
-            f"{begin} {said} | {shown(values)} | {values['seconds']:.2f} | {values['seconds'] / reference:.1f} | {passes} | "
-            f"{numbers[0]} | {wrong} | {numbers[1]} | {values['memory'] / 1e9:.1f} |"
-        )
+def load(folder: Path) -> Any:
+    """Points, dense or CSR."""
+    if (folder / "X.npy").exists():
+        return np.load(folder / "X.npy")
+    import scipy.sparse as sp
+
+    return sp.csr_array(sp.load_npz(folder / "X.npz"))
+
+
+def peak() -> int:
+    """The most memory (bytes) that this program had; unlike getrusage not that of the process it was forked from."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return 1024 * int(line.split()[1])
+
+
+# in the process that sets them beside each other
+
+
+def save(points: Any, folder: Path, as_text: bool) -> None:
+    """For who loads them."""
+    import scipy.sparse as sp
+
+    X = points.X
+    if sp.issparse(X):
+        X = sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)  # as SciPy makes them
+        sp.save_npz(folder / "X.npz", X, compressed=False)
+    else:
+        np.save(folder / "X.npy", X)
+    np.save(folder / "y.npy", points.y)
+    if as_text:
+        with (folder / "points.vw").open("w") as out:
+            out.writelines(lines_of(X, points.y))
+
+
+def lines_of(X: Any, y: np.ndarray) -> Iterator[str]:
+    """Each point as Vowpal Wabbit reads it, features named by their numbers."""
+    digits = 9 if X.dtype == np.float32 else 17
+    if hasattr(X, "indptr"):
+        indices, values, starts = X.indices.tolist(), X.data.tolist(), X.indptr.tolist()
+        for label, first, last in zip(y.tolist(), starts, starts[1:], strict=False):
+            entries = zip(indices[first:last], values[first:last], strict=True)
+            yield f"{label} | {' '.join(f'{i}:{value:.{digits}g}' for i, value in entries)}\n"
+        return
+    form = f"%d | {' '.join(f'{i}:%.{digits}g' for i in range(X.shape[1]))}\n"
+    for start in range(0, len(X), 10_000):
+        for label, row in zip(y[start : start + 10_000].tolist(), X[start : start + 10_000].tolist(), strict=True):
+            yield form % (label, *row)
+
+
+def run(name: str, question: str, folder: Path, options: argparse.Namespace) -> dict[str, Any] | str:
+    """What a new process printed, or why there is nothing."""
+    words = [sys.executable, __file__, "--one", name, "--question", question, "--dir", str(folder)]
+    words += ["--limit", str(options.limit), "--memory", str(options.memory)]
+    wall = 4 * options.limit + 30
+    began = time.time()
+    try:
+        done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=wall)
+    except subprocess.TimeoutExpired:
+        return f"nothing in {wall:.0f} s"
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"nothing in {options.limit:g} s of processor"
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+        short = f"more than {options.memory:g} GB" if "memory" in last.lower() or "bad_alloc" in last else last[:60]
+        return short.replace("|", "/")
+    values: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {**values, "seconds": values["ended"] - began}
+
+
+def best_run(name: str, question: str, folder: Path, options: argparse.Namespace) -> dict[str, Any] | str:
+    """The fastest of up to ``turns``, where they are short."""
+    best = run(name, question, folder, options)
+    for _ in range(options.turns - 1):
+        if isinstance(best, str) or best["seconds"] > SHORT:
+            break
+        other = run(name, question, folder, options)
+        if not isinstance(other, str) and other["seconds"] < best["seconds"]:
+            best = other
+    return best
+
+
+def compare(instance: Any, names: Sequence[str], options: argparse.Namespace) -> list[Run]:
+    """All solvers on the same points, judged."""
+    from benchmarks.solvers import judge
+
+    points, truth = instance.points(options.scale)
+    asked = [name for name in names if instance.question in SOLVERS[name].calls]
+    found: list[Run] = []
+    lower, objectives = 0.0, {}
+    with tempfile.TemporaryDirectory(dir=options.dir) as made:
+        folder = Path(made)
+        save(points, folder, as_text=any(name in READERS_OF_TEXT for name in asked))
+        for name in asked:
+            values = best_run(name, instance.question, folder, options)
+            if isinstance(values, str):
+                found.append(Run(name, values))
+                continue
+            vectors = dict(np.load(folder / "answer.npz"))
+            w, x = vectors.get("w"), vectors.get("x")
+            took = (values["seconds"], values["processor"], values["again"], values["memory"])
+            if truth:
+                says = judge.judge(points, truth, values["said"], w, x, values["wrong"], values["proof"])
+                found.append(Run(name, "", values["said"], values["proof"], says.right, says.evidence, *took))
+                continue
+            if w is not None:
+                objectives[name] = judge.objective(points, w, Data.C)
+            lower = max(lower, values["lower"] or 0.0)
+            found.append(Run(name, "", values["said"], values["proof"], "no", "", *took))
+    least = max(lower, 0.0) or min(objectives.values(), default=0.0)
+    return [each if truth else weighed(each, objectives.get(each.solver), least, judge.CLOSE) for each in found]
+
+
+def weighed(found: Run, objective: float | None, least: float, close: float) -> Run:
+    """A soft margin beside the least objective, proved where dfeas ran."""
+    if objective is None:
+        return found
+    right = "yes" if objective <= (1 + close) * least else "no"
+    return Run(**{**vars(found), "right": right, "evidence": f"objective {objective / least:.6g} of the bound"})
+
+
+def first(data: str, found: Sequence[Run]) -> str:
+    """A line of who was first of those that are right."""
+    right = sorted((each for each in found if each.right == "yes"), key=lambda each: each.seconds)
+    if not right:
+        return f"| {data} | nobody | | | | |"
+    ours = next((each for each in right if each.solver == OURS), None)
+    others = [each for each in right if each is not ours]
+    if ours is None:
+        note = "dfeas is not right" if any(each.solver == OURS for each in found) else ""
+        return f"| {data} | {right[0].solver} | {right[0].seconds:.2f} | | | {note} |"
+    if not others:
+        return f"| {data} | dfeas, the only one | {ours.seconds:.2f} | | | |"
+    note = ""
+    if right[0] is not ours:
+        again = [f"{each.solver} {1000 * each.again:.0f} ms" for each in (ours, right[0]) if each.again is not None]
+        calls = f"; a second call takes {' and '.join(again)} of the processor" if again else ""
+        note = f"dfeas takes {ours.seconds / right[0].seconds:.2f} times as long{calls}"
+    ratio = f"{others[0].seconds / ours.seconds:.2f}"
+    return f"| {data} | {right[0].solver} | {right[0].seconds:.2f} | {others[0].solver} | {ratio} | {note} |"
 
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=200_000)
-    parser.add_argument("--features", type=int, default=100)
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds of each solver")
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--solvers", default=",".join(SOLVERS), help="the reference first")
-    parser.add_argument("--dir", default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="", help="data whose names have one of these words, with semicolons between them")
+    parser.add_argument("--solvers", default=";".join(SOLVERS), help="with semicolons between them")
+    parser.add_argument("--limit", type=float, default=10.0, help="processor seconds of each run")
+    parser.add_argument("--memory", type=float, default=8.0, help="GB of each run")
+    parser.add_argument("--turns", type=int, default=2, help="of short runs")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the points")
+    parser.add_argument("--dir", default=None, help="keep points here while they are needed")
     parser.add_argument("--one", choices=SOLVERS, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--question", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     if options.one is not None:
-        one(options.one, Path(options.dir), options.limit)
+        answer(options.one, options.question, Path(options.dir), options.limit, int(options.memory * 1e9))
         return
-    print(f"{options.features} features, {options.points} points, at most {options.limit:.0f} s each\n")
-    print("| data | solver | says | shown | seconds | x first | passes | margin | wrong | \\|Ax\\| | memory GB |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for kind in options.kinds.split(","):
-        instance = Instance(kind, options.features, options.points)
-        with tempfile.TemporaryDirectory(dir=options.dir) as folder:
-            blocks = [instance.block(i) for i in range(-(-instance.n // instance.rows))]
-            A = np.vstack([points * labels[:, None].astype(points.dtype) for points, labels in blocks])
-            A /= np.linalg.norm(A, axis=1)[:, None]
-            np.save(Path(folder) / "A.npy", A)
-            del A, blocks
-            for line in lines(kind, Path(folder), options.solvers.split(","), options.limit):
-                print(line, flush=True)
+    from benchmarks.solvers.instances import INSTANCES
+
+    names = options.solvers.split(";")
+    if unknown := [name for name in names if name not in SOLVERS]:
+        parser.error(f"--solvers: no {'; '.join(unknown)}; there are {'; '.join(SOLVERS)}")
+    missing = [name for name in names if not find_spec(SOLVERS[name].package)]
+    names = [name for name in names if name not in missing]
+    packages = dict.fromkeys(DISTRIBUTIONS.get(package, package) for package in (SOLVERS[name].package for name in names))
+    print(f"At most {options.limit:g} s of processor and {options.memory:g} GB each; {os.cpu_count()} cores; ", end="")
+    print(", ".join(f"{package} {version(package)}" for package in packages), end="\n\n")
+    if missing:
+        print(f"Not installed: {', '.join(missing)}\n")
+    print("| data | solver | says | right | proof | evidence | seconds | processor s | again ms | memory MiB |")
+    print(f"|{'---|' * 10}", flush=True)
+    ends: list[str] = []
+    faults: list[str] = []
+    for instance in INSTANCES:
+        if not any(word in instance.title(1.0) for word in options.only.split(";")):
+            continue
+        data = instance.title(options.scale)
+        found = compare(instance, names, options)
+        print("\n".join(each.row(data) for each in found), flush=True)
+        ends.append(first(data, found))
+        faults += [data for each in found if each.solver == OURS and each.right != "yes"]
+    print("\n| data | first of those that are right | seconds | next, or first beside dfeas | its seconds / dfeas | note |")
+    print(f"|{'---|' * 6}")
+    print("\n".join(ends))
+    if faults:
+        sys.exit(f"dfeas is not right: {'; '.join(faults)}")
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ def exact(features: list[int], points: int, folder: Path) -> None:
         path = folder / f"{kind}-{m}"
         generate(Instance(kind, m, points), path)
         spent: list[float] = []
-        with patch("dfeas.verify.points.balance", lambda *words, spent=spent: clocked(spent, balance, *words)):
+        with patch("dfeas.verify.balance.balance", lambda *words, spent=spent: clocked(spent, balance, *words)):
             began = perf_counter()
             result = dfeas.solve(path, intercept=False)
             seconds = perf_counter() - began

@@ -6,17 +6,20 @@ A solve of 10,000 x 20 stands beside HiGHS by ``scipy.optimize.linprog``, which 
 nothing; a ``check_separation`` of a frame of 500 x 20 (numbers, years, incomes, ids of ten digits, dummies and text) beside the
 linear programme of Konis in HiGHS and scikit-learn's LogisticRegression without a penalty, of the columns as they are coded:
 these say neither a column nor what helps. In turns after two to warm up; milliseconds and processor milliseconds are medians.
-"Ratio" is processor time of the peer over that of dfeas, a median over turns: above one dfeas takes less.
+"Ratio" is processor time of the peer over that of dfeas, a median over turns: above one dfeas takes less. At the end stands
+what a new process takes until a call can be made, beside one that imports NumPy, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 from time import perf_counter, process_time
 
@@ -110,6 +113,26 @@ def row(name: str, turns: int, ours: Callable[[], object], peers: dict[str, Call
     return float(median(clock))
 
 
+STARTS = ("import numpy", "import dfeas; dfeas.solve", "import dfeas; dfeas.check_separation")
+"""What a new process does; the first one is what the others are beside."""
+
+
+def start(code: str) -> float:
+    """Processor milliseconds of a new process that imports."""
+    before = getrusage(RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code], check=True)
+    after = getrusage(RUSAGE_CHILDREN)
+    return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def starts(turns: int) -> None:
+    """Print what new processes take, medians of turns in which each has had its first."""
+    found = np.array([[start(code) for code in STARTS] for _ in range(1 + turns)])[1:]
+    print("\n| new process | processor ms | over NumPy's |\n|---|---|---|")
+    for code, taken in zip(STARTS, found.T, strict=True):
+        print(f"| `{code}` | {median(taken):.0f} | {median(taken / found[:, 0]):.2f} |")
+
+
 def head(what: str, *peers: str) -> None:
     """The first lines of a table."""
     cells = [what, "ms", "processor ms", *(text for peer in peers for text in (f"{peer} ms", "ratio"))]
@@ -146,6 +169,7 @@ def main(words: list[str] | None = None) -> None:
             peers = {"Konis": lambda X=coded, y=y: konis(X, y), LOGISTIC: lambda X=coded, y=y: logistic(X, y)}
             clocks.append(row(kind, options.turns, lambda X=frame, y=y: dfeas.check_separation(X, y), peers))
         print(f"\nSlowest {max(clocks):.1f} ms, median {median(clocks):.1f} ms, at most {TABLE_BAR} ms wanted")
+    starts(options.turns)
 
 
 if __name__ == "__main__":

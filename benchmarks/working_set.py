@@ -22,7 +22,8 @@ import numpy as np
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.separate import FIRST_C, Round, fast, solve
+from dfeas.linalg.rounds import Round
+from dfeas.linalg.separate import FIRST_C, fast, solve
 from dfeas.linalg.sparse_columns import column_matrix
 
 RUNS = [  # name, instance, options of solve, most reads, most seconds (None: five plain reads and 20 s)

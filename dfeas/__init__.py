@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +42,8 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.errors import DfeasError as DfeasError
     from dfeas.errors import UndecidedError as UndecidedError
     from dfeas.errors import UsageError as UsageError
-    from dfeas.geometry.kernel.kernel import KERNELS as KERNELS
     from dfeas.methods.registry import METHODS as METHODS
+    from dfeas.problem import KERNELS as KERNELS
     from dfeas.problem import Kernel as Kernel
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
@@ -57,10 +56,7 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.run.verdict import Race as Race
     from dfeas.verify.certificate import Certificate as Certificate
 
-try:
-    __version__ = version("dfeas")
-except PackageNotFoundError:  # sources on the path of Python, never installed
-    __version__ = "0+unknown"
+__version__ = "0.1.0"
 
 _PUBLIC = {
     "analysis.check_separation": "check_separation",
@@ -75,9 +71,8 @@ _PUBLIC = {
     "data.generate.points": "Instance generate",
     "data.writers.cones": "from_cone_rows from_scs ingest_cone_rows",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
-    "geometry.kernel.kernel": "KERNELS",
     "methods.registry": "METHODS",
-    "problem": "Kernel",
+    "problem": "KERNELS Kernel",
     "report.compare": "compare",
     "report.page": "report",
     "run.cost": "plan",
@@ -88,7 +83,6 @@ _PUBLIC = {
     "verify.certificate": "Certificate",
 }
 """Public names of modules."""
-
 _MODULE = {name: f"dfeas.{module}" for module, names in _PUBLIC.items() for name in names.split()}
 
 __all__ = [*_MODULE, "__version__"]
@@ -109,7 +103,7 @@ class _Package(ModuleType):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *__all__})
+        return sorted({*(name for name in super().__dir__() if name.startswith("__")), *__all__})
 
 
 sys.modules[__name__].__class__ = _Package

@@ -8,29 +8,30 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
-from dfeas.analysis.hull import Hull, conclude_hull
-from dfeas.analysis.separation import Separation, conclude_separation
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.source import DataSpec
-from dfeas.data.storage.layout import MARKER, Header
+from dfeas.data.storage.layout import Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.places import place, require_apart
+from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, Transforms
 from dfeas.run.resources import choose_client, run_terms
-from dfeas.run.results import Result
-from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.solve import decide, go_on, minimise
-from dfeas.run.verdict import OneVsRest, Race
+from dfeas.run.spec import HARD_MARGIN, SEPARATED, WIDEST
 from dfeas.settings import require_type
-from dfeas.verify.separation import SEPARATED
 
 if TYPE_CHECKING:
+    from dfeas.analysis.hard_margin import HardMargin
+    from dfeas.analysis.hull import Hull
+    from dfeas.analysis.separation import Separation
     from dfeas.data.ingest.ingest import Note
     from dfeas.engine.protocol import Workers
+    from dfeas.run.results import Result
+    from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
+    from dfeas.run.verdict import OneVsRest, Race
 
 A = TypeVar("A")
 
@@ -186,8 +187,9 @@ def solve(
     mask: Any = None,
     transform: Transforms = (),
     kernel: str | Callable[..., Any] | Kernel | None = None,
-    eps: float = 1e-3,
+    eps: float | None = None,
     margin_tolerance: float | None = None,
+    start: str | Path | Result | None = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int | None = None,
@@ -228,15 +230,20 @@ def solve(
     kernel : str, callable, or Kernel, optional
         Ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, a function of two blocks of points, or a
         ``dfeas.Kernel``, which has parameters, too.
-    eps : float
-        A run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points.
+    eps : float, optional
+        A run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points. By default that is no
+        answer of ``auto`` and of working sets; of another method that is named it is one at 0.001.
     margin_tolerance : float, optional
         Go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane of maximum
         margin (hard-margin SVM) up to this share.
+    start : path, or Result, optional
+        A finished run on data like this, of ``dfeas.solve`` or ``dfeas.soft_margin``: its hyperplane is asked about first, or
+        the points of its conflict. Other points, more points and another order are welcome; features are the same. It changes
+        the reads, not what is proved. For working sets on points; with a kernel a run with one, whose expansion is looked at.
     max_passes : int, optional
         Stop after so many reads of the data.
     time_limit : float, optional
-        Stop after a pass beyond so many seconds.
+        Stop beyond so many seconds: a read ends first where that takes less than two more.
     memory : int or str, optional
         Budget in bytes, per process, for blocks, answers and columns in memory; text such as ``"2GB"`` or ``"512MiB"``. None:
         the setting.
@@ -292,7 +299,7 @@ def solve(
     problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
-        result: Result = decide(problem, method, goal, *terms)
+        result: Result = decide(problem, method, goal, *terms, start=start)
     return result
 
 
@@ -305,7 +312,7 @@ def one_vs_rest(
     mask: Any = None,
     transform: Transforms = (),
     kernel: str | Callable[..., Any] | Kernel | None = None,
-    eps: float = 1e-3,
+    eps: float | None = None,
     margin_tolerance: float | None = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
@@ -364,7 +371,7 @@ def race(
     mask: Any = None,
     transform: Transforms = (),
     kernel: str | Callable[..., Any] | Kernel | None = None,
-    eps: float = 1e-3,
+    eps: float | None = None,
     margin_tolerance: float | None = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
@@ -426,12 +433,14 @@ def soft_margin(
     positive: str | None = None,
     intercept: bool | None = None,
     mask: Any = None,
+    transform: Transforms = (),
     C: float | Sequence[float] = 1.0,
     loss: Literal["hinge", "squared_hinge"] = "hinge",
     gap: float = 1e-3,
     folds: int = 0,
     class_weight: Literal["balanced"] | Sequence[float] | None = None,
     weights: Any = None,
+    intercept_scaling: float | None = None,
     seed: int = 0,
     dual: str | Path | None = None,
     start: Any = None,
@@ -442,9 +451,10 @@ def soft_margin(
     out: str | Path | None = None,
     callback: Callable[[Any], object] | None = None,
 ) -> SoftMarginResult:
-    """Minimise |w|^2/2 + C sum_j c_j loss(1 - l_j x_j'w) over labelled points as they are stored, up to a relative gap.
+    """Minimise |w|^2/2 + C sum_j c_j loss(1 - l_j (x_j'w + b)) over labelled points as they are stored, up to a relative gap.
 
-    An intercept is a feature equal to 1; its weight is in |w| like the others, as LIBLINEAR has it.
+    The bias b is free, as LIBSVM and the textbooks have it. Points that are centred or scaled are the x_j of this: the result
+    is in their units, but for ``coef`` and ``bias``, which are in those of X.
 
     Parameters
     ----------
@@ -454,6 +464,9 @@ def soft_margin(
         ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, to compare with.
     positive, intercept, mask : optional
         As of ``dfeas.solve``.
+    transform : {"std", "maxabs", "center"}, or several, optional
+        As of ``dfeas.solve``. With a free bias centring alone changes no hyperplane, only how far numbers cancel; a bias that
+        has a price is that of the centred points, and without an intercept the hyperplane goes through their mean.
     C : float, or sequence of float
         Price of losses, above 0; of several, all are found on the same reads. With folds the one of least error on the points
         that were left out is chosen, of equals the smallest; without folds the greatest.
@@ -467,14 +480,17 @@ def soft_margin(
         Of the classes -1 and +1; ``balanced`` is n / (2 n_class).
     weights : array (n,), or path, optional
         Of the points that count, >= 0; the path is that of a .npy file.
+    intercept_scaling : float s, optional
+        The bias adds b^2/(2 s^2) to what is minimised; with 1 that is what LIBLINEAR minimises.
     seed : int
         Draws the folds.
     dual : path, optional
         A .npy file for the dual variables alpha (n,) of the chosen C, those that prove ``lower``, written in one more read
-        without keeping them: 0 <= alpha_j <= c_j for the hinge, 0 <= alpha_j for its square, and y is the sum of alpha_j l_j
-        x_j up to ``dual.residual``. At a limit they are those of the bound so far. Not for ``sgd``.
-    start : array (m,) or (m+1,), optional
-        A hyperplane to begin from, as a result has it in y.
+        without keeping them: 0 <= alpha_j <= c_j for the hinge, 0 <= alpha_j for its square; w is the sum of alpha_j l_j x_j
+        up to ``dual.residual``; with a free bias ``dual.value`` takes off what a sum of alpha_j l_j other than 0 may be
+        worth. At a limit they are those of the bound so far. Not for ``sgd``.
+    start : path, SoftMarginResult, or array (m,) or (m+1,), optional
+        A finished run of ``dfeas.soft_margin`` on data like this, or a hyperplane as a result has it in y, to begin from.
     max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``.
 
@@ -494,14 +510,12 @@ def soft_margin(
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
     >>> fit = dfeas.soft_margin(X, [1, 1, -1], C=10, gap=1e-6)
     >>> print(f"{fit.lower:.3f} <= {fit.objective:.3f}, {fit.error:.0%} on the wrong side")
-    0.180 <= 0.180, 0% on the wrong side
+    0.160 <= 0.160, 0% on the wrong side
     >>> fit.predict([[3.0, 3.0]])
     array([1])
     """
-    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask)
-    objective = Objective(
-        C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
-    )
+    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
+    objective = Objective(C, loss, gap, folds, class_weight, weights, intercept_scaling, seed, dual, start)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: SoftMarginResult = minimise(problem, objective, method, *terms)
     return _with_path(answer, out)
@@ -514,12 +528,14 @@ def soft_margin_classes(
     method: str = "auto",
     intercept: bool | None = None,
     mask: Any = None,
+    transform: Transforms = (),
     C: float | Sequence[float] = 1.0,
     loss: Literal["hinge", "squared_hinge"] = "hinge",
     gap: float = 1e-3,
     folds: int = 0,
     class_weight: Literal["balanced"] | Sequence[float] | None = None,
     weights: Any = None,
+    intercept_scaling: float | None = None,
     seed: int = 0,
     dual: str | Path | None = None,
     start: Any = None,
@@ -540,10 +556,12 @@ def soft_margin_classes(
         That of ``dfeas.soft_margin``.
     intercept, mask : optional
         As of ``dfeas.solve``.
-    C, loss, gap, folds, class_weight, weights, seed, dual : optional
+    transform : optional
+        As of ``dfeas.soft_margin``.
+    C, loss, gap, folds, class_weight, weights, intercept_scaling, seed, dual : optional
         As of ``dfeas.soft_margin``; weights that are balanced are of two classes only.
-    start : array (classes, m) or (classes, m+1), optional
-        Hyperplanes to begin from.
+    start : path, SoftMarginClasses, or array (classes, m) or (classes, m+1), optional
+        A finished run on data like this with the same classes, or hyperplanes to begin from.
     max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.one_vs_rest``.
 
@@ -564,10 +582,8 @@ def soft_margin_classes(
     >>> dfeas.soft_margin_classes(X, ["a", "b", "c"], C=10).predict([[2.0, 0.0]])
     array(['a'], dtype='<U1')
     """
-    problem = Problem.of(X, labels, one_vs_rest=True, intercept=intercept, mask=mask)
-    objective = Objective(
-        C=C, loss=loss, gap=gap, folds=folds, class_weight=class_weight, weights=weights, seed=seed, dual=dual, start=start
-    )
+    problem = Problem.of(X, labels, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform)
+    objective = Objective(C, loss, gap, folds, class_weight, weights, intercept_scaling, seed, dual, start)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: SoftMarginClasses = minimise(problem, objective, method, *terms)
         return answer
@@ -632,11 +648,17 @@ def resume(
     with run_terms(max_passes, time_limit, None, choose_client(client, X), run, callback) as (limits, resources, output):
         resumed = go_on(path, given, limits, resources, output)
         answer, job = resumed.answer, resumed.job
-        if job.then == HARD_MARGIN:
-            return widest(answer, resumed.problem, resumed.resources, run)
+        if job.then in (HARD_MARGIN, WIDEST):
+            from dfeas.analysis.hard_margin import conclude_margin
+
+            return conclude_margin(answer, resumed.problem, resumed.limits, resumed.resources, output)
         if job.then == SEPARATED:
+            from dfeas.analysis.separation import conclude_separation
+
             return conclude_separation(answer, resumed.problem, resumed.limits, resumed.resources, output)
         if job.data.point is not None:
+            from dfeas.analysis.hull import conclude_hull
+
             return conclude_hull(answer, resumed.problem, resumed.limits, resumed.resources, output)
     whole: Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses = _with_path(answer, run)
     return whole
@@ -644,6 +666,8 @@ def resume(
 
 def _with_path(answer: A, out: str | Path | None) -> A:
     """The answer; beside that of a soft margin with several C a figure of their path is drawn."""
+    from dfeas.run.soft_margin.result import SoftMarginResult
+
     if out is None or not isinstance(answer, SoftMarginResult) or len({fit.C for fit in answer.fits}) < 2:
         return answer
     if find_spec("matplotlib") is not None:

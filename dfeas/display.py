@@ -28,7 +28,6 @@ LEAST_NAME = 8
 """Characters that are left of a name where a line is too long."""
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
-
 Paint = Callable[[str], str]
 """Gives a verdict the codes of a colour."""
 
@@ -97,6 +96,12 @@ class Displayed(ABC):
 
     HIDDEN: ClassVar[tuple[str, ...]] = ()  # fields that JSON does not get
     DERIVED: ClassVar[tuple[str, ...]] = ()  # properties that it does
+    BESIDE: ClassVar[str] = ""  # key under which its command prints it beside its result
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it says what was asked, where its run was not ended by a limit."""
+        return True
 
     @abstractmethod
     def _parts(self) -> Iterator[Part]:

@@ -16,8 +16,21 @@ from dfeas.settings import require_type, require_types
 
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
-PARAMETERS = {"polynomial": ("gamma", "degree", "coef0"), **dict.fromkeys(("rbf", "exponential", "laplacian"), ("gamma",))}
+EPS = 1e-3
+"""Of the methods of the papers, where nobody says another one."""
+OWN_METHODS = ("auto", "working-set", "working-set-plain")
+"""They look for a conflict, and go on below any eps."""
+DISTANCES = ("rbf", "exponential", "laplacian")
+"""Kernels that are functions of a distance: K(x, x) = 1, and they need gamma."""
+PRODUCTS = ("polynomial", "linear", "cosine")
+"""Those of x'z."""
+KERNELS = (*DISTANCES, *PRODUCTS)
+PARAMETERS = {"polynomial": ("gamma", "degree", "coef0"), **dict.fromkeys(DISTANCES, ("gamma",))}
 """Of kernels that have any."""
+Function: TypeAlias = Callable[[Any, Any], Any]
+"""Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite. Blocks are arrays, or
+``scipy.sparse.csr_array`` where points are sparse; so may the answer be.
+"""
 LOSSES = ("hinge", "squared_hinge")
 TRANSFORMS = (*SCALES, "center", "lengths")
 
@@ -117,20 +130,24 @@ def read_transform(words: Transforms) -> Transform:
 class Goal:
     """What is enough."""
 
-    eps: float = 1e-3
+    eps: float | None = None  # None: a small |Ax| is no answer
     margin_tolerance: float | None = None
 
     def __post_init__(self) -> None:
         require_types(self)
-        if not LEAST_EPS <= self.eps < 1:
+        if self.eps is not None and not LEAST_EPS <= self.eps < 1:
             raise UsageError(
                 f"{spell('eps', self.eps)}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1"
             )
         if self.margin_tolerance is not None and not 1e-6 <= self.margin_tolerance < 1:
             raise UsageError(f"{spell('margin_tolerance', self.margin_tolerance)}: expected a number from 1e-6 to below 1")
 
+    def of_methods(self, names: Sequence[str]) -> Goal:
+        """With the eps of the papers where none is said, and one of some methods is theirs."""
+        return self if self.eps is not None or {*names} <= {*OWN_METHODS} else replace(self, eps=EPS)
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True)
 class Objective:
     """What a soft margin minimises, and how near to the minimum is enough: see ``dfeas.soft_margin``."""
 
@@ -140,6 +157,7 @@ class Objective:
     folds: int = 0
     class_weight: str | Sequence[float] | None = None
     weights: Any = None  # (n,), or the path of a file
+    intercept_scaling: float | None = None
     seed: int = 0
     dual: str | Path | None = None
     start: Any = None
@@ -152,6 +170,9 @@ class Objective:
             raise UsageError(f"{spell('loss')} {none_of(self.loss, LOSSES)}")
         if self.folds and self.folds < 2:
             raise UsageError(f"{spell('folds', self.folds)}: expected 0 for none, or 2 to the number of points")
+        if self.intercept_scaling is not None and not 1e-6 <= self.intercept_scaling <= 1e6:
+            said = spell("intercept_scaling", self.intercept_scaling)
+            raise UsageError(f"{said}: expected a number from 1e-6 to 1e6; without it the bias is free")
         _ = self.prices, self.weights_of_classes
 
     @property

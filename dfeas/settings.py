@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Set
 from contextlib import suppress
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,12 @@ from dfeas.machine import memory_bytes
 
 DEFAULT_MEMORY = 2_000_000_000
 """Bytes of the budget, or half of what this process may have where that is less."""
-
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
 
 def parse_bytes(text: str | int | None, name: str = "memory") -> int:
     """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them; None is the
-    setting ``memory``.
-
-    Raises UsageError for anything else, which names the argument.
+    setting ``memory``. Raises UsageError for anything else, which names the argument.
     """
     text = read_setting("memory", None) if text is None else text
     if text is None:
@@ -81,11 +79,16 @@ def _is_number(value: Any) -> bool:
 
 def require_type(name: str, value: Any, annotation: str) -> None:
     """Raise UsageError for an option that is not what its annotation, as text, says."""
-    kinds = [kind.partition("[")[0] for kind in re.sub(r"\[.*?\](?= \||$)", "[]", annotation).split(" | ")]
+    kinds = _kinds_of(annotation)
     if not all(kind in _IS for kind in kinds) or any(_IS[kind][1](value) for kind in kinds):
         return
     expected = " or ".join(_IS[kind][0] for kind in kinds if kind != "None")
     raise UsageError(f"{spell(name)}={reprlib.repr(value)}: expected {expected}")
+
+
+@cache
+def _kinds_of(annotation: str) -> list[str]:
+    return [kind.partition("[")[0] for kind in re.sub(r"\[.*?\](?= \||$)", "[]", annotation).split(" | ")]
 
 
 def require_types(values: Any, names: Collection[str] | None = None) -> None:

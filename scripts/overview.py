@@ -37,7 +37,9 @@ def main(picture: Path) -> None:
     for panel, label in ((left, y), (middle, wrong)):
         for side, colour in ((True, BLUE), (False, ORANGE)):
             panel.scatter(*X[label == side].T, s=9, color=colour)
-        panel.set(xticks=[], yticks=[], xlim=(-3.8, 3.8), ylim=(-3, 3))
+        panel.plot(0, 0, "+", color="black", markersize=9)
+        panel.annotate("origin", (0, 0), (0.15, -0.5), fontsize=7, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+        panel.set(xticks=[], yticks=[], xlim=(-3.8, 3.8), ylim=(-3, 3), xlabel="feature 1", ylabel="feature 2")
     x = np.array([-3.8, 3.8])
     left.plot(x, -(result.coef[0] * x + result.bias) / result.coef[1], color=GREY)
     left.set_title("feasible: a hyperplane,\nproved on every point")
@@ -66,13 +68,14 @@ def main(picture: Path) -> None:
     right.axhline(0, color=GREY, linewidth=0.6)
     right.set(
         ylim=(-0.3, 0.6),
+        ylabel="margin",
         xlim=(1, passes[-1]),
         xlabel="reads of the data",
         title="the bracket of a run: above 0\nthe points are separated",
     )
     right.legend()
     picture.parent.mkdir(parents=True, exist_ok=True)
-    plt.savefig(picture, dpi=100, metadata={"Software": None})
+    plt.savefig(picture, dpi=200, metadata={"Software": None})
     print(picture)
 
 

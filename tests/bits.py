@@ -12,7 +12,7 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.linalg.csr import is_csr
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.passes.select import Select
+from dfeas.passes.select import Select, Selection
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import Recover
@@ -26,6 +26,8 @@ def content(value: Any) -> bytes:
         return content([value.data, value.indices, value.indptr])
     if isinstance(value, list | tuple):
         return b"".join(map(content, value))
+    if isinstance(value, Selection):  # which blocks were looked at together is no bit
+        return content((value.violated, value.low, value.arg, value.score, value.columns))
     if hasattr(value, "__dataclass_fields__"):
         return b"".join(content(getattr(value, name)) for name in value.__dataclass_fields__)
     return repr(value).encode()
@@ -53,7 +55,7 @@ def _iterates(engine: Any, methods: Collection[str]) -> str:
         state = method.init(Facts(m, n, blocks=engine.dataset.blocks, itemsize=4))
         for _ in range(6):
             answer = engine.run(method.ask(state))
-            answers.append(answer)
+            answers.append(digest(answer))  # before the method takes its columns out
             state = method.tell(state, answer)
     # the last one: it takes the memory of the cache
     answers.append(engine.run(Recover(question.Y[:, 1:], question.mu[1:], soft.lse[1:], np.array([0.4, 0.6]), 1e-9)))

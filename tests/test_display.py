@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.cli.remote import run_status
+from dfeas.cli.outputs import run_status
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, lines

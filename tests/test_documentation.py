@@ -21,8 +21,21 @@ WITH_CODE = [
     for name, path in zip(NAMES, PAGES, strict=True)
     if any(block.language in ("python", "console") and not block.skipped for block in blocks(path.read_text()))
 ]
-GUIDES = ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md", "cluster/README.md", "tests/README.md"]
+GUIDES = [
+    "CONTRIBUTING.md",
+    "GOVERNANCE.md",
+    "ROADMAP.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "CHANGELOG.md",
+    "cluster/README.md",
+    "tests/README.md",
+]
 MOST_WORDS = 90
+NOT_USED = (
+    r"simply|obviously|easily|utilize|leverage|seamless|robust|blazing|whitelist|blacklist|slave|sanity|crazy|trivial|"
+    r"datapoint|data point|hyper-plane|of course|in order to|e\.g|i\.e|etc"
+)
 
 
 @pytest.mark.parametrize("name", WITH_CODE)
@@ -67,11 +80,31 @@ def test_paragraphs_are_short(name: str) -> None:
     assert [part for part in parts if len(part.split()) > MOST_WORDS and not part.startswith("|")] == []
 
 
+@pytest.mark.parametrize("name", [*NAMES, *GUIDES])
+def test_words_that_are_not_used(name: str) -> None:
+    if name == "docs/development/style.md":  # names them
+        return
+    text = without_code((PROJECT / name).read_text())
+    assert re.findall(rf"\b(?:{NOT_USED})\b", text, re.IGNORECASE) == []
+
+
 def test_the_reference_has_all_public_names() -> None:
     text = (PROJECT / "docs" / "reference" / "api.md").read_text()
     assert [
         name for name in dfeas.__all__ if name != "__version__" and not re.search(rf"^   {name}$|`dfeas\.{name}`", text, re.M)
     ] == []
+
+
+def test_each_item_of_the_papers_has_its_file_and_its_test() -> None:
+    text = (PROJECT / "docs/explanation/methods.md").read_text()
+    table = text.partition("## What the papers have")[2].partition("\n## ")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    rows = [re.search(r"\| `(\S+\.py)` \| `(\S+\.py)::(test_\w+)` \|$", line) for line in lines]
+    assert [line for line, row in zip(lines, rows, strict=True) if row is None] == []
+    assert len(rows) >= 34
+    found = [row.groups() for row in rows if row is not None]
+    assert [file for file, _, _ in found if not (PROJECT / file).is_file()] == []
+    assert [name for _, tests, name in found if f"def {name}(" not in (PROJECT / tests).read_text()] == []
 
 
 def test_readme_is_a_screen_and_a_half() -> None:

@@ -92,7 +92,6 @@ DASK_ONLY_IN = {
     "engine/crew.py",
     "engine/protocol.py",
     "engine/task_pool.py",
-    "engine/turnover.py",
     "engine/watch.py",
     "engine/worker.py",
     "run/cluster_log.py",

@@ -228,7 +228,6 @@ def _of_array(X: Any, asked: Asked) -> Regression:
 def _regression(
     design: Design, X: Any, y: Any, name: str, asked: Asked, rows: Sequence[Any], kept: Places | None
 ) -> Regression:
-    """Of outcomes of all rows, and a matrix of those in the likelihood."""
     values, known = Values(name), inside(y, kept)
     values.add(known, len(y))
     about = values.outcome(asked.outcome, asked.positive)

@@ -26,16 +26,13 @@ from dfeas.verify.core import scores
 PROOFS = list(Proof)
 SAME_KERNEL = 1e-3
 """As ``SAME``, with a kernel, where a margin depends on what else was checked: several times ``verify.kernel.SHARP``."""
-
 Values = Mapping[str, Any]
 
 
 def require_claims(
     where: Place, values: Values, proved: Check, certificate: Certificate, dataset: Dataset, positive: int
 ) -> None:
-    """Raise CheckFailedError when what a run with a verdict claims is not what is proved, or not so of the data, of which so
-    many points are ``positive``.
-    """
+    """Raise CheckFailedError for claims of a run, on data with so many ``positive`` points, that are not proved, or not so."""
     _require_verdict(where, values, proved)
     stopped = Stop(values["stopped"])
     facts = {
@@ -81,13 +78,13 @@ def not_checked(values: Values, proved: Check, certificate: Certificate) -> list
 
 def _require_verdict(where: Place, values: Values, proved: Check) -> None:
     claimed, eps = values["verdict"], values["eps"]
-    if not LEAST_EPS <= eps < 1:
+    if eps is not None and not LEAST_EPS <= eps < 1:
         raise CheckFailedError(f"{where}: eps is {eps!r}, expected a number from {LEAST_EPS:g} to below 1")
     weaker = claimed == EPS_INFEASIBLE and proved.verdict == INFEASIBLE
     if claimed != proved.verdict and not weaker:
         raise CheckFailedError(f"{where}: the certificate proves {proved.verdict}, the run claims {claimed}")
-    if claimed == EPS_INFEASIBLE and not proved.margin_upper <= eps:
-        raise CheckFailedError(f"{where}: |Ax| <= {proved.margin_upper:.6g} is proved, the run claims {eps:g}")
+    if claimed == EPS_INFEASIBLE and not proved.margin_upper <= (eps or 0.0):
+        raise CheckFailedError(f"{where}: |Ax| <= {proved.margin_upper:.6g} is proved, the run claims {eps}")
     stopped = values.get("stopped")
     if stopped not in list(Stop) or (claimed != FEASIBLE and stopped != "verdict"):
         raise CheckFailedError(f"{where}: stopped is {stopped!r}, which no run is that ended {claimed}")
@@ -143,9 +140,7 @@ _CONFLICT = {"point": COUNT, "label": str, "weight": Number(0, 2), "score": Numb
 
 
 def _require_conflicts(where: Place, values: Values, certificate: Certificate, dataset: Dataset) -> None:
-    """Points that are named carry the certificate, with these labels, weights and scores, the most suspect first; and all do,
-    or none, as |Ax| says.
-    """
+    """Points that are named carry the certificate, with their labels, weights and scores, the most suspect first."""
     listed = values.get("conflicts")
     accused = values["verdict"] == INFEASIBLE and geometry_of(dataset).names_points
     count = min(MOST, len(certificate.support)) if accused else 0

@@ -11,25 +11,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.analysis.distance import FreeBias, find_widest, measure_ball
 from dfeas.data.source import Transform, parse_view
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json
 from dfeas.data.storage.places import Place, place
 from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
-from dfeas.geometry.cones.space import require_points
+from dfeas.geometry.registry import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.problem import Goal, Problem, Transforms
 from dfeas.run.checkpoint.folder import discard_checkpoints
-from dfeas.run.resources import Resources, choose_client, run_terms
-from dfeas.run.result_files import Saved
+from dfeas.run.resources import Limits, Output, Resources, choose_client, run_terms
+from dfeas.run.result_files import RESULT, Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide
-from dfeas.run.termination import FEASIBLE
+from dfeas.run.spec import HARD_MARGIN, WIDEST
+from dfeas.run.termination import FEASIBLE, INFEASIBLE, Stop
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.core import Reach
+from dfeas.verify.core import Hulls, Reach
 from dfeas.verify.view import transform_of
 
 if TYPE_CHECKING:
@@ -40,7 +42,6 @@ SAME = 1e-9
 FAR = 1e300
 _LISTS = {"w": [Number(-FAR, FAR)], "support": [COUNT], "weights": [Number(0, 2)]}
 MARGIN = "margin.json"
-HARD_MARGIN = "hard-margin"
 TOLERANCE = 1e-3
 
 Floats = NDArray[np.float64]
@@ -48,12 +49,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class HardMargin(Saved):
-    """The hyperplane of maximum margin of the unit points, up to a share of it; where there is none, only ``result``.
+    """The hyperplane of maximum margin, up to a share of it; where there is none, ``result``, and how infeasible points are.
+
+    With an intercept it is that of the textbooks: the farthest from its nearest point, with a free bias, of points as they are
+    centred and scaled, whatever their lengths. Without one it is that of the unit points.
 
     Attributes
     ----------
     result : Result
-        Of the solve; margin_lower and margin_upper are those of unit points.
+        Of the solve; margin_lower and margin_upper are those of unit points, with the bias in |w|.
+    lower : float, optional
+        With an intercept: distance of the hyperplane from its nearest point, centred and scaled as asked, proved.
+    upper : float, optional
+        With an intercept: no hyperplane is farther than this from its nearest point, proved; half of the distance between a
+        point of the hull of one class and one of the other. None where all points are of one class.
     bias : float, optional
         0 without an intercept, unless points are centred.
     margin : float, optional
@@ -63,15 +72,17 @@ class HardMargin(Saved):
     corrections : float, optional
         Of a perceptron on unit points, at most: 1 / margin_lower^2.
     dimension : int, optional
-        Vapnik: of unit points, at most min(m, 1 / margin_lower^2) + 1.
+        Vapnik: with an intercept, at most min(m, radius^2 / lower^2) + 1; of unit points min(m, 1 / margin_lower^2) + 1.
     leave_one_out : float, optional
         Share of errors of the exact one, at most: support points / n.
     w : array (m,), optional
-        Canonical: the least l_j (x_j'w + bias) of the stored points is 1.
+        Canonical: the least l_j (x_j'w + bias) of the stored points is 1. Of infeasible points the unit vector (m,) or (m+1,)
+        whose margin on unit points is margin_lower, if a ball is proved.
     support : array of int64, optional
-        Points whose unit columns make the upper end of the bracket.
+        Points that make the upper end: of the hulls, or without an intercept their unit columns; of infeasible points some
+        whose hull has a ball of radius -margin_upper about the origin.
     weights : array, optional
-        Theirs, on the simplex; None with methods that weigh all points.
+        Theirs, on the simplex, of hulls half in each class; None with methods that weigh all points.
 
     Examples
     --------
@@ -83,10 +94,13 @@ class HardMargin(Saved):
 
     FILE: ClassVar = MARGIN
     FORMAT: ClassVar = files.HARD_MARGIN
+    BESIDE: ClassVar = "hard_margin"
     HIDDEN: ClassVar = ("result",)
     DERIVED: ClassVar = ("margin_tolerance", "fingerprint")
 
     result: Result
+    lower: float | None = None
+    upper: float | None = None
     bias: float | None = None
     margin: float | None = None
     radius: float | None = None
@@ -105,6 +119,13 @@ class HardMargin(Saved):
             return
         bias = f"bias {self.bias:.6g} with the least score 1"
         yield Row("hyperplane", f"{self.margin:.6g} from the nearest point as stored, {bias}")
+        if self.lower is not None and self.upper is not None:
+            seen = (
+                ""
+                if math.isclose(self.lower, self.margin, rel_tol=SAME)
+                else f"; as points are scaled this one is {self.lower:.6g}"
+            )
+            yield Row("", f"no hyperplane is farther than {self.upper:.6g} from its nearest point{seen}")
         yield Row("", f"the longest point has length {self.radius:.6g}")
         if self.support is not None and self.leave_one_out is not None:
             share = f"leaving one point out errs on at most {100 * self.leave_one_out:.4g} %"
@@ -135,7 +156,7 @@ def hard_margin(
     intercept: bool | None = None,
     mask: Any = None,
     transform: Transforms = (),
-    eps: float = 1e-3,
+    eps: float | None = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int | None = None,
@@ -143,11 +164,13 @@ def hard_margin(
     out: str | Path | None = None,
     callback: Callable[[Any], object] | None = None,
 ) -> HardMargin:
-    """Find the hyperplane of maximum margin up to a share of it, and what follows from it; one read more than the solve.
+    """Find the hyperplane of maximum margin up to a share of it, and what follows from it.
 
-    With ``out`` the folder gets ``margin.json``, too. Points count as unit
-    vectors, as everywhere in dfeas; for the widest margin of the points as they are stored see ``dfeas.soft_margin`` with a
-    large C.
+    With an intercept this is the hard-margin support vector machine of the textbooks: of points as they are stored, or centred
+    and scaled, with a free bias. It takes about seven reads more than the solve. With ``intercept=False`` points count as unit
+    vectors, as elsewhere in dfeas, and it takes one more. Infeasible points of up to 50 features are asked how infeasible they
+    are, which takes up to eight reads: both ends of the bracket come nearer to the negative margin. With ``out`` the folder
+    gets ``margin.json``, too.
 
     Parameters
     ----------
@@ -175,32 +198,48 @@ def hard_margin(
     .. [1] V. Vapnik, Statistical Learning Theory, Wiley 1998, section 10: dimension of hyperplanes with a margin,
        leave-one-out.
     .. [2] A. Novikoff, On convergence proofs for perceptrons, 1962: corrections of a perceptron.
+    .. [3] K. Bennett and E. Bredensteiner, Duality and geometry in SVM classifiers, ICML 2000: hulls of both classes.
 
     Examples
     --------
     >>> import dfeas
     >>> answer = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
     >>> print(f"{answer.margin:.3f} from the nearest point; w has {len(answer.w)} entries")
-    1.236 from the nearest point; w has 2 entries
+    2.000 from the nearest point; w has 2 entries
     """
     problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
     require_points(problem.spec.where, "a hard margin")
     goal = Goal(eps=eps, margin_tolerance=TOLERANCE if margin_tolerance is None else margin_tolerance)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
-        result = decide(problem, method, goal, *terms, then=HARD_MARGIN)
-        return widest(result, problem, terms[1], out)
+        result = decide(problem, method, goal, *terms, then=HARD_MARGIN if problem.spec.intercept is False else WIDEST)
+        return conclude_margin(result, problem, *terms)
 
 
-def widest(result: Result, problem: Problem, resources: Resources, out: str | Path | None) -> HardMargin:
-    """What follows from the solve, also from one that went on; written to its folder. Not of one that is to go on at once."""
+def conclude_margin(result: Result, problem: Problem, limits: Limits, resources: Resources, output: Output) -> HardMargin:
+    """What follows from the solve, also from one that went on; written to its folder, ``result.json`` last: it says what only
+    all files together prove. Nothing is written of one that is to go on at once.
+    """
     margin = HardMargin(result)
-    if result.stopped == "interrupted":
+    if result.verdict == FEASIBLE and result.y is not None and result.stopped != "interrupted":
+        transform = None if result.evidence is None else parse_view(result.evidence.view)[1]
+        seen = replace(problem, spec=replace(problem.spec, transform=transform))
+        if result.intercept:
+            margin = _describe_widest(find_widest(result, seen, limits, resources, output), transform)
+        else:
+            margin = _derive_margin(result, seen, transform, resources)
+    if result.verdict == INFEASIBLE:
+        nearer, ball = measure_ball(result, problem, limits, resources)
+        margin = HardMargin(nearer)
+        if ball is not None:
+            margin = replace(margin, w=ball.y, support=ball.support, weights=ball.weights)
+    if margin.result.stopped == "interrupted":
         return margin
-    if result.verdict == FEASIBLE and result.y is not None:
-        margin = _derive_margin(result, problem, resources)
-    if out is not None:
-        margin.save(place(out))
-    discard_checkpoints(out, result.stopped)
+    if output.out is not None:
+        folder = place(output.out)
+        (folder / RESULT).unlink(missing_ok=True)  # of an earlier limit
+        margin.save(folder)
+        margin = replace(margin, result=margin.result.save(folder))
+    discard_checkpoints(output.out, margin.result.stopped)
     return margin
 
 
@@ -208,6 +247,8 @@ _MAYBE = Number(0, none=True)
 _SHAPE = {
     "fingerprint": str,
     "margin_tolerance": Number(0, 1),
+    "lower": _MAYBE,
+    "upper": _MAYBE,
     "bias": Number(-FAR, FAR, none=True),
     "margin": _MAYBE,
     "radius": _MAYBE,
@@ -243,15 +284,14 @@ class MarginClaim:
             raise CheckFailedError(f"{where}: not readable: {error}") from None
         return cls(where, values)
 
-    def upper(self, separator: Certificate) -> Certificate | None:
-        """The weights that make the upper end of the margin, as a certificate of the same data; None where it has none."""
+    def upper(self) -> Hulls | None:
+        """The points, and their weights, that make the upper end; None where it has none."""
         support, weights = (self.values[name] for name in ("support", "weights"))
         if support is None and weights is None:
             return None
         if support is None or weights is None or len(support) != len(weights):
             raise CheckFailedError(f"{self.where}: not as many weights as points of the support")
-        points, amounts = np.array(support, np.int64), np.array(weights, np.float64)
-        return replace(separator, kind="gordan", y=np.empty(0), support=points, weights=amounts)
+        return np.array(support, np.int64), np.array(weights, np.float64)
 
     def require(self, values: Mapping[str, Any], separator: Certificate, reach: Reach | None) -> tuple[str, ...]:
         """Raise CheckFailedError unless it follows from the result and the points; returns keys that cannot be decided."""
@@ -271,6 +311,10 @@ class MarginClaim:
                 raise CheckFailedError(
                     f"{self.where}: {name} is {shown}, from the data it follows that it is {repr(true)[:60]}"
                 )
+        ends = said["lower"], said["upper"]
+        near = None not in ends and ends[0] >= (1 - said["margin_tolerance"] - SAME) * ends[1]
+        if reach is not None and values["intercept"] and values["stopped"] == Stop.VERDICT and not near:
+            raise CheckFailedError(f"{self.where}: {ends[0]!r} is not the largest distance as closely as asked: {ends[1]!r}")
         keys = {*_SHAPE} - {*facts, *known, "support", "weights"}
         return tuple(f"{name} of {MARGIN}" for name in said if name in keys or name not in _SHAPE)
 
@@ -279,11 +323,16 @@ class MarginClaim:
     ) -> dict[str, tuple[Any, Any]]:
         """What keys are, and how far off they may be."""
         if reach is None:
-            return {name: (None, 0.0) for name, each in _SHAPE.items() if name not in ("fingerprint", "margin_tolerance")}
+            found = ("fingerprint", "margin_tolerance", *(_LISTS if separator.kind == "gordan" else ()))
+            return {name: (None, 0.0) for name in _SHAPE if name not in found}
         y, m = separator.y, int(values["m"])
-        bounds = bound(values["margin_lower"], len(y), self.values["support"], values["n"])
-        known: dict[str, tuple[Any, Any]] = {name: (true, SAME * (true or 0)) for name, true in bounds.items()}
-        known |= {"radius": (reach.longest, SAME * reach.longest)}
+        ends = distances(y, m, reach) if values["intercept"] else (None, None)
+        bounds = bound(values["margin_lower"], len(y), self.values["support"], values["n"], ends[0], reach.longest)
+        exact = bounds | {"radius": reach.longest, "lower": ends[0], "upper": ends[1]}
+        known: dict[str, tuple[Any, Any]] = {name: (true, SAME * (true or 0)) for name, true in exact.items()}
+        if reach.apart is not None:
+            known["upper"] = ends[1], known["upper"][1] + 2 * reach.apart.rounding
+            known["weights"] = reach.apart.weights, SAME
         if reach.low <= 0:
             return known  # the least score is not above its rounding error
         transform = transform_of(separator.view, m)
@@ -302,11 +351,24 @@ class MarginClaim:
         return known | {"w": (w, off * np.abs(w)), "bias": (bias, off * size), "margin": (margin, off * margin)}
 
 
-def bound(lower: float, d: int, support: Sized | None, n: int) -> dict[str, Any]:
-    """What follows from a margin of at least ``lower`` of n unit points (d,), as ``HardMargin`` has it; None beyond float64."""
-    corrections = 1 / lower**2 if lower**2 > 1 / FAR else None
+def distances(y: Floats, m: int, reached: Reach) -> tuple[float | None, float | None]:
+    """Of a hyperplane with a free bias from its nearest point, and what that of no hyperplane is above; None: not known."""
+    size = float(np.linalg.norm(y[:m]))
+    return reached.low / size if reached.low > 0 < size else None, None if reached.apart is None else reached.apart.half
+
+
+def bound(
+    margin: float, d: int, support: Sized | None, n: int, lower: float | None = None, radius: float = 1.0
+) -> dict[str, Any]:
+    """What follows from a margin of at least ``margin`` of n unit points (d,), as ``HardMargin`` has it, or from a distance
+    ``lower`` from points (d - 1,) in a ball of some radius and a free bias; None beyond float64.
+    """
+    corrections = 1 / margin**2 if margin**2 > 1 / FAR else None
+    most = min(d, corrections or d)
+    if lower is not None:
+        most = d - 1 if lower * math.sqrt(d - 1) <= radius else (radius / lower) ** 2
     share = None if support is None else len(support) / n
-    return {"corrections": corrections, "dimension": int(min(d, corrections or d)) + 1, "leave_one_out": share}
+    return {"corrections": corrections, "dimension": int(most) + 1, "leave_one_out": share}
 
 
 def _canonical(
@@ -320,11 +382,21 @@ def _canonical(
     return (w, bias, 1 / size) if np.isfinite([size, bias]).all() and size > 0 else (None, None, None)
 
 
-def _derive_margin(result: Result, problem: Problem, resources: Resources) -> HardMargin:
+def _describe_widest(widest: FreeBias, transform: Transform | None) -> HardMargin:
+    result, reached = widest.result, widest.reached
+    if reached is None or result.y is None:
+        return HardMargin(result)
+    y, m, (support, weights) = result.y, result.m, widest.hulls or (None, None)
+    lower, upper = distances(y, m, reached)
+    w, bias, margin = _canonical(y, reached.low, m, transform)
+    bounds = bound(result.margin_lower, len(y), support, result.n, lower, reached.longest)
+    found = HardMargin(result, lower, upper, bias, margin, reached.longest, w=w, support=support, weights=weights)
+    return replace(found, **bounds)
+
+
+def _derive_margin(result: Result, seen: Problem, transform: Transform | None, resources: Resources) -> HardMargin:
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
-    transform = parse_view(result.evidence.view)[1] if result.evidence is not None else None
-    seen = replace(problem, spec=replace(problem.spec, transform=transform))
     with open_session(seen, resources) as session:
         radius = survey(session).radius
         least = session.engine.run(Select(y, math.inf, 1, 1, raw=True))

@@ -98,6 +98,10 @@ class Hull(Displayed):
         yield (run := self.result).margin_row
         yield cost_row(run.passes, run.method, run.reads, run.bytes_read, run.seconds)
 
+    @property
+    def is_decided(self) -> bool:
+        return self.inside is not None
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; the vectors are in the certificate."""
         size = None if self.support is None else len(self.support)
@@ -165,7 +169,7 @@ def in_hull(
 def conclude_hull(result: Result, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Hull:
     """What the verdict about the points as they are seen from the point says; limits hold for everything together."""
     inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
-    if inside is None and result.eps <= EPS and result.stopped not in RESUMABLE:
+    if inside is None and (result.eps or 0.0) <= EPS and result.stopped not in RESUMABLE:
         return _decide_exactly(problem, result, limits, resources, output)
     hull = Hull(inside=inside, proof=result.proof, result=result)
     if result.support is None or result.weights is None or result.verdict == UNDECIDED:

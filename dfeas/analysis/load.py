@@ -16,12 +16,11 @@ from dfeas.data.storage.files import read_json
 from dfeas.data.storage.places import Place, place
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.prediction import named_as_there
-from dfeas.run.result_files import CERTIFICATE, RACE, SOFT_MARGIN, certificate_of, classes_of, load_result
+from dfeas.run.result_files import CERTIFICATE, RACE, SEPARATION, SOFT_MARGIN, certificate_of, classes_of, load_result
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.termination import Proof
 from dfeas.run.verdict import OneVsRest, Race
-from dfeas.verify.separation import SEPARATION
 
 Loaded: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation
 
@@ -97,7 +96,7 @@ def _soft_margin(folder: Place) -> SoftMarginResult:
     certificate = certificate_of(folder, values)
     if certificate is None:
         raise CorruptDataError(f"{folder / CERTIFICATE}: missing, and the hyperplane is there")
-    return SoftMarginResult.from_json(values, certificate.y, certificate=str(folder / CERTIFICATE))
+    return SoftMarginResult.from_json(values, certificate.y, certificate=str(folder / CERTIFICATE), view=certificate.view)
 
 
 def _hard_margin(result: Result, values: Mapping[str, Any]) -> HardMargin:

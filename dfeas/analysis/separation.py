@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,31 +38,31 @@ from dfeas.data.open import open_data
 from dfeas.data.storage import files
 from dfeas.data.storage.places import place
 from dfeas.display import Part, Row
-from dfeas.geometry.cones.space import require_points
+from dfeas.geometry.registry import require_points
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints, require_free, run_folder
 from dfeas.run.exact.effects import decide_effects
 from dfeas.run.exact.search import Face, certificate_of, decide_table, require_proved, search
 from dfeas.run.execute import open_sinks, report_start
-from dfeas.run.resources import Limits, Output, Resources, choose_client, run_terms
-from dfeas.run.result_files import Saved
+from dfeas.run.resources import Limits, Output, Resources, choose_client, never, run_terms
+from dfeas.run.result_files import SEPARATION, Saved
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
 from dfeas.run.solve import decide
-from dfeas.run.spec import Request, RunSpec, require_labels
+from dfeas.run.solver_thread import Abandoned, run_solver
+from dfeas.run.spec import SEPARATED, Request, RunSpec, require_labels
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Decision, Proof
 from dfeas.run.trace import RunOptions
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.dyadic import Integers
-from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, SEPARATED, SEPARATION, rows
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, rows
 
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
-EPS = 1e-9
 LEAST = 1e-3
 """Seconds that a solve is given at least."""
 NAME, TABLE = "fixed-effects", "exact"
@@ -110,6 +111,7 @@ class Separation(Saved):
 
     FILE: ClassVar = SEPARATION
     FORMAT: ClassVar = files.SEPARATION
+    BESIDE: ClassVar = "separation"
     HIDDEN: ClassVar = ("result",)
     DERIVED: ClassVar = ("fingerprint",)
 
@@ -128,6 +130,10 @@ class Separation(Saved):
         yield Row("separation", f"{self.kind or 'not decided'} (proof: {self.proof})")
         yield Row("", self.message)
         yield from self.result._parts()
+
+    @property
+    def is_decided(self) -> bool:
+        return self.kind is not None
 
     @property
     def fingerprint(self) -> str:
@@ -192,7 +198,7 @@ def separate(
 ) -> Separation:
     """The answer to ``dfeas.separation``; a ``small`` table is decided at once, and solved where it is none."""
     require_points(problem.spec.where, "separation")
-    began, goal = time.monotonic(), Goal(eps=EPS)
+    began, goal = time.monotonic(), Goal()
     for at_once in (True, False) if small else (False,):
         early = decide_early(problem, goal, limits, resources, output, at_once)
         if early is not None:
@@ -221,26 +227,44 @@ def decide_early(
     until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
-        n, d, checked = session.dataset.n, session.dataset.dimension, session.checking.dataset
-        if small and (n * d > SMALL or d > NARROW):
-            return None
-        require_labels(problem.spec, session.dataset)
-        surveyed = survey(session)
         if small:
-            left = math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads
-            face = decide_table(session.checking, until, left)
-            if isinstance(face, str):
+            found = _find_face(session, problem, limits, until)
+            if found is None:
                 return None
+            face, surveyed = found
             near, how = face, (TABLE, "a table that is small enough to be decided at once")
         else:
-            decided = decide_effects(rows(checked, np.arange(checked.n)), until)
+            checked = session.checking.dataset
+            require_labels(problem.spec, session.dataset)
+            surveyed = survey(session)
+            try:
+                decided = run_solver(partial(decide_effects, rows(checked, np.arange(checked.n))), until)
+            except Abandoned:
+                decided = None
             if decided is None:
                 return None
             face, (support, weights) = decided
             require_proved(session.checking, face)
             near = replace(face, support=support, weights=weights)
-            how = NAME, f"{d} features, most of them levels of effects, which are eliminated"
+            how = NAME, f"{session.dataset.dimension} features, most of them levels of effects, which are eliminated"
         return face, _write_result(stack, session, asked, near, surveyed, output, how)
+
+
+def find_face(problem: Problem, limits: Limits, resources: Resources) -> Face | None:
+    """What is proved of a small table, without a result beside it; None where it is none, or a limit was reached."""
+    with open_session(problem, resources) as session:
+        found = _find_face(session, problem, limits, limits.until(never, time.monotonic()))
+    return None if found is None else found[0]
+
+
+def _find_face(session: Session, problem: Problem, limits: Limits, until: Callable[[], bool]) -> tuple[Face, Surveyed] | None:
+    n, d = session.dataset.n, session.dataset.dimension
+    if n * d > SMALL or d > NARROW:
+        return None
+    require_labels(problem.spec, session.dataset)
+    surveyed = survey(session)
+    face = decide_table(session.checking, until, math.inf if limits.max_passes is None else limits.max_passes - surveyed.reads)
+    return None if isinstance(face, str) else (face, surveyed)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -262,7 +286,7 @@ def _write_result(
     checked = session.checking([certificate])
     (proved,) = checked.answers
     check = proved if isinstance(proved, Check) else None
-    if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
+    if check is not None and check.verdict == EPS_INFEASIBLE:
         check = None
     decision = Decision("stalled") if check is None else Decision("verdict", check.verdict)
     record = replace(blank(name, 1.0), passes=1.0, iterations=face.reads)

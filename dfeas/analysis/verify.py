@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_claims, require_listed, require_whole
-from dfeas.analysis.hard_margin import MARGIN, MarginClaim
+from dfeas.analysis.hard_margin import MARGIN, MarginClaim, distances
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, Transform, parse_view
@@ -16,23 +18,18 @@ from dfeas.data.storage.places import Place, place
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
-from dfeas.geometry.kernel.kernel import Function
-from dfeas.problem import Problem, Transforms
-from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result, load_values
+from dfeas.problem import Function, Problem, Transforms
+from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, SEPARATION, classes_of, load_result, load_values
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE
 from dfeas.settings import parse_bytes
-from dfeas.verify.certificate import Certificate, Check, Kind, load
-from dfeas.verify.core import check, check_each, positives, reach
+from dfeas.verify.certificate import BALL, Certificate, Check, Kind, load
+from dfeas.verify.core import Reach, check, check_each, positives, reach
 from dfeas.verify.separation import CLAIMED as SEPARATION_KEYS
-from dfeas.verify.separation import SEPARATION, dimension_of, load_claim, prove, require_idle
+from dfeas.verify.separation import dimension_of, load_claim, prove, require_idle
 
 
 def verify_run(
-    run: str | Path,
-    memory: str | int | None = None,
-    kernel: Function | None = None,
-    *,
-    quick: bool = False,
+    run: str | Path, memory: str | int | None = None, kernel: Function | None = None, *, quick: bool = False
 ) -> Check:
     """Check the certificate of a finished run against its data, and what all its files say against both.
 
@@ -85,8 +82,14 @@ def verify_run(
     dataset = open_source(Source(DataSpec.from_json(data), cones=True).within(parse_bytes(memory)))
     with local_engine(dataset, parse_bytes(memory)) as engine:
         proved = _prove_run(engine, dataset, certificate, claim, kernel, quick)
-        reached = reach(engine, dataset, certificate) if claim is not None and proved.verdict == FEASIBLE else None
-        require_claims(run_folder / RESULT, values, proved, certificate, dataset, positives(engine, dataset))
+        count, reached = positives(engine, dataset), None
+        if claim is not None and proved.verdict == FEASIBLE:
+            hulls = claim.upper() if dataset.intercept else None
+            reached = reach(engine, dataset, certificate, hulls)
+            proved = _prove_distance(proved, reached, certificate, dataset)
+        free = claim is not None and dataset.intercept  # the tolerance is that of the distance, which the claim has
+        plain = {**values, "margin_tolerance": None} if free else values
+        require_claims(run_folder / RESULT, plain, proved, certificate, dataset, count)
         kind = _prove_kind(run_folder / SEPARATION, engine, dataset, certificate.fingerprint, proved)
     beside = not_checked(values, proved, certificate)
     if claim is not None:
@@ -112,16 +115,22 @@ def _prove_run(
     kernel: Function | None,
     quick: bool,
 ) -> Check:
-    """What a certificate proves, and with the weights of a maximum margin that it is one."""
-    weights = None if claim is None else claim.upper(certificate)
-    if weights is None:
+    """What a certificate proves; with weights that the margin is the widest, with a ball beside how infeasible all are."""
+    conflict = certificate.kind == "gordan"
+    upper = None if claim is None or (dataset.intercept and not conflict) else claim.upper()
+    if claim is None or upper is None:
         return check(engine, dataset, certificate, kernel, quick=quick)
+    kind, y = (BALL, np.array([float(each) for each in claim.values["w"] or []])) if conflict else ("gordan", np.empty(0))
+    weights = replace(certificate, kind=kind, y=y, support=upper[0], weights=upper[1])
     proved, above = check_each(engine, dataset, [certificate, weights], kernel, quick=quick).answers
     for answer in (proved, above):
         if isinstance(answer, CheckFailedError):
             raise answer
     assert isinstance(proved, Check)
     assert isinstance(above, Check)
+    if conflict:
+        text = f"{proved.message}; {above.message}"
+        return replace(proved, margin_upper=above.margin_upper, rounding=above.rounding, message=text)
     if proved.verdict != FEASIBLE or above.margin_upper < proved.margin_lower:
         raise CheckFailedError(f"{MARGIN}: its weights contradict the certificate")
     share = 1 - proved.margin_lower / above.margin_upper
@@ -129,9 +138,19 @@ def _prove_run(
     return replace(proved, margin_upper=above.margin_upper, rounding=above.rounding, message=text)
 
 
+def _prove_distance(proved: Check, reached: Reach, certificate: Certificate, dataset: Dataset) -> Check:
+    """With how near a hyperplane with a free bias is to the farthest from its nearest point, where weights show it."""
+    lower, upper = distances(certificate.y, dataset.m, reached)
+    if lower is None or upper is None:
+        return proved
+    if upper < lower:
+        raise CheckFailedError(f"{MARGIN}: its weights contradict the certificate")
+    text = f"its distance is at least {lower:.6g}, and that of no hyperplane above {upper:.6g}: it is the widest up to"
+    return replace(proved, message=f"{proved.message}; {text} {1 - lower / upper:.2g} of it")
+
+
 def _prove_kind(where: Place, engine: LocalEngine, dataset: Dataset, fingerprint: str, proved: Check) -> Kind | None:
     """What ``separation.json`` of a run on data with a fingerprint says beyond what is ``proved``; None when there is none.
-
     Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
     """
     if not where.exists():

@@ -11,26 +11,23 @@ import click
 
 from dfeas.api import soft_margin, solve
 from dfeas.cli import remote
-from dfeas.cli.answer import put
-from dfeas.cli.command import JSON, LOCAL, Command, option, say
+from dfeas.cli.cluster import CLUSTER, Cluster
+from dfeas.cli.command import JSON, LOCAL, Command, is_typed, option, put, say
 from dfeas.cli.options import (
     ALSO,
-    CLUSTER,
     FORCE,
     GO_ON,
-    KERNEL_HELP,
     METHOD,
     OF_DATA,
     PLACE,
-    Cluster,
     arguments,
     asks,
+    describe_all_methods,
     drop_options,
-    is_typed,
     make_arguments,
     options_of,
 )
-from dfeas.cli.outputs import is_run, replace_output
+from dfeas.cli.outputs import is_run, replace_output, run_status
 from dfeas.data.storage.places import absolute, is_url, place
 from dfeas.errors import UsageError
 
@@ -40,7 +37,7 @@ HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) -
 
 @click.command(
     cls=Command,
-    epilog=KERNEL_HELP,
+    notes=describe_all_methods,
     examples=(
         "dfeas submit /shared/mail.data --out /shared/run --scheduler tcp://head:8786",
         "dfeas submit /shared/mail.data --out /shared/svm --C 0.1,1 --scheduler tcp://head:8786",
@@ -77,7 +74,7 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     RUN is its folder or its URL, or the id of a submitted run; without it, all runs of the cluster.
     """
     if run is not None and (is_url(run) or Path(run).is_dir()):
-        answer = remote.run_status(run)
+        answer = run_status(run)
         put(answer, as_json, values=[answer.to_json()])
         return
     if run is not None and cluster.find_running() is None:

@@ -12,23 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from dfeas.engine.signals import INTERRUPTED, interruptible
 from dfeas.errors import CorruptDataError, DfeasError, none_of, visible
 
-if TYPE_CHECKING:  # generic from click 8.2 on
+if TYPE_CHECKING:
+    from dfeas.display import Displayed, Part
+
+    # generic from click 8.2 on
     Choice: TypeAlias = click.Choice[str]
 else:
     Choice = click.Choice
 
 LIMIT_REACHED = 3
-
 HEADINGS = ("Data", "Format", "Question", "Limits", "Kernel", "Where", "Output", "")
 """Of options in a help text, in this order; what has no heading stands under Options."""
-
 TRACEBACK = "DFEAS_TRACEBACK"
 """A variable of the environment: where it is set, an error that nobody foresaw shows where it came from."""
-
 MOST_SHOWN = 300
 """Characters of such an error."""
 
@@ -37,6 +38,25 @@ def say(*texts: object, err: bool = False) -> None:
     """Print lines; ends of lines within one are shown as escapes."""
     for text in texts:
         click.echo(visible(str(text)), err=err)
+
+
+COLOURS = {"feasible": "green", "infeasible": "red", "eps-infeasible": "red", "undecided": "yellow"}
+"""Of verdicts."""
+
+
+def put(answer: Displayed, as_json: bool, *more: Part, values: Any = None) -> None:
+    """Print an answer as JSON, or as text that says ``more``: on a terminal in colour, in its columns. The ``values`` are those
+    of JSON where the answer has others itself.
+    """
+    if as_json:
+        say(json.dumps(answer.to_json() if values is None else values))
+        return
+    from dfeas.display import lines  # a list of commands prints no answer
+    from dfeas.run.screen import Screen
+
+    parts = [*answer._parts(), *more]
+    for line in lines(parts, Screen(sys.stdout).columns, lambda word: click.style(word, fg=COLOURS.get(word), bold=True)):
+        click.echo(line)
 
 
 @contextmanager
@@ -82,16 +102,17 @@ def _leave(code: int, text: str, context: click.Context | None) -> None:
 class Command(click.Command):
     """A command whose errors are one line also under ``dask dfeas``, with options under headings and examples in its help."""
 
-    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, examples: Sequence[str] = (), notes: Callable[[], str] | None = None, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
-        self.examples = tuple(examples)
+        self.examples, self.notes = tuple(examples), notes
 
     def invoke(self, ctx: click.Context) -> Any:
         with interruptible(), one_line_errors(ctx):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Under the heading of each."""
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
         for param in self.get_params(ctx):
             row = param.get_help_record(ctx)
@@ -103,10 +124,10 @@ class Command(click.Command):
                     formatter.write_dl(some)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples come last, where a terminal that scrolls shows them."""
-        if self.epilog:
+        """Notes, and the examples last, where a terminal that scrolls shows them."""
+        if self.notes is not None:
             formatter.write_paragraph()
-            formatter.write_text(cleandoc(self.epilog))
+            formatter.write_text(cleandoc(self.notes()))
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
@@ -136,7 +157,6 @@ class Count(click.types.IntParamType):
     """A whole number, which may be written as 2e9."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number that was typed, in whichever way."""
         with suppress(ValueError, OverflowError):
             return int(value)
         with suppress(ValueError, OverflowError):
@@ -161,7 +181,6 @@ class Numbers(click.types.StringParamType):
         self.words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A list of numbers, or the word."""
         if not isinstance(value, str) or value in self.words:
             return value
         with suppress(ValueError):
@@ -186,3 +205,8 @@ def option(heading: str, *names: str, **more: Any) -> Decorator:
 
 
 JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON object; an error as one, too.")
+
+
+def is_typed(name: str) -> bool:
+    """Whether an option of the command that runs stands on its line, and is no default or variable of the environment."""
+    return click.get_current_context().get_parameter_source(name) == ParameterSource.COMMANDLINE

@@ -10,9 +10,9 @@ import click
 
 from dfeas.analysis.info import Info
 from dfeas.api import ingest as write_dataset
-from dfeas.cli.answer import put
-from dfeas.cli.command import DATA, JSON, Command, Count, Name, option
-from dfeas.cli.options import CLUSTER, FORCE, QUIET, Cluster, Told, asks, options_of
+from dfeas.cli.cluster import CLUSTER, Cluster
+from dfeas.cli.command import DATA, JSON, Command, Count, Name, option, put
+from dfeas.cli.options import FORCE, QUIET, Told, asks, options_of
 from dfeas.cli.outputs import is_dataset, replace_output
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
@@ -25,8 +25,6 @@ from dfeas.data.storage.places import place
 from dfeas.run.progress import IngestProgress
 
 CONES = option("Format", "--cones", metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
-
-
 TOLD: Told = {
     "points": ("Data", "The array of points in .npz and HDF5.", {"show_default": True, "metavar": "NAME"}),
     "labels": ("Data", "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]", {"metavar": "FILE|NAME"}),
@@ -50,7 +48,6 @@ TOLD: Told = {
 
 
 def _progress(quiet: bool) -> IngestProgress:
-    """Of writing, unless nobody wants to see it."""
     return IngestProgress(StringIO() if quiet else sys.stderr)
 
 
@@ -72,16 +69,7 @@ def _progress(quiet: bool) -> IngestProgress:
 @option("Data", "--density", type=float, metavar="D", help="Sparse points like text: this share is not zero.")
 @asks(options_of(write_dataset, "shard", told=TOLD), FORCE, QUIET, JSON)
 def generate(
-    kind: str,
-    out: str,
-    points: int | None,
-    cones: str | None,
-    density: float | None,
-    shard: str | None,
-    as_json: bool,
-    quiet: bool,
-    force: bool,
-    **options: Any,
+    kind: str, out: str, cones: str | None, density: float | None, as_json: bool, quiet: bool, force: bool, **options: Any
 ) -> None:
     """Write a generated dataset with a known answer.
 
@@ -105,6 +93,7 @@ def generate(
     With --density they look like text, and planted ones have a margin of R or more.
     Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
     """
+    points, shard = options.pop("points"), options.pop("shard")
     options["m"], options["n"] = options.pop("features"), points
     if (kind in CONE_KINDS) != (cones is not None) or (kind in CONE_KINDS) == (points is not None):
         raise click.UsageError("give --cones for kinds of cones, and --points for all others")

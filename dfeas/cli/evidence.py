@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import webbrowser
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from dfeas.analysis.check_separation import check_separation as find_separation
 from dfeas.analysis.regression.files import of_formula, of_table
 from dfeas.analysis.regression.outcome import OUTCOMES, Asked
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
-from dfeas.cli.answer import put
-from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, say
-from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, asks, make_arguments, options_of
+from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, put, say
+from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, MethodName, asks, make_arguments, options_of
 from dfeas.cli.outputs import is_array, replace_output
-from dfeas.data.storage.places import Place, place
+from dfeas.data.storage.places import place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.report.compare import compare as compare_runs
@@ -40,7 +38,7 @@ MEMORY = options_of(run_predict, "memory", memory=BUDGET)
 
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
-@option("Question", "--method", type=Name(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
+@option("Question", "--method", type=MethodName(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
 @asks(OF_DATA, ALSO, options_of(make_plan, C="Of a soft margin: plan svm with these prices of losses."), JSON)
 def plan(data: str, as_json: bool, **options: Any) -> None:
     """Say what a run would cost: memory, passes and time.
@@ -68,7 +66,9 @@ def verify(target: str, certificate: str | None, memory: str | None, quick: bool
     """
     classes = None if certificate is not None else classes_of(place(target))
     if certificate is None:
-        _say_what_is_missing([place(target)] if classes is None else list(classes.values()))
+        for run in [place(target)] if classes is None else classes.values():  # traces prove nothing, and are not read otherwise
+            if missing := what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0)):
+                say(f"dfeas: {missing}", err=True)
     if classes is not None:
         checks = verify_classes(target, memory, quick=quick)
         put(checks, as_json, values={name: check and check.to_json() for name, check in checks.items()})
@@ -81,14 +81,6 @@ def verify(target: str, certificate: str | None, memory: str | None, quick: bool
         X, more = [target, *options.pop("also")], make_arguments(options)
         proved = verify_certificate(X, certificate, memory=memory, quick=quick, **more)
     put(proved, as_json)
-
-
-def _say_what_is_missing(runs: Sequence[Place]) -> None:
-    """Of traces, which prove nothing and are not looked at otherwise."""
-    for run in runs:
-        missing = what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0))
-        if missing:
-            say(f"dfeas: {missing}", err=True)
 
 
 @click.command(
@@ -140,21 +132,7 @@ def predict(
 @option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
 @asks(options_of(find_separation, "max_passes", "time_limit", "memory"), JSON)
 def check_separation(
-    table: str,
-    label_column: str | None,
-    formula: str | None,
-    as_json: bool,
-    without: tuple[str, ...],
-    weights_column: str | None,
-    outcome: str | None,
-    positive: str | None,
-    intercept: bool,
-    text: tuple[str, ...],
-    sep: str | None,
-    decimal: str,
-    max_passes: int | None,
-    time_limit: float | None,
-    memory: str | None,
+    table: str, label_column: str | None, formula: str | None, intercept: bool, as_json: bool, **options: Any
 ) -> None:
     """Say whether the estimates of a regression are finite.
 
@@ -168,9 +146,9 @@ def check_separation(
     if formula is not None and not intercept:
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
     with asked_to_stop() as stop, attend_runs(stop):
-        limits, resources = Limits(max_passes=max_passes, time_limit=time_limit), Resources(memory=memory)
-        terms = limits, resources, IngestProgress(sys.stderr)
-        asked = Asked(label_column, intercept, outcome, positive, weights_column, text, sep, decimal, without, *terms)
+        limits = Limits(max_passes=options.pop("max_passes"), time_limit=options.pop("time_limit"))
+        options |= {"weights": options.pop("weights_column"), "resources": Resources(memory=options.pop("memory"))}
+        asked = Asked(label_column, intercept, limits=limits, progress=IngestProgress(sys.stderr), **options)
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
     put(answer, as_json)
     if answer.kind is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from dfeas.analysis.info import info as describe
-from dfeas.cli.answer import put
-from dfeas.cli.command import DATA, JSON, Command, option
+from dfeas.cli.command import DATA, JSON, Command, option, put
 
 
 @click.command(cls=Command, examples=("dfeas info mail.data", "dfeas info points.zarr --labels labels.zarr --json"))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
+from importlib import import_module, metadata
+from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,7 +22,7 @@ from dfeas.errors import near
 
 
 @dataclass(frozen=True)
-class Named:
+class CommandPlace:
     """A command before it is imported: its module in this package, and what it does in a line."""
 
     module: str
@@ -26,36 +31,35 @@ class Named:
 
 SECTIONS = {
     "Data": {
-        "generate": Named("datasets", "Write a generated dataset with a known answer."),
-        "ingest": Named("datasets", "Write a dataset from a file of points."),
-        "info": Named("info", "Say what a dataset is, without reading its points."),
+        "generate": CommandPlace("datasets", "Write a generated dataset with a known answer."),
+        "ingest": CommandPlace("datasets", "Write a dataset from a file of points."),
+        "info": CommandPlace("info", "Say what a dataset is, without reading its points."),
     },
     "Solve": {
-        "plan": Named("evidence", "Say what a run would cost: memory, passes and time."),
-        "solve": Named("runs", "Decide whether labelled points are separable."),
-        "svm": Named("runs", "Fit a soft margin: a support vector machine."),
-        "race": Named("runs", "Run several methods on the same reads."),
-        "in-hull": Named("runs", "Decide whether a point is in the convex hull of others."),
-        "resume": Named("runs", "Go on with a run that was interrupted or hit a limit."),
+        "plan": CommandPlace("evidence", "Say what a run would cost: memory, passes and time."),
+        "solve": CommandPlace("runs", "Decide whether labelled points are separable."),
+        "svm": CommandPlace("runs", "Fit a soft margin: a support vector machine."),
+        "race": CommandPlace("runs", "Run several methods on the same reads."),
+        "in-hull": CommandPlace("hull", "Decide whether a point is in the convex hull of others."),
+        "resume": CommandPlace("runs", "Go on with a run that was interrupted or hit a limit."),
     },
     "Evidence": {
-        "verify": Named("evidence", "Check a certificate against the stored data."),
-        "predict": Named("evidence", "Score points by the hyperplane of a run."),
-        "check-separation": Named("evidence", "Say whether the estimates of a regression are finite."),
-        "report": Named("evidence", "Write a page about finished runs that opens offline."),
-        "compare": Named("evidence", "Print a table of finished runs."),
+        "verify": CommandPlace("evidence", "Check a certificate against the stored data."),
+        "predict": CommandPlace("evidence", "Score points by the hyperplane of a run."),
+        "check-separation": CommandPlace("evidence", "Say whether the estimates of a regression are finite."),
+        "report": CommandPlace("evidence", "Write a page about finished runs that opens offline."),
+        "compare": CommandPlace("evidence", "Print a table of finished runs."),
     },
     "Cluster": {
-        "submit": Named("clusters", "Have the cluster itself drive a run, and return at once."),
-        "status": Named("clusters", "Say how far a run is, here or on a cluster."),
-        "fetch": Named("clusters", "Copy the result of a submitted run here."),
-        "cancel": Named("clusters", "End a submitted run, with a checkpoint."),
-        "config": Named("clusters", "Print or write the Dask configuration for workers."),
+        "submit": CommandPlace("clusters", "Have the cluster itself drive a run, and return at once."),
+        "status": CommandPlace("clusters", "Say how far a run is, here or on a cluster."),
+        "fetch": CommandPlace("clusters", "Copy the result of a submitted run here."),
+        "cancel": CommandPlace("clusters", "End a submitted run, with a checkpoint."),
+        "config": CommandPlace("clusters", "Print or write the Dask configuration for workers."),
     },
-    "Help": {"help": Named("main", "Show the help of a command, or of a topic.")},
+    "Help": {"help": CommandPlace("main", "Show the help of a command, or of a topic.")},
 }
 """Commands under the headings of the help text."""
-
 NAMED = {name: named for names in SECTIONS.values() for name, named in names.items()}
 
 TOPICS = {
@@ -105,7 +109,6 @@ class Commands(click.Group):
         return list(NAMED)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name; None when there is none."""
         if cmd_name not in NAMED:
             return None
         command = getattr(import_module(f"dfeas.cli.{NAMED[cmd_name].module}"), cmd_name.replace("-", "_"))
@@ -113,7 +116,6 @@ class Commands(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands, and options of ``dfeas`` itself."""
         names = [CompletionItem(name, help=named.summary) for name, named in NAMED.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -124,15 +126,42 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """In sections, in the order in which they are used."""
         widest = max(map(len, NAMED))
         for heading, names in SECTIONS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(widest), named.summary) for name, named in names.items()])
 
 
+def _say_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        commit = _find_commit()
+        click.echo(f"dfeas, version {__version__}" + (f" (commit {commit})" if commit else ""))
+        context.exit()
+
+
+def _find_commit() -> str | None:
+    """What ``git archive`` wrote where the sources or a wheel come from one, else that of the clone, or what pip noted."""
+    package = Path(__file__).parents[1]
+    with suppress(OSError):
+        written = (package / "commit").read_text().strip()
+        if not written.startswith("$"):
+            return written
+        if (package.parent / ".git").exists() and 'name = "dfeas"' in (package.parent / "pyproject.toml").read_text():
+            command = ["git", "-C", str(package.parent), "describe", "--always", "--dirty", "--exclude=*"]
+            here = {
+                name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+            }  # a hook has that of others
+            return subprocess.run(command, env=here, capture_output=True, text=True, check=False).stdout.strip() or None
+    with suppress(metadata.PackageNotFoundError):
+        noted: dict[str, Any] = json.loads(metadata.distribution("dfeas").read_text("direct_url.json") or "{}")
+        return noted.get("vcs_info", {}).get("commit_id", "")[:8] or None
+    return None
+
+
 @click.group("dfeas", cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", prog_name="dfeas")
+@click.option(
+    "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Show the version and exit."
+)
 @click.pass_context
 def commands(context: click.Context) -> None:
     """Can a hyperplane separate labelled points? A checked answer, for data larger than memory.

@@ -1,156 +1,48 @@
-"""Options of commands: those of what is asked, and which cluster a command works on, if any."""
+"""Options of commands: those of what is asked, from the signatures of the verbs."""
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
-from pathlib import Path
-from shlex import quote
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import click
-import psutil
-from click.core import ParameterSource
 
-from dfeas.cli.command import DATA, JSON, LOCAL, Decorator, Name, Numbers, option, say
+from dfeas.cli.cluster import CLUSTER, choose_cluster
+from dfeas.cli.command import DATA, JSON, LOCAL, Decorator, Name, Numbers, is_typed, option
 from dfeas.data.source import ALL_POSITIVE, SCALES
-from dfeas.engine.signals import at_once, not_interrupted
-from dfeas.geometry.cones.space import CONE_METHODS
-from dfeas.geometry.kernel.kernel import KERNELS
-from dfeas.geometry.kernel.space import KERNEL_METHODS
-from dfeas.methods.registry import METHODS
-from dfeas.problem import LOSSES, Kernel
+from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
+from dfeas.problem import KERNELS, LOSSES, Kernel
 from dfeas.run.spec import SOFT_METHODS
 from dfeas.settings import read_setting, variable
 
-if TYPE_CHECKING:
-    from distributed import Client
-
-
-WHERE = {"scheduler": "--scheduler", "scheduler_file": "--scheduler-file", "local": "--local", "made_by": "--cluster"}
-"""Options that name a cluster, by their arguments."""
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Which cluster does the work, if any."""
-
-    scheduler: str | None = None
-    scheduler_file: str | None = None
-    local: int | None = None
-    made_by: str | None = None
-    performance_report: str | None = None
-
-    @contextmanager
-    def client(self, watched: bool = True) -> Iterator[Client | None]:
-        """A client of it; None to work in this process. Where it can be ``watched`` is said."""
-        if replace(self, performance_report=None) == Cluster():
-            if self.performance_report is not None:
-                raise click.UsageError(f"--performance-report is for a cluster: {' or '.join(WHERE.values())}")
-            yield None
-            return
-        if self.performance_report is not None and Path(self.performance_report).exists():
-            raise click.UsageError(f"--performance-report {self.performance_report}: exists already; choose another file")
-        from dfeas.engine.clusters import call_cluster, connect, local_cluster
-        from dfeas.run.cluster_log import dashboard, performance_report
-
-        started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
-        started = started if self.made_by is None else call_cluster(self.made_by)
-        with ExitStack() as stack:
-            stack.enter_context(_quiet_dask())
-            with at_once(_kill_workers):
-                client = stack.enter_context(started)
-            if self.performance_report is not None:
-                stack.enter_context(client.as_current())
-                stack.enter_context(performance_report(self.performance_report))
-            link = dashboard(client) if watched else None
-            if link is not None:
-                say(f"dashboard: {link}", err=True)
-            try:
-                yield client
-            finally:
-                with not_interrupted():
-                    stack.close()
-
-    def find_running(self) -> Cluster | None:
-        """This one, or that of Dask's ``scheduler-address``; None when there is none that goes on without you."""
-        from dfeas.engine.protocol import scheduler_address
-
-        if (self.scheduler, self.scheduler_file) != (None, None):
-            return self
-        address = scheduler_address()
-        return None if address is None else Cluster(address)
-
-    @property
-    def words(self) -> str:
-        """What names it on a command line; nothing where Dask's configuration does."""
-        named = {"--scheduler": self.scheduler, "--scheduler-file": self.scheduler_file}
-        return "".join(f" {option} {quote(value)}" for option, value in named.items() if value is not None)
-
-    @contextmanager
-    def join(self) -> Iterator[Client]:
-        """A client of a running cluster. Raises UsageError when none is named."""
-        running = self.find_running()
-        if running is None:
-            raise click.UsageError(
-                "expected --scheduler ADDR or --scheduler-file F, or DASK_SCHEDULER_ADDRESS in the environment: "
-                "a cluster that goes on without you"
-            )
-        with running.client(watched=False) as client:
-            assert client is not None
-            yield client
-
-
-def _kill_workers() -> None:
-    """Those of a local cluster that starts, also one that multiprocessing has not noted yet; semaphores are still removed."""
-    left = True
-    while left:
-        left = False
-        for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):
-                if process.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in " ".join(process.cmdline()):
-                    process.kill()
-                    left = True
-
-
-@contextmanager
-def _quiet_dask() -> Iterator[None]:
-    """What becomes of the cluster is said in our own words; a traceback of its reconnection says less."""
-    log = logging.getLogger("distributed")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-
-
 Body = Callable[..., None]
 
-METHOD_HELP = "\b\nMethods:\n" + "\n".join(
-    fill(method.traits.summary, 78, initial_indent=f"  {name:<24}", subsequent_indent=f"{'':<26}")
-    for name, method in METHODS.items()
-)
-"""The methods, before the examples of a help text."""
 
-KERNEL_HELP = f"{METHOD_HELP}\n\n\b\nWith --kernel:\n" + fill(
-    ", ".join(KERNEL_METHODS), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-)
-"""The same, and which work with a kernel."""
+def describe_methods() -> str:
+    """The methods, before the examples of a help text."""
+    return "\b\nMethods:\n" + "\n".join(
+        fill(method.traits.summary, 78, initial_indent=f"  {name:<24}", subsequent_indent=f"{'':<26}")
+        for name, method in METHODS.items()
+    )
 
-ALL_METHODS = list(dict.fromkeys([*METHODS, *KERNEL_METHODS, *CONE_METHODS]))
+
+def describe_all_methods() -> str:
+    """The same, and which work with a kernel."""
+    names = ", ".join(("working-set", *FOR_KERNELS))
+    names = fill(names, 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return f"{describe_methods()}\n\n\b\nWith --kernel:\n{names}"
+
+
+ALL_METHODS = list(dict.fromkeys([*METHODS, *FOR_KERNELS, *FOR_CONES]))
 """With a kernel or without."""
 
 
 Told: TypeAlias = Mapping[str, tuple[str, str, dict[str, Any]]]
 """Of options by the name of the argument: their heading, their help, and what else they need of click."""
-
 TOLD: Told = {
     "methods": ("Question", "Names of methods, see below.", {"metavar": "A,B,.."}),
     "to_the_end": ("Question", "Go on until each method has its own verdict, or a limit.", {"names": ("--all",)}),
@@ -165,8 +57,13 @@ TOLD: Told = {
     "gamma": ("Kernel", "Of the kernel.  [default: one over the median (squared) distance]", {"metavar": "G"}),
     "degree": ("Kernel", "Of the polynomial kernel.  [default: 3]", {"metavar": "D"}),
     "coef0": ("Kernel", "Of the polynomial kernel.  [default: 1]", {"metavar": "C0"}),
-    "eps": ("Question", "Stop with eps-infeasible when no margin above it exists.", {"metavar": "E", "show_default": True}),
+    "eps": (
+        "Question",
+        "Stop with eps-infeasible when no margin above it exists.  [default: never; 0.001 of methods of the papers]",
+        {"metavar": "E"},
+    ),
     "margin_tolerance": ("Question", "Go on to the maximum margin, up to this share of it.", {"metavar": "T"}),
+    "start": ("Question", "Begin from this finished run on data like this.", {"metavar": "RUN", "type": DATA}),
     "margin": ("Question", "Margin, or eps, for which theorems bound the passes.", {"metavar": "R", "show_default": True}),
     "C": ("Question", "Price of losses; several on the same reads.", {"metavar": "C,..", "type": Numbers()}),
     "loss": ("Question", "What a point on the wrong side costs.", {"type": Name(LOSSES), "show_default": True}),
@@ -174,11 +71,12 @@ TOLD: Told = {
     "folds": ("Question", "Choose C by cross-validation in K folds, on the same reads.", {"metavar": "K"}),
     "class_weight": ("Question", "Of the classes -1 and +1, or balanced.", {"metavar": "A,B", "type": Numbers("balanced")}),
     "weights": ("Question", "A .npy file with a weight for each point.", {"metavar": "FILE", "type": LOCAL}),
+    "intercept_scaling": ("Question", "The bias costs b^2 / (2 S^2); by default it is free.", {"metavar": "S"}),
     "seed": ("Question", "Draws the folds.", {"metavar": "S"}),
     "dual": ("Question", "Write the dual variables to this .npy file.", {"metavar": "FILE", "type": LOCAL}),
     "quick": ("Question", "Of a conflict read only its blocks.", {}),
     "max_passes": ("Limits", "Stop after so many reads of the data.", {"metavar": "N"}),
-    "time_limit": ("Limits", "Stop after a pass beyond this time.", {"metavar": "SECONDS"}),
+    "time_limit": ("Limits", "Stop beyond this time; a short read ends first.", {"metavar": "SECONDS"}),
     "memory": (
         "Limits",
         "Budget of a process for blocks and answers.",
@@ -204,16 +102,13 @@ def _kernel_of(
 
 PARTS: dict[str, Callable[..., Any]] = {"transform": _transform_of, "kernel": _kernel_of}
 """Arguments that several options make, which are those of a function."""
-
 _TYPES = {"int": int, "float": float}
 
 
 def options_of(
     verb: Callable[..., Any], *names: str, told: Told = TOLD, without: Sequence[str] = (), **texts: str
 ) -> list[Decorator]:
-    """Options from the signature of a verb: for all arguments that are ``told``, or those of these names; ``texts`` say them
-    otherwise.
-    """
+    """Options of a verb's arguments: all that are ``told``, or those of these names; ``texts`` say them otherwise."""
     each = _parameters(verb, without)
     return [_option(each[name], told[name], texts.get(name)) for name in each if name in told and (not names or name in names)]
 
@@ -224,14 +119,14 @@ def _parameters(verb: Callable[..., Any], without: Sequence[str] = ()) -> dict[s
     for name, each in signature(verb).parameters.items():
         if name not in without:
             found |= signature(PARTS[name]).parameters if name in PARTS else {name: each}
-    return found
+    return {name: each for name, each in found.items() if name not in without}
 
 
 def make_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a verb, of which several options may make one."""
     made = dict(options)
     for name, make in PARTS.items():
-        if (parts := signature(make).parameters.keys()) <= options.keys():
+        if parts := signature(make).parameters.keys() & options.keys():
             made[name] = make(**{part: made.pop(part) for part in parts})
     return made
 
@@ -257,13 +152,6 @@ QUIET = option(
     default=lambda: not read_setting("progress", True),
     help=f"Show no progress.  [{variable('progress')}=0]",
 )
-ADDRESS: dict[str, Any] = {"metavar": "ADDR", "envvar": variable("scheduler"), "show_envvar": True}
-CLUSTER = [
-    option("Where", "--scheduler", help="Run on this Dask cluster.", **ADDRESS),
-    option("Where", "--scheduler-file", type=click.Path(), metavar="FILE", help="Run on the Dask cluster of this file."),
-    option("Where", "--local", type=click.IntRange(1), metavar="N", help="Run on N worker processes here."),
-    option("Where", "--cluster", "made_by", metavar="MODULE:FUNCTION", help="Run on the Dask cluster that it returns."),
-]
 PERFORMANCE = option("Output", "--performance-report", metavar="FILE", help="Dask's report of the cluster, as a page.")
 PLACE = [
     click.argument("data", type=DATA),
@@ -288,11 +176,19 @@ UNLABELLED = option(
 )
 
 
+class MethodName(Name):
+    """One of some methods, and what stands after it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        super().convert(base_name(value), param, ctx)
+        return str(value)
+
+
 def method_of(
     names: Sequence[str], metavar: str | None = "NAME", help: str = "How the answer is found, see below."
 ) -> Decorator:
     """One of some methods, which are listed at the end of a help text."""
-    among = Name(list(dict.fromkeys(["auto", *names])))
+    among = MethodName(list(dict.fromkeys(["auto", *names])))
     return option("Question", "--method", default="auto", show_default=True, type=among, metavar=metavar, help=help)
 
 
@@ -336,7 +232,7 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
         @wraps(command)
         def run_command(**values: Any) -> None:
             if "scheduler" in values:
-                values["cluster"] = _choose_cluster(values)
+                values["cluster"] = choose_cluster(values)
             column, unlabelled = values.pop("column", None), values.pop("unlabelled", False) or None
             flags = {"labels": values.get("labels"), "label-column": column, "unlabelled": unlabelled and ALL_POSITIVE}
             given = {f"--{flag}": labels for flag, labels in flags.items() if labels is not None}
@@ -352,21 +248,6 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
         return wrapped
 
     return decorate
-
-
-def _choose_cluster(values: dict[str, Any]) -> Cluster:
-    """Which one is named, by at most one option; what is typed says more than the environment."""
-    named = {name: chosen for name in WHERE if (chosen := values.pop(name, None)) is not None}
-    if len(named) > 1 and not is_typed("scheduler"):
-        named.pop("scheduler", None)
-    if len(named) > 1:
-        raise click.UsageError(f"choose one of {', '.join(WHERE.values())}")
-    return Cluster(**named, performance_report=values.pop("performance_report", None))
-
-
-def is_typed(name: str) -> bool:
-    """Whether an option of the command that runs stands on its line, and is no default or variable of the environment."""
-    return click.get_current_context().get_parameter_source(name) == ParameterSource.COMMANDLINE
 
 
 def arguments(verb: Callable[..., Any]) -> set[str]:

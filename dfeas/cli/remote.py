@@ -1,4 +1,4 @@
-"""Runs whose driver is a task of the cluster itself, and what the folder of a run says of it."""
+"""Runs whose driver is a task of the cluster itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,21 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.api import resume, soft_margin, solve
+from dfeas.cli.outputs import RunStatus, run_status
 from dfeas.data.open import resolve, root_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec
-from dfeas.data.storage import files as formats
-from dfeas.data.storage.files import atomic_write, read_json
-from dfeas.data.storage.locks import being_written
-from dfeas.data.storage.places import is_url, local, place, require_apart
-from dfeas.display import Displayed, Part, Row
+from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.places import absolute, is_url, local, place, require_apart
 from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import Goal, Objective, Problem, check
-from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished, require_free
+from dfeas.run.checkpoint.folder import can_go_on, is_finished, require_free
 from dfeas.run.resources import Limits, attend_runs
-from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
-from dfeas.run.trace import last_pass
+from dfeas.run.result_files import CERTIFICATE, RESULT, TRACE
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
@@ -42,67 +39,6 @@ ASK_SECONDS = 0.5
 """Between two looks of a driver whether its run was cancelled."""
 PATIENCE = 30.0
 """Seconds to wait for a worker that answers."""
-
-
-@dataclass(frozen=True, repr=False)
-class RunStatus(Displayed):
-    """How far a run is."""
-
-    run: str  # folder, or the id of a submitted run
-    state: str  # "running", "finished", "resumable" or "abandoned"; "not begun" where no folder is seen
-    passes: float | None = None  # these four as the last pass says; None before the first
-    margin_lower: float | None = None
-    margin_upper: float | None = None
-    seconds: float | None = None
-    checkpoint_age: float | None = None  # seconds since the last checkpoint
-    verdict: str | None = None  # of a run that is finished
-    stopped: str | None = None  # why it ended
-    gap: float | None = None  # relative, of a soft margin
-    out: str | None = None  # the folder of a submitted run, as workers see it
-    task: str | None = None  # its driver, as Dask says: "processing", "memory" when it has ended, "lost", ..; or "cancelled"
-    error: str | None = None  # why the task is "erred"
-
-    def _parts(self) -> Iterator[Part]:
-        driver = "" if self.task is None else f"  (driver {self.task}, {self.out})"
-        yield Row(None, f"{self.run}: {self.error or self._describe_state()}{driver}")
-
-    def _describe_state(self) -> str:
-        parts = [self.verdict or self.state if self.state == "finished" else self.state]
-        if self.passes is not None:
-            margins = self.margin_lower, self.margin_upper
-            ends = "margin {:+.3e} .. {:.3e}".format(*margins) if self.gap is None else f"gap {self.gap:.2e}"
-            parts += [f"pass {self.passes:.4g}", ends, f"{self.seconds:.1f} s"]
-        if self.checkpoint_age is not None:
-            parts.append(f"checkpoint {self.checkpoint_age:.0f} s old")
-        return ", ".join(parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """Without what says where it is driven, of a run that was not submitted."""
-        driver = ("out", "task", "error") if self.task is None else ()
-        return {name: value for name, value in super().to_json().items() if name not in driver}
-
-
-def run_status(run: str | Path) -> RunStatus:
-    """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
-    when its files are damaged.
-    """
-    path = place(run)
-    if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
-        raise BadInputError(f"{path}: no such run")
-    known = last_pass(path / TRACE)
-    if being_written(path):
-        state = "running"
-    elif can_go_on(path):
-        state = "resumable"
-    else:
-        state = "finished" if is_finished(path) else "abandoned"
-    if state != "running" and (path / RESULT).is_file():
-        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
-        known |= {name: ended.get(name) for name in ("verdict", "stopped")}
-    saved = Checkpoints(path / CHECKPOINT).newest
-    names = ("passes", "margin_lower", "margin_upper", "seconds", "gap", "verdict", "stopped")
-    age = None if saved is None else max(0.0, time.time() - saved)
-    return RunStatus(str(path), state, checkpoint_age=age, **{name: known.get(name) for name in names})
 
 
 def submit(
@@ -192,7 +128,6 @@ def _send(client: Client, work: Callable[[], Any], key: str, places: Sequence[st
 
 
 def _task(run: str) -> str:
-    """The key of the task that drives a run."""
     return f"dfeas-run-{run}"
 
 
@@ -200,6 +135,8 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
     names = [name for name in ("mask", "weights", "dual") if isinstance(options.get(name), str | Path)]
     paths: dict[str, Any] = {name: str(local(options[name], name).absolute()) for name in names}
+    if options.get("start") is not None:
+        paths["start"] = absolute(options["start"])
     if options.get("labels") not in (None, ALL_POSITIVE):
         spec = DataSpec(data, options["labels"])
         paths["labels"] = resolve(spec, root_of(spec)).labels
@@ -295,9 +232,8 @@ def _describe_run(client: Client, run: str, known: dict[str, Any]) -> RunStatus:
 def _ask(client: Client, question: Any, out: str) -> Any:
     """What a worker says of a folder; None when none answers in time."""
     with suppress(TimeoutError):
-        return _send(client, partial(question, out), f"dfeas-look-{secrets.token_hex(8)}", priority=100).result(
-            timeout=PATIENCE
-        )
+        asked = _send(client, partial(question, out), f"dfeas-look-{secrets.token_hex(8)}", priority=100)
+        return asked.result(timeout=PATIENCE)
     return None
 
 
@@ -402,6 +338,5 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
 
 
 def _read_files(out: str) -> dict[str, bytes]:
-    """The files of a result, if there is one."""
     folder = place(out)
     return {name: (folder / name).read_bytes() for name in (RESULT, CERTIFICATE, TRACE) if (folder / name).is_file()}

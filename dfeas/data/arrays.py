@@ -55,9 +55,8 @@ def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 
 def open_arrays(source: Source) -> Dataset:
     """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), a SciPy sparse matrix, or
-    a data frame, and labels (n,), of which a frame may have them in a column.
-
-    Points are not copied where NumPy has them. Raises BadInputError for a wrong shape, type or labels.
+    a data frame, and labels (n,), of which a frame may have them in a column. Points are not copied where NumPy has them.
+    Raises BadInputError for a wrong shape, type or labels.
     """
     require_array(source.spec.where, "X")
     return _from_table(split(source.spec.where, source.spec.beside), source)

@@ -18,14 +18,11 @@ from dfeas.passes.block import Block, Sides
 SLAB_BYTES = 64 << 20
 """Memory is taken from the kernel in pieces of this size: large pages where it has them, and all of it goes back to the kernel,
 however malloc was configured."""
-
 LINE_BYTES = 64
 """Blocks begin at multiples of this."""
-
 SIDES_BYTES = 64 << 20
 """Labels and norms of the first blocks are kept up to this size, and more of them under a budget; beyond that they are read or
 computed again."""
-
 HELD_BYTES = 1024
 """Of the objects that hold a block, or labels and norms of one: of small blocks more than what they hold."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def is_collection(X: Any) -> bool:
     return is_lazy(X) or is_dask_array(unwrap_array(X))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fetched:
     """Rows of a Dask array, computed on its cluster."""
 
@@ -52,7 +52,7 @@ class Fetched:
         return found if self.known is None else encode_array(found, len(found), LABELS, known=self.known)[1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Collection:
     """Points (n, m) and labels (n,) in partitions of whole blocks."""
 
@@ -65,11 +65,10 @@ class Collection:
         return -(-int(self.X.shape[0]) // self.rows)
 
     def range(self, partition: int) -> range:
-        """The rows that a partition has."""
         return range(partition * self.rows, min((partition + 1) * self.rows, int(self.X.shape[0])))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartitionReader(SliceReader):
     """A reader in the driver of a few blocks of a collection."""
 
@@ -83,9 +82,8 @@ def collection_of(dataset: Dataset) -> Collection | None:
 
 
 def table_of(X: Any, labels: Any) -> Table:
-    """Of a Dask array, or of a frame, of which ``labels`` may name a column or be one; its partitions are counted.
-
-    Raises BadInputError for what cannot be used, UsageError for points that are not dense.
+    """Of a Dask array, or of a frame, of which ``labels`` may name a column or be one; its partitions are counted. Raises
+    BadInputError for what cannot be used, UsageError for points that are not dense.
     """
     if is_lazy(X) and isinstance(labels, str) and labels in list(X.columns):
         X, labels = X.drop(columns=[labels]), X[labels]
@@ -148,12 +146,8 @@ def block_rows_of(X: Any) -> int:
     return next((rows for rows in range(usual, usual // LEAST_SHARE, -1) if chunk % rows == 0), usual)
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """What the labels of all partitions are."""
-
-    classes: tuple[str, ...] = ()
-    counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
+Labelled = tuple[tuple[str, ...], dict[int, int]]
+"""Classes of the labels of all partitions, and points of each label as it is stored."""
 
 
 def dataset_of(compute: Compute, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool | None) -> Dataset:
@@ -161,7 +155,7 @@ def dataset_of(compute: Compute, table: Table, block_rows: int, labelled: Labell
     n, m = check_shape(table.X.shape, WHERE)
     dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
     rows = max(1, round(max(table.X.chunks[0]) / block_rows)) * block_rows
-    X, labels, classes = in_partitions(table.X, rows), table.labels, labelled.classes
+    X, labels, (classes, counts) = in_partitions(table.X, rows), table.labels, labelled
     kind = stored_type(classes)
     known: Any = np.broadcast_to(np.int8(1), n)
     if isinstance(labels, np.ndarray):
@@ -177,7 +171,7 @@ def dataset_of(compute: Compute, table: Table, block_rows: int, labelled: Labell
         dtype=dtype,
         block_rows=block_rows,
         points=points,
-        counts=labelled.counts,
+        counts=counts,
         labels=SliceReader("label", known, n, block_rows, kind, overlaps=True),
         classes=classes,
         intercept=bool(classes) if intercept is None else intercept,
@@ -186,10 +180,7 @@ def dataset_of(compute: Compute, table: Table, block_rows: int, labelled: Labell
 
 
 def label_counts(labels: Any, first: int) -> dict[Any, int]:
-    """The different labels of a partition from point ``first`` on, and how many have each.
-
-    Raises BadInputError for labels that cannot be used.
-    """
+    """The labels of a partition from point ``first`` on, and how many have each. Raises BadInputError for unusable ones."""
     values = array_of(labels, LABELS).reshape(-1)
     require_usable(values, LABELS, first)
     encoder = LabelEncoder(LABELS, column=False)
@@ -197,7 +188,7 @@ def label_counts(labels: Any, first: int) -> dict[Any, int]:
     return dict(zip(encoder.values, np.bincount(codes).tolist(), strict=True))
 
 
-def labelled_by(found: Sequence[dict[Any, int]], n: int, positive: str | None, *, many: bool) -> Labelled:
+def add_counts(found: Sequence[dict[Any, int]], n: int, positive: str | None, *, many: bool) -> Labelled:
     """From the labels of all partitions. Raises BadInputError as ``LabelEncoder.finish``."""
     encoder, total = LabelEncoder(LABELS, None if many else positive, column=False), Counter[int]()
     for counts in found:
@@ -207,10 +198,10 @@ def labelled_by(found: Sequence[dict[Any, int]], n: int, positive: str | None, *
     counted = Counter[int]()
     for code, count in total.items():
         counted[int(table[code])] += count
-    return Labelled(classes, dict(counted))
+    return classes, dict(counted)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Rows:
     """Rows of an array whose first one has a number."""
 
@@ -221,7 +212,7 @@ class _Rows:
         return self.array[rows.start - self.first : rows.stop - self.first]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Window:
     """What travels with a task beside a partition: the dataset without its points."""
 
@@ -243,9 +234,8 @@ class Window:
         return cls(rows, known, dataset.transform, expected, {**about, "dtype": stored.dtype})
 
     def open(self, X: Any, labels: Any) -> Dataset:
-        """The dataset, of which the blocks of the partition can be read, and are compared with what they were.
-
-        Raises CorruptDataError for a partition of another shape, or with other classes than before.
+        """The dataset, of which the blocks of the partition can be read, and are compared with what they were. Raises
+        CorruptDataError for a partition of another shape, or with other classes than before.
         """
         n, block_rows, shape = self.about["n"], self.about["block_rows"], (len(self.rows), self.about["m"])
         first, points = self.rows.start // block_rows, array_of(X, WHERE)

@@ -143,7 +143,6 @@ class Spectrum:
 
     @classmethod
     def of(cls, kind: str, size: int, s: NDArray[Any]) -> Spectrum:
-        """Decompose elements (c, dimension), in float64."""
         wide = np.asarray(s, np.float64)
         if kind == "l":
             return cls(kind, size, wide, wide, wide[:, :0])
@@ -158,7 +157,6 @@ class Spectrum:
         return self.values[:, 0]
 
     def take(self, some: Indices) -> Spectrum:
-        """Of some of the elements."""
         return Spectrum(self.kind, self.size, self.elements[some], self.values[some], self.vectors[some])
 
     def extreme(self) -> Floats:

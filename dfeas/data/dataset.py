@@ -8,14 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.cache import HELD_BYTES, Kept
 from dfeas.data.labels import place_of
-from dfeas.data.product import Program
 from dfeas.data.source import Transform, view_text
 from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
@@ -28,31 +27,24 @@ from dfeas.linalg.points import Points, copy_into, is_dense, nbytes, norms
 from dfeas.passes.block import Block, Sides, against
 from dfeas.passes.survey import Summary, checksums, digest
 
+if TYPE_CHECKING:
+    from dfeas.data.product import Program
+
 AT_ONCE = 2
 """Blocks that are read at once past the page cache, while another is scanned."""
-
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
-
-SCORED_BYTES = 64
-"""Scores of a point in several precisions, and bounds, while its block is scanned or checked."""
-
 SIDES_WIDTH = 13
 """Bytes of the label and the norm of a point, as they are kept."""
-
-GRAM = 1000
-"""Sparse rows, or features, of a cone whose products with each other the checker may store as an array."""
-
 FILE_READS = 2
 """Reads of a block from files that the page cache has before the next one keeps it: runs of few passes then take no memory that
 is fresh, which costs more than such a read.
 """
-
 WARM = 2e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
 
-@dataclass(kw_only=True, repr=False)
+@dataclass(kw_only=True, repr=False, eq=False)
 class Dataset:
     """Points, labels and norms behind readers, verified. Safe to read from several threads, each with its own buffers."""
 
@@ -103,20 +95,6 @@ class Dataset:
         return "points" if self.cones is None else "cones"
 
     @property
-    def scan_bytes(self) -> int:
-        """Temporaries of a block of cones: scores, matrices and their powers in a scan; in the checker copies of a cone's rows.
-
-        Of points a tile at a time is looked at, whatever the block, but scores and bounds are those of a block.
-        """
-        if self.cones is None:
-            return SCORED_BYTES * self.block_rows
-        cone = self.cones.largest * self.m
-        if self.entries is not None:
-            side = min(self.cones.largest, self.m, GRAM)
-            return 240 * self.block_rows + 6 * self.entries.block_bytes + 48 * side * side
-        return max(240 * self.block_rows + 16 * cone, 48 * cone)
-
-    @property
     def chunk_rows(self) -> int:
         """Points of a stored chunk, which checksums and fingerprints are about."""
         return self.block_rows // self.together
@@ -127,7 +105,6 @@ class Dataset:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a full block of points, or of the largest sparse one."""
         return self.block_rows * self.m * self.dtype.itemsize if self.entries is None else self.entries.block_bytes
 
     @property
@@ -152,7 +129,6 @@ class Dataset:
 
     @cached_property
     def view(self) -> str:
-        """What certificates say of how it is seen."""
         return view_text(None if self.positive is None else self.classes[1], self.transform)
 
     @property
@@ -162,7 +138,6 @@ class Dataset:
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The label of each class, as it is stored."""
         return (-1, 1) if len(self.classes) == 2 else tuple(range(len(self.classes)))
 
     def signs(self, label: NDArray[Any]) -> NDArray[Any]:
@@ -180,10 +155,7 @@ class Dataset:
         return self.bytes if self.stored is None else self.stored.bytes
 
     def against_rest(self, name: str) -> Dataset:
-        """One class, by its name, against the rest; the same when it is the positive one of two.
-
-        Raises BadInputError when there is no such class.
-        """
+        """One class against the rest; the same for the positive one of two. Raises BadInputError for no class of these."""
         place = place_of(name, self.classes, self.where)
         if len(self.classes) == 2 and place == 1:
             return self
@@ -235,11 +207,9 @@ class Dataset:
         return budget - sides, sides
 
     def read(self, index: int, buffers: Buffers, cost: Cost, keep: bool = False, looks: Looks | None = None) -> Block:
-        """One block, which may be kept for later passes. Its points and bytes are added to ``cost``.
-
-        A block is verified on its first touch, and again when its files changed since; over a network whenever it comes. Files
-        that many blocks lie in are looked at once for all that share ``looks``. Raises CorruptDataError when it is missing,
-        damaged, or not what it was.
+        """One block, which may be kept for later passes. Its points and bytes are added to ``cost``. A block is verified on its
+        first touch, and again when its files changed since; over a network whenever it comes. Files that many blocks lie in are
+        looked at once for all that share ``looks``. Raises CorruptDataError when it is missing, damaged, or not what it was.
         """
         stamp = self.stamp(index, looks)
         verified = self.kept.is_verified(index, stamp)
@@ -288,9 +258,9 @@ class Dataset:
             self._verify(index, points)
         if unverified is None and looks and not self.kept.is_verified(index, self.stamp(index, looks)):
             return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at
-        block = Block(start, points, sides, self.in_memory, self.chunk_rows)
+        block = Block(start, points, sides, self.chunk_rows)
         if memory is not None:
-            block = replace(block, points=copy_into(memory, points), resident=True)
+            block = replace(block, points=copy_into(memory, points))
             self.kept.keep(index, block)
         return block
 
@@ -328,9 +298,8 @@ class Dataset:
     def read_blocks(
         self, indices: Sequence[int], cost: Cost, keep: bool = False, buffers: Buffers | None = None
     ) -> Iterator[Block]:
-        """Some blocks in the order given, reading ahead; adds points, bytes and waiting time to ``cost``.
-
-        With ``keep`` they fill the cache, where there is one. They may be views of ``buffers``, where these are given.
+        """Some blocks in the order given, reading ahead; adds points, bytes and waiting time to ``cost``. With ``keep`` they
+        fill the cache, where there is one. They may be views of ``buffers``, where these are given.
         """
         if self.points.overlaps:
             blocks = self._read_with_advice(indices, cost, keep, Buffers() if buffers is None else buffers)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,7 @@ SHOWN = 5
 """Columns that a message names."""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Points and labels as they are given, or as they come from a frame."""
 
     X: Any
@@ -36,7 +34,7 @@ def is_lazy(frame: Any) -> bool:
 
 def is_frame(X: Any) -> bool:
     """Whether it is a data frame in memory. Raises BadInputError for a lazy one of polars."""
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray | list | tuple):
         return False
     from narwhals.stable.v2 import dependencies
 
@@ -53,10 +51,9 @@ def columns_of(X: Any) -> tuple[str, ...]:
 
 
 def split(X: Any, labels: Any) -> Table:
-    """Points, labels and names of features; ``labels`` may name a column of a frame, and be a series.
-
-    Of a Dask frame points become a Dask array, in whose chunks they are computed when they are read. Raises BadInputError for
-    columns that are no numbers, missing values, and rows in another order than those of the labels.
+    """Points, labels and names of features; ``labels`` may name a column of a frame, and be a series. Of a Dask frame points
+    become a Dask array, in whose chunks they are computed when they are read. Raises BadInputError for columns that are no
+    numbers, missing values, and rows in another order than those of the labels.
     """
     labels = labels.compute() if hasattr(labels, "to_dask_array") else labels
     if not is_lazy(X) and not is_frame(X):
@@ -73,10 +70,7 @@ def split(X: Any, labels: Any) -> Table:
 
 
 def values_of(labels: Any, where: str = "labels") -> Any:
-    """A series, or a frame of one column, as an array, with categories as what they are of; anything else as it is.
-
-    Raises BadInputError for a missing entry.
-    """
+    """A series, or a frame of one column, as an array, with plain categories; else as it is. Raises BadInputError for gaps."""
     labels = labels.compute() if hasattr(labels, "to_dask_array") else labels
     series = _series(labels)
     if series is None:
@@ -98,7 +92,6 @@ def is_categorical(labels: Any) -> bool:
 
 def point_of(point: Any) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """The entries (m,) of one point, and what they are called in a series or a frame of one row; rows by number have no names.
-
     Raises BadInputError for numbers that float64 has not, and for other shapes.
     """
     from narwhals.stable.v2 import dependencies
@@ -117,11 +110,11 @@ def point_of(point: Any) -> tuple[NDArray[np.float64], tuple[str, ...]]:
 
 def _series(labels: Any) -> nw.Series[Any] | None:
     """A series, or the only one of a frame; None for what is no such thing."""
+    if labels is None or isinstance(labels, np.ndarray | list | tuple):
+        return None
     import narwhals.stable.v2 as nw
     from narwhals.stable.v2 import dependencies
 
-    if isinstance(labels, np.ndarray):
-        return None
     if is_frame(labels) and len(labels.columns) == 1:
         frame = open_frame(labels, "labels")
         return frame[frame.columns[0]]

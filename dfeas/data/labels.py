@@ -17,12 +17,9 @@ from dfeas.errors import BadInputError, near, spell
 
 FEW = 4
 """Classes that are looked for one after the other."""
-
 RUN = 1 << 20
 """Labels of an array that are looked at in one go."""
-
 MOST_CLASSES = 1000
-
 CODE = np.dtype(np.int16)
 """Of labels that are codes: positions of classes, where there are more than two."""
 
@@ -39,7 +36,7 @@ def points_of(label: NDArray[Any], classes: Sequence[str]) -> dict[str, Any]:
     return {"positive": int((label > 0).sum()), "counts": ()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Categories:
     """Labels (b,) as positions in a short list of different values."""
 
@@ -79,11 +76,10 @@ class Categories:
 
 class LabelEncoder:
     """Maps labels, part after part, to codes in the order in which classes appear; ``finish`` says what the codes mean.
-
     ``positive`` names the class that is +1, against all others. Of ``known`` classes, (negative, positive) or all in order,
     labels are what they are there. Labels of a ``column``, or beside one, may be text that reads as a number, and are that
-    number then: 1, 1.0 and +1 are one class. Text with zeros before a number, or with a _ as Python's numbers may
-    have, is a code, and as it is: 01 is not 1, and 1_0 is not 10.
+    number then: 1, 1.0 and +1 are one class. Text with zeros before a number, or with a _ as Python's numbers may have, is a
+    code, and as it is: 01 is not 1, and 1_0 is not 10.
     """
 
     def __init__(
@@ -124,7 +120,6 @@ class LabelEncoder:
             self._known_label(key, self._known)
 
     def encode_all(self, parts: Iterable[Categories], first: int) -> NDArray[Any]:
-        """Codes (b,) of labels that come in parts."""
         codes = []
         for part in parts:
             codes.append(self.encode(part, first))
@@ -133,15 +128,13 @@ class LabelEncoder:
 
     @property
     def values(self) -> list[Any]:
-        """The label of each code."""
         return list(self._codes)
 
     def finish(self, n: int, many: bool = True) -> tuple[tuple[str, ...], NDArray[Any]]:
-        """Names of the classes of all n labels, (negative, positive) or all in order, and the label for each code.
-
-        Without ``positive`` there are two classes, of which the greater in order is positive ({0, 1}, {-1, +1}, False/True,
-        strings), or ``many``, which are kept as codes. Raises BadInputError for one class, for more than two where not ``many``
-        are taken, and when none is called ``positive``.
+        """Names of the classes of all n labels, (negative, positive) or all in order, and the label for each code. Without
+        ``positive`` there are two classes, of which the greater in order is positive ({0, 1}, {-1, +1}, False/True, strings),
+        or ``many``, which are kept as codes. Raises BadInputError for one class, for more than two where not ``many`` are
+        taken, and when none is called ``positive``.
         """
         if self._known is not None:
             return self._known, np.array([self._known_label(key, self._known) for key in self._codes], stored_type(self._known))
@@ -186,9 +179,8 @@ def encode_array(
     known: tuple[str, ...] | None = None,
     column: bool = False,
 ) -> tuple[tuple[str, ...], NDArray[Any]]:
-    """Names of the classes, and labels (n,) as they are stored: one byte a point, or two; see ``LabelEncoder``.
-
-    ``labels`` (n,) or (n, 1) is read in runs. Raises BadInputError for others, and for labels that cannot be used.
+    """Names of the classes, and labels (n,) as they are stored: one byte a point, or two; see ``LabelEncoder``. ``labels`` (n,)
+    or (n, 1) is read in runs. Raises BadInputError for others, and for labels that cannot be used.
     """
     shape = tuple(labels.shape or ())
     if shape not in ((n,), (n, 1)):
@@ -213,9 +205,8 @@ def plain(value: Any) -> str:
 
 
 def require_usable(labels: NDArray[Any], where: str, first: int | None, column: bool = False) -> None:
-    """Raise BadInputError for labels of points from ``first`` on that are no finite numbers, booleans or strings.
-
-    Those of a ``column`` may be missing, which is said when they are encoded.
+    """Raise BadInputError for labels of points from ``first`` on that are no finite numbers, booleans or strings. Those of a
+    ``column`` may be missing, which is said when they are encoded.
     """
     kinds = set(map(type, labels)) if labels.dtype.kind == "O" else set[type]()
     objects = not (all(issubclass(kind, str) for kind in kinds) or kinds <= {bool, np.bool_})

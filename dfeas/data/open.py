@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +16,16 @@ from dfeas.data.dataset import Dataset, array_reader, damaged_chunk
 from dfeas.data.frames import require_aligned
 from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import points_of, stored_type, too_many
-from dfeas.data.product import Product
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.chunks import ChunkReader, chunk_reader, open_folder
 from dfeas.data.storage.files import refuse_links
 from dfeas.data.storage.layout import (
-    ATTRIBUTE,
     CODE,
-    SEAL,
     Header,
     chunks_together,
     every,
-    find_root,
     fingerprint,
     scanned_rows,
-    seal,
     sparse_block_rows,
     sparse_together,
 )
@@ -39,16 +33,12 @@ from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.places import Place, absolute, place, translate_errors_at
 from dfeas.data.storage.readers import AnyArray, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
-from dfeas.data.storage.stored_array import StoredArray, parse_arrays, read_list
+from dfeas.data.storage.stored_array import ATTRIBUTE, SEAL, StoredArray, find_root, parse_arrays, read_list, seal
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, rows_of_whole_chunks, slice_reader
 from dfeas.data.subsets import join_datasets
 from dfeas.data.views import order_point, transform_features, translate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
-from dfeas.linalg.blas import in_child
 from dfeas.passes.survey import checksums
-
-if TYPE_CHECKING:
-    from dfeas.data.storage.object_readers import KeptBlocks
 
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
@@ -103,7 +93,6 @@ def resolve(spec: DataSpec, root: Root) -> DataSpec:
 
 def open_data(source: Source) -> tuple[Source, Dataset]:
     """Data that a question is asked about, and the source of it as it was opened: with labels and intercept as they are there.
-
     Labels of many classes stay codes where each is set against the rest. Raises BadInputError for more than two otherwise.
     """
     spec, dataset = open_resolved(source)
@@ -122,7 +111,6 @@ def open_resolved(source: Source) -> tuple[DataSpec, Dataset]:
 
 def open_source(source: Source, root: Root = None) -> Dataset:
     """Open data, without reading points, but those of a file, which are read into memory; somebody may know its ``root``.
-
     Raises BadInputError when there is nothing usable at a path, CorruptDataError when it is damaged or incomplete.
     """
     spec = source.spec
@@ -190,7 +178,11 @@ def _open_dataset(root: dict[str, Any], source: Source) -> Dataset:
     if root["attributes"].get(SEAL) != seal(root):
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
 
-    kept = _kept_blocks(path, source.cache_dir, expected)
+    kept = None
+    if source.cache_dir and not isinstance(path, Path):
+        from dfeas.data.storage.object_readers import KeptBlocks
+
+        kept = KeptBlocks.at(source.cache_dir, sha256(expected.tobytes()).hexdigest())
 
     def reader(name: str) -> RowReader:
         known = expected[:, ("X", "label", "norm").index(name)]
@@ -224,15 +216,6 @@ def _open_dataset(root: dict[str, Any], source: Source) -> Dataset:
     )
 
 
-def _kept_blocks(path: Place, folder: str, expected: NDArray[np.uint32]) -> KeptBlocks | None:
-    """What this machine keeps in a folder of the chunks with these checksums, wherever they lie; None of files."""
-    if not folder or isinstance(path, Path):
-        return None
-    from dfeas.data.storage.object_readers import KeptBlocks
-
-    return KeptBlocks.at(folder, sha256(expected.tobytes()).hexdigest())
-
-
 def _facts_of_labels(header: Header, expected: NDArray[np.uint32]) -> dict[str, Any]:
     """What a dataset has of its header that other labels would change."""
     counts: dict[int, int] | None = {1: header.positive, -1: header.n - header.positive} if len(header.classes) == 2 else None
@@ -247,12 +230,12 @@ def _facts_of_labels(header: Header, expected: NDArray[np.uint32]) -> dict[str, 
 
 def _usual_rows(header: Header, entry_bytes: int = 0) -> int:
     """Rows of a block as an ingest cuts them, or more of wide points: smaller ones would take longer to go through than to read
-    and to scan.
-
-    Sparse ones have ``entry_bytes`` for each of their entries.
+    and to scan. Sparse ones have ``entry_bytes`` for each of their entries.
     """
     itemsize = np.dtype(header.dtype).itemsize
     if header.cones is not None:
+        from dfeas.data.product import Product
+
         entries = None if header.entries is None else header.entries / header.cones.rows
         return Product(header.cones.counts).block_rows(header.m, itemsize, entries)
     if header.entries is not None:
@@ -261,9 +244,8 @@ def _usual_rows(header: Header, entry_bytes: int = 0) -> int:
 
 
 def _arrays(path: Place, root: dict[str, Any]) -> tuple[Header, dict[str, StoredArray]]:
-    """What a dataset says of itself, and its arrays, which are as it says.
-
-    That no file is missing is seen here. An object store says a thousand names a request: there it is seen when they are read.
+    """What a dataset says of itself, and its arrays, which are as it says. That no file is missing is seen here. An object
+    store says a thousand names a request: there it is seen when they are read.
     """
     if isinstance(path, Path):
         refuse_links(path)
@@ -359,45 +341,3 @@ OPENERS: tuple[tuple[Callable[[DataSpec], bool], Callable[[Source], Dataset]], .
 """What accepts a spec, but for paths with a ``zarr.json`` -> how such data is opened; the first one that accepts it does it.
 With a client Dask arrays and frames are opened by ``engine.collection``, where they lie.
 """
-
-_OPEN_RUNS = 8
-_opened: dict[Source, Dataset] = {}
-_opening = Lock()
-
-
-def _forget_all() -> None:
-    """A forked process opens its own: readers and caches have locks, too, and somebody may have been at work in any."""
-    global _opening
-    _opening = Lock()
-    _opened.clear()
-
-
-in_child(_forget_all)
-
-
-def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) -> Dataset:
-    """``open_source``, once a process and run. One dataset of a process keeps blocks: the one that was opened last.
-
-    It keeps no more bytes of them than a process has ``room`` for, where that is limited.
-    """
-    with _opening:
-        dataset = _opened.get(source)
-        if dataset is None:
-            known = {replace(other, run=source.run, cache_bytes=source.cache_bytes): each for other, each in _opened.items()}
-            same = known.get(source) if source.fingerprint else None
-            dataset = open_source(source) if same is None else same.without_cache()
-            if source.cache_bytes > 0:
-                for other in _opened.values():
-                    other.kept.close()
-                dataset.enable_cache(source.cache_bytes if room is None else min(source.cache_bytes, room(dataset)))
-            _opened[source] = dataset
-            for oldest in list(_opened)[:-_OPEN_RUNS]:
-                del _opened[oldest]
-        return dataset
-
-
-def forget(run: str) -> None:
-    """A run is over: what this process keeps of its data goes."""
-    with _opening:
-        for source in [each for each in _opened if each.run == run]:
-            _opened.pop(source).kept.close()

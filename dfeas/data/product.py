@@ -40,14 +40,12 @@ from dfeas.linalg.points import Floats
 
 LEAST_WIDTH = 32
 """Blocks are no longer than those of so many features: a scan has elements and matrices of all rows beside the points."""
-
 EQUALITIES = ("z", "f")
 """Kinds of the zero cone, the second one of older versions."""
 MOST_PRODUCTS = 1 << 22
 """Products that equalities may take, in fractions or integers: half a minute, or ten seconds."""
 LONG = 64
 """Bits of a denominator that are still looked at: float64 holds 53."""
-
 Run = tuple[str, int, int]
 """Kind, size, and how many cones of it follow each other."""
 Row = dict[int, Fraction]
@@ -109,22 +107,18 @@ class Product:
 
     @classmethod
     def from_codes(cls, codes: NDArray[Any]) -> Product:
-        """From the codes (c,) of the cones, in order."""
         firsts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
         return cls(tuple((*kind_of(int(codes[first])), stop - first) for first, stop in pairwise(firsts)))
 
     @property
     def table(self) -> ConeTable:
-        """How many there are of each."""
         counts: dict[tuple[str, int], int] = {}
         for kind, size, many in self.runs:
             counts[kind, size] = counts.get((kind, size), 0) + many
         return ConeTable(tuple((kind, size, many) for (kind, size), many in counts.items()))
 
     def block_rows(self, m: int, itemsize: int, entries: float | None = None) -> int:
-        """Rows of a block, of so many ``entries`` each where they are sparse: about the usual, and whole cones of the size that
-        most rows are of.
-        """
+        """Rows of a block, of so many ``entries`` each where sparse: about the usual, in whole cones of the commonest size."""
         table = self.table
         kind, size, _ = max(table.counts, key=lambda entry: rows_of(*entry[:2]) * entry[2])
         width, of_most = LEAST_WIDTH if entries is not None else max(m, LEAST_WIDTH), rows_of(kind, size)
@@ -212,7 +206,6 @@ class Program:
 
 
 def _entries(rows: Any) -> list[Row]:
-    """Of each row, exactly."""
     held = scipy.sparse.csr_array(rows)
     pairs = list(zip(held.indices.tolist(), map(Fraction, held.data.tolist()), strict=True))
     return [_sum(pairs[first:stop]) for first, stop in zip(held.indptr[:-1], held.indptr[1:], strict=True)]
@@ -226,10 +219,9 @@ def _sum(pairs: Iterable[tuple[int, Fraction]]) -> Row:
 
 
 def solutions(rows: Any) -> Floats:
-    """A basis (d, k) of the y with rows (p, d) times y zero: whole numbers, zeros where 0 is the only y.
-
-    A variable that was solved for is a sum of others, and t is one only where the rows make it zero. Raises BadInputError where
-    that takes too long, or numbers that float64 does not hold.
+    """A basis (d, k) of the y with rows (p, d) times y zero: whole numbers, zeros where 0 is the only y. A variable that was
+    solved for is a sum of others, and t is one only where the rows make it zero. Raises BadInputError where that takes too
+    long, or numbers that float64 does not hold.
     """
     solved: dict[int, Row] = {}
     work = 0

@@ -23,18 +23,15 @@ from dfeas.settings import require_types
 
 ALL_POSITIVE = "all-positive"
 """Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
-
 SCALES: tuple[str, ...] = ("maxabs", "std")
 FACTORS = (1e-130, 1e130)
 """What a feature is multiplied by is within; beyond it a feature is as good as zero, or as infinite."""
 LENGTHS = (1e-140, 1e140)
 """The length that points are divided by is within."""
-
 SHARE = 4
 """A file that is opened as it is takes at most memory over this."""
 FILE_BYTES = 2_000_000_000 // SHARE
 """Of such a file, where nobody said how much memory there is."""
-
 UNSEEN = f"{spell('transform')} is for the points themselves: leave it out with a kernel or a point"
 
 Floats = NDArray[np.float64]
@@ -73,7 +70,6 @@ class Transform:
 
     @property
     def words(self) -> str:
-        """What was asked for, for people."""
         scaled = [] if self.scale is None else [f"scaled by {self.scale}"]
         words = [*scaled, *(["centred"] if self.center else []), *([] if self.normalize else ["not normalised"])]
         return " and ".join(words) or "as they are stored"
@@ -133,9 +129,8 @@ def parse_view(view: str) -> tuple[str | None, Transform | None]:
 
 @dataclass(frozen=True)
 class DataSpec:
-    """What the data is, and how it is seen: made by a verb, and kept as it is by a checkpoint, a result and a source.
-
-    Raises UsageError for what contradicts each other, whatever the data is.
+    """What the data is, and how it is seen: made by a verb, and kept as it is by a checkpoint, a result and a source. Raises
+    UsageError for what contradicts each other, whatever the data is.
     """
 
     where: Any  # an absolute path or a URL, or what the caller has in memory; None: that is not there any more

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
 from dfeas.data.frames import values_of
-from dfeas.data.product import Placing, Product
 from dfeas.data.storage.layout import PADDING, chunks_together, codes_of, index_size, kind_of
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.readers import Buffers, Cost, Looks, RowReader
@@ -30,8 +29,11 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, is_dense, stack_points, take_rows
 
+if TYPE_CHECKING:
+    from dfeas.data.product import Product
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SubsetReader:
     """A reader of picked points."""
 
@@ -110,9 +112,8 @@ class SubsetReader:
 
 
 def join_datasets(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
-    """Several datasets as one, and of it the points for which ``mask`` (n,) is true, or of one dataset the cones.
-
-    Raises BadInputError when features, their names, types, classes or the length of the mask differ, or nothing is kept.
+    """Several datasets as one, and of it the points for which ``mask`` (n,) is true, or of one dataset the cones. Raises
+    BadInputError when features, their names, types, classes or the length of the mask differ, or nothing is kept.
     """
     first, named = parts[0], next((part for part in parts if part.features), parts[0])
     if first.cones is not None:
@@ -163,6 +164,8 @@ def _pick_cones(dataset: Dataset, mask: Any) -> Dataset:
         raise UsageError("a mask is for rows of cones: of A, b and cones give those that are to count")
     assert dataset.stored_norms is not None, "norms of cones come with them"
     stored = np.concatenate(list(_all_of(dataset, dataset.labels)))
+    from dfeas.data.product import Placing
+
     product, kept = _cones_kept(mask, stored, dataset.where)
     placing = Placing(product, min(dataset.chunk_rows, product.table.rows))
     together = chunks_together(placing.block_rows, dataset.block_rows, placing.n)
@@ -184,9 +187,8 @@ def _pick_cones(dataset: Dataset, mask: Any) -> Dataset:
 
 
 def _cones_kept(mask: Any, label: NDArray[Any], where: str) -> tuple[Product, NDArray[np.int64]]:
-    """The cones of the codes (n,) of some rows that a mask keeps, and their rows (r,), counted without padding.
-
-    The mask has an entry for each cone, or one for each of their rows. Raises BadInputError where it keeps a part of one.
+    """The cones of the codes (n,) of some rows that a mask keeps, and their rows (r,), counted without padding. The mask has an
+    entry for each cone, or one for each of their rows. Raises BadInputError where it keeps a part of one.
     """
     starts, row_number = codes_of(label), np.cumsum(label != PADDING) - 1
     codes, first = label[starts], row_number[starts]
@@ -203,6 +205,8 @@ def _cones_kept(mask: Any, label: NDArray[Any], where: str) -> tuple[Product, ND
                 "rows; keep all rows of a cone, or none"
             )
         values = kept > 0
+    from dfeas.data.product import Product
+
     return Product.from_codes(codes[values]), np.flatnonzero(np.repeat(values, size))
 
 

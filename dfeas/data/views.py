@@ -23,7 +23,7 @@ from dfeas.linalg import csr
 from dfeas.linalg.points import Floats, Points, dense, is_dense, stack_points
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MappedReader:
     """Blocks are those of a dataset, changed by a function, and come and change as these do."""
 
@@ -48,14 +48,13 @@ class MappedReader:
         return self.inner.points.stamp(index, looks)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TranslatedReader(MappedReader):
     """A reader of x_j - p, in float64: each entry is the exact difference with a relative error of at most 2**-53."""
 
     point: Floats  # (m,)
 
     def read_stored(self, index: int, buffers: Buffers) -> AnyArray:
-        """Rows as they are stored."""
         points = self.inner.read(index, buffers, Cost()).points
         return points if is_dense(points) else dense(points)
 
@@ -104,9 +103,8 @@ def require_names(features: Sequence[str], names: Sequence[str], where: str, who
 
 
 def transform_features(dataset: Dataset, transform: Transform) -> Dataset:
-    """The same points seen so; its fingerprint is that of the stored points and of the numbers.
-
-    Raises CorruptDataError when the numbers are for another number of features, or of points.
+    """The same points seen so; its fingerprint is that of the stored points and of the numbers. Raises CorruptDataError when
+    the numbers are for another number of features, or of points.
     """
     m = dataset.m
     if {len(transform.shift), len(transform.factor)} - {0, m} or not 0 < transform.points <= dataset.n:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module, resources
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 import dask.config
 import yaml
 from dask.utils import parse_timedelta
-from distributed import Client, LocalCluster, default_client, worker_client
+from distributed import Client, LocalCluster, default_client, get_client, worker_client
 from distributed.client import FutureCancelledError
 from distributed.comm import connect as comm_connect
 from distributed.core import Status
@@ -34,12 +34,9 @@ from dfeas.errors import ClusterLostError, UsageError, spell
 
 FILE = "dfeas.yaml"
 """Our configuration, in a folder of Dask's."""
-
 GATEWAY = "gateway://"
-
 LOOK_SECONDS = 0.1
 """Between two looks whether a cluster has started, or a scheduler answers; signals are handled between them."""
-
 ANSWER_SECONDS = 20.0
 """How long a scheduler may take to answer."""
 
@@ -87,9 +84,8 @@ def write_configuration(*, force: bool = False) -> Path:
 
 @contextmanager
 def local_cluster(workers: int, more: Mapping[str, Any] | None = None) -> Iterator[Client]:
-    """A client of a LocalCluster of single-threaded processes; everything listens on loopback only.
-
-    ``more`` is configuration of Dask besides ours. Raises ClusterLostError when it does not start.
+    """A client of a LocalCluster of single-threaded processes; everything listens on loopback only. ``more`` is configuration
+    of Dask besides ours. Raises ClusterLostError when it does not start.
     """
     here = {
         "distributed.worker.preload": ["dfeas.engine.signals"],
@@ -133,9 +129,8 @@ def _start(workers: int) -> LocalCluster:
 
 
 def _track_quietly() -> None:
-    """Start what removes the semaphores of a process that was ended: nobody needs to hear that it had some.
-
-    It must not start with the first worker: it unblocks signals.
+    """Start what removes the semaphores of a process that was ended: nobody needs to hear that it had some. It must not start
+    with the first worker: it unblocks signals.
     """
     errors = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -201,16 +196,14 @@ def _client_of_cluster(cluster: Any) -> Client:
     try:
         if getattr(cluster, "status", None) in (Status.closing, Status.closed, Status.failed):
             raise RuntimeError("it has ended")
-        return Client(cluster, set_as_default=False)
+        return _begin_client(lambda: Client(cluster, set_as_default=False))
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise UsageError(f"no Dask scheduler answers in {cluster!r:.60}: {line(error)}; start another one") from None
 
 
 @contextmanager
 def connect(address: str | None = None, scheduler_file: str | None = None) -> Iterator[Client]:
-    """A client of a running scheduler. Raises UsageError when it does not answer within ``distributed.comm.timeouts.connect``
-    of Dask's configuration.
-    """
+    """A client of a running scheduler. Raises UsageError when it does not answer within Dask's ``connect`` timeout."""
     where = address or scheduler_file
     if scheduler_file is not None:
         try:
@@ -231,7 +224,7 @@ def _open_client(address: str, where: str) -> Client:
     try:
         if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair
             asyncio.run(_handshake(address, seconds))
-        return Client(address)
+        return _begin_client(lambda: Client(address))
     except TimeoutError:
         raise UsageError(
             f"no Dask scheduler answers at {where}: what accepts connections there did not speak Dask within "
@@ -244,7 +237,6 @@ def _open_client(address: str, where: str) -> Client:
 @contextmanager
 def _join_gateway(address: str) -> Iterator[Client]:
     """A client of a cluster that runs behind a dask-gateway, by the address of its scheduler, which has its name at the end.
-
     The gateway itself, and who may use it, is that of Dask's configuration; without one it answers over http at that address.
     """
     host, _, name = address.removeprefix(GATEWAY).partition("/")
@@ -261,9 +253,7 @@ def _join_gateway(address: str) -> Iterator[Client]:
 
 @contextmanager
 def call_cluster(path: str) -> Iterator[Client]:
-    """A client of the cluster that a function makes, by ``module:function`` as Python finds it in this folder; what was made is
-    closed at the end.
-    """
+    """A client of the cluster that a function, ``module:function`` of this folder, makes; what was made is closed."""
     sys.path.insert(0, os.getcwd())
     with ExitStack() as stack:
         with foreign(f"--cluster {path}", "expected module:function, which returns a Dask cluster when it is called"):
@@ -280,6 +270,20 @@ def foreign(what: str, then: str) -> Iterator[None]:
         raise UsageError(f"{what}: {type(error).__name__}: {line(error)}; {then}") from error
 
 
+def _begin_client(begin: Callable[[], Client]) -> Client:
+    """A client that has begun. Dask's asserts that a scheduler greets it with one message, and fails where news for all clients
+    come with it, as a busy cluster has them: then once more.
+    """
+    for _ in range(4):
+        try:
+            return begin()
+        except AssertionError:
+            with suppress(ValueError):
+                if (failed := default_client()).status != "running":
+                    failed.close()
+    return begin()
+
+
 async def _handshake(address: str, seconds: float) -> None:
     """Raises TimeoutError where somebody accepts connections and says nothing: a client would wait for ever."""
     reached = comm_connect(address, timeout=seconds, **Security().get_connection_args("client"))
@@ -292,6 +296,7 @@ def inside(asked: Mapping[str, Any]) -> Iterator[Client]:
     """The client of a task that runs on a worker; while it waits, its thread is given to other tasks. What was ``asked`` where
     that task was sent holds for those that it sends.
     """
+    _begin_client(get_client)
     with worker_client() as client, dask.annotate(**asked):
         yield client
 

@@ -15,17 +15,7 @@ import numpy as np
 from dask.delayed import delayed
 from distributed import Client, Future
 
-from dfeas.data.collections import (
-    Compute,
-    Labelled,
-    Window,
-    block_rows_of,
-    collection_of,
-    dataset_of,
-    label_counts,
-    labelled_by,
-    table_of,
-)
+from dfeas.data.collections import Compute, Window, add_counts, block_rows_of, collection_of, dataset_of, label_counts, table_of
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.numbers import is_dask_array
@@ -47,7 +37,6 @@ FOLDED = 4
 
 def open_collection(client: Client, spec: DataSpec) -> Dataset:
     """A dataset of a Dask array or frame, whose lengths are known or counted, and whose classes are looked up where it lies.
-
     Raises BadInputError for what cannot be used, UsageError for points that are not dense, and for what is not done there.
     """
     for what in ("mask", "point"):
@@ -55,10 +44,11 @@ def open_collection(client: Client, spec: DataSpec) -> Dataset:
             raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or client=False")
     with client.as_current():
         table = table_of(spec.where, spec.beside)
-    labelled, compute = Labelled(), partial(_compute, Watch(client))
+    compute = partial(_compute, Watch(client))
+    labelled: tuple[tuple[str, ...], dict[int, int]] = ((), {})
     if table.labels is not None:
         found = _label_counts(compute, table.labels)
-        labelled = labelled_by(found, int(table.X.shape[0]), spec.positive, many=spec.one_vs_rest)
+        labelled = add_counts(found, int(table.X.shape[0]), spec.positive, many=spec.one_vs_rest)
     return dataset_of(compute, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
 
 

@@ -39,7 +39,6 @@ WORKS = "dfeas.engine.worker"
 """The module that tasks are of."""
 MOST_LISTED, MOST_PLACES = 8, 8
 """Workers in an error, and data for which a client remembers answers."""
-
 Answer = dict[str, Any]
 Places = tuple[tuple[str, str], ...]
 """Where data is, and what this process sees there."""
@@ -117,10 +116,8 @@ class Crew:
 
     def admit(self, listed: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
         """Those of the workers that a scheduler lists, with their threads, who may get tasks. The first time it waits for
-        answers.
-
-        Raises UsageError, BadInputError or CorruptDataError where all have answered and none may work in this run; when it has
-        had workers, after ``REFUSED_SECONDS``.
+        answers. Raises UsageError, BadInputError or CorruptDataError where all have answered and none may work in this run;
+        when it has had workers, after ``REFUSED_SECONDS``.
         """
         for worker, (coming, when) in list(self._answers.items()):
             failed = coming.done() and "failed" in coming.result() and time.monotonic() > when + FIRST_SECONDS
@@ -205,7 +202,6 @@ class Crew:
         return kind(f"{text}; let all workers see the same data under this path")
 
     def _tell(self) -> None:
-        """Each worker once."""
         told = _told.setdefault(self._client, set())
         words = {worker: f"on {host} gets no work: {reason}" for worker, (host, reason) in self.left_out.items()}
         words |= {each["worker"]: f"on {each['host']} may give other bits: {each['differs']}" for each in self._find_mixed()}
@@ -227,9 +223,8 @@ class Crew:
 
     @contextmanager
     def annotate_tasks(self, home: str | Callable[[str], str] | None = None) -> Iterator[None]:
-        """Tasks that are sent meanwhile go to the crew and to nobody else, or to one of it, or to that of each by its key.
-
-        The order is strict: a worker that joins is given what is not, before anybody has asked it. A task waits for ever for
+        """Tasks that are sent meanwhile go to the crew and to nobody else, or to one of it, or to that of each by its key. The
+        order is strict: a worker that joins is given what is not, before anybody has asked it. A task waits for ever for
         workers that are gone, so whoever sends it sends it again then.
         """
         homes = [home] if isinstance(home, str) else home or list(self.workers)
@@ -265,9 +260,7 @@ def _describe_bits(there: Answer) -> str:
 
 @contextmanager
 def begin_span() -> Iterator[None]:
-    """Tasks of crews that are made meanwhile belong together on Dask's pages. Around other work it would be an annotation, of
-    which Dask's frames warn.
-    """
+    """Tasks of crews that are made meanwhile belong together on Dask's pages; around other work Dask would warn."""
     with span("dfeas"):
         made = _span.get() or dask.get_annotations()["span"]
     token = _span.set(made)

@@ -28,7 +28,8 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST, answer_within
 from dfeas.engine.crew import Crew, places_of
 from dfeas.engine.pace import Pace, Sent
-from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
+from dfeas.engine.ranges import RangeEngine
+from dfeas.engine.scan import all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import fold_range, forget_run, lease_of, merge_ranges, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
@@ -58,10 +59,8 @@ class Locality:
         self._stops, self._workers = [stop for _, stop in ranges], list(workers)
 
     def place(self, ranges: Sequence[Range], threads: Mapping[str, int]) -> list[str]:
-        """A worker for each range, from workers and their threads.
-
-        It is the one that had the middle of the range, unless it is gone or has its share already: no worker gets more ranges
-        than its threads are worth.
+        """A worker for each range, from workers and their threads. It is the one that had the middle of the range, unless it is
+        gone or has its share already: no worker gets more ranges than its threads are worth.
         """
         total = sum(threads.values())
         share = {worker: -(-len(ranges) * count // total) for worker, count in threads.items()}
@@ -137,7 +136,6 @@ class DaskEngine(RangeEngine):
 
     @property
     def crew(self) -> Crew:
-        """The workers that may work."""
         return self._watch.crew
 
     @property
@@ -151,7 +149,6 @@ class DaskEngine(RangeEngine):
         return Retry(self._watch)(lambda: self._attempt(question_name(question), scan_with_cache, args, pairs, homes))
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
-        """As for an engine; lost work is asked for again."""
         name = question_name(args[0]) if function is scan_range else CHECK
         homes = self._homes if count is None else None
         return Retry(self._watch)(lambda: self._attempt(name, function, args, count, homes))
@@ -177,9 +174,8 @@ class DaskEngine(RangeEngine):
         return fold.finish(carry), cost
 
     def _carry_on(self, fold: Fold[Any, Any], held: _Carried) -> None:
-        """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read.
-
-        Goes on from what is held, and brings it forward now and then.
+        """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read. Goes on
+        from what is held, and brings it forward now and then.
         """
         self._begin()
         ahead = self.parallel * RANGES_PER_THREAD
@@ -316,7 +312,6 @@ class DaskEngine(RangeEngine):
         return f"dfeas-{name}-{self.source.run[:8]}-{self._sent}-{part}"
 
     def _sendable(self, value: Any) -> Any:
-        """A value to be an argument of tasks: itself when it is small."""
         if size(value) <= INLINE_BYTES:
             return value
         return self._watch.scatter(value, self._workers)

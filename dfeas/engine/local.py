@@ -15,7 +15,8 @@ from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.readers import Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
-from dfeas.engine.scan import LOOK_SECONDS, RangeEngine, RangeMerge, cut, fold_blocks, parts, pause, pieces, scan_pairs
+from dfeas.engine.ranges import LOOK_SECONDS, RangeEngine, pause
+from dfeas.engine.scan import RangeMerge, cut, fold_blocks, parts, pieces, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import beat, heard, one_thread
 from dfeas.machine import processors
@@ -85,9 +86,8 @@ class LocalEngine(RangeEngine):
         """This process verifies blocks as it reads them."""
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
-        """``function(dataset, first, stop, *args, stopped=...)`` over ranges of all blocks, or of ``count``, in order.
-
-        An interrupt waits for no more than the block that each thread looks at: ``stopped()`` is true then. Where a block takes
+        """``function(dataset, first, stop, *args, stopped=...)`` over ranges of all blocks, or of ``count``, in order. An
+        interrupt waits for no more than the block that each thread looks at: ``stopped()`` is true then. Where a block takes
         long, it waits for the next ``beat`` of each; whoever hears those of this thread may interrupt there, too.
         """
         return self._map(self._threads, function, args, count)

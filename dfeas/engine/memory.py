@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import resource
 from collections.abc import Sequence
 
 import numpy as np
-import psutil
 
 from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
@@ -16,8 +16,14 @@ from dfeas.data.subsets import SubsetReader
 from dfeas.data.views import MappedReader
 from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.linalg.blas import blas_threads
+from dfeas.machine import used_bytes
 from dfeas.passes.block import WIDE_TILE_BYTES
 from dfeas.passes.vectors import POINT_BYTES
+
+SCORED_BYTES = 64
+"""Scores of a point in several precisions, and bounds, while its block is scanned or checked."""
+GRAM = 1000
+"""Sparse rows, or features, of a cone whose products with each other the checker may store as an array."""
 
 
 def thread_bytes(dataset: Dataset) -> int:
@@ -29,13 +35,24 @@ def thread_bytes(dataset: Dataset) -> int:
     seen = 2 * dataset.block_bytes if dataset.stored is not None else 0  # one is scanned, one is formed
     # of dense points a block holds many points, and a vector is small beside it
     vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
-    return blocks * stored.block_bytes + seen + max(WIDE_TILE_BYTES, dataset.scan_bytes) + vectors
+    return blocks * stored.block_bytes + seen + max(WIDE_TILE_BYTES, _temporary_bytes(dataset)) + vectors
+
+
+def _temporary_bytes(dataset: Dataset) -> int:
+    """Of a block of cones: scores, matrices and their powers in a scan; in the checker copies of a cone's rows. Of points a
+    tile at a time is looked at, whatever the block, but scores and bounds are those of a block.
+    """
+    rows, cones, entries = dataset.block_rows, dataset.cones, dataset.entries
+    if cones is None:
+        return SCORED_BYTES * rows
+    if entries is not None:
+        side = min(cones.largest, dataset.m, GRAM)
+        return 240 * rows + 6 * entries.block_bytes + 48 * side * side
+    return max(240 * rows + 16 * cones.largest * dataset.m, 48 * cones.largest * dataset.m)
 
 
 def held_bytes(dataset: Dataset) -> int:
-    """Arrays of all points that a process has which opened a dataset: labels and norms that are in no file, and which points
-    of others it has.
-    """
+    """Arrays of all points that an opened dataset has: labels and norms that are in no file, and which points of others."""
     arrays = [each.array for each in (dataset.labels, dataset.stored_norms) if isinstance(each, SliceReader)]
     numbers = [dataset.numbers, dataset.points.rows if isinstance(dataset.points, SubsetReader) else None]
     own = {id(each): int(each.nbytes) for each in (*arrays, *numbers) if isinstance(each, np.ndarray | Picks)}
@@ -56,7 +73,7 @@ def _inside(dataset: Dataset) -> Sequence[Dataset]:
     return (points.inner,) if isinstance(points, MappedReader) else ()
 
 
-LIBRARY_BYTES = 160 << 20
+LIBRARY_BYTES = 320 << 20
 """Of addresses that libraries take when they are first used, heaps of threads included."""
 BLAS_THREAD_BYTES = 48 << 20
 """The same of each thread of the BLAS that SciPy brings, but the first."""
@@ -66,11 +83,10 @@ def require_addresses(need: float) -> None:
     """Raise UsageError when this process may not have so many bytes more, and what its libraries take: OpenBLAS, where it gets
     none, tries for ever, or ends the process, and lets no signal through.
     """
-    process = psutil.Process()
-    limit = process.rlimit(psutil.RLIMIT_AS)[0]
-    if limit == psutil.RLIM_INFINITY:
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
         return
-    need += process.memory_info().vms + LIBRARY_BYTES + (blas_threads() - 1) * BLAS_THREAD_BYTES
+    need += used_bytes()[0] + LIBRARY_BYTES + (blas_threads() - 1) * BLAS_THREAD_BYTES
     if limit < need:
         raise UsageError(
             f"this process may have {format_bytes(limit)} of addresses (ulimit -v {limit >> 10}), it needs {enough(need)}: "
@@ -91,10 +107,8 @@ def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
 
 
 def cache_bytes(dataset: Dataset, memory: int, threads: int, *, worker: bool) -> int:
-    """Bytes that a process may keep of blocks: the budget without buffers and a quarter for answers.
-
-    Where a method lives there are more than a third for what it keeps and works on, too; of cones both are at least
-    ``POINT_BYTES`` for each row.
+    """Bytes that a process may keep of blocks: the budget without buffers and a quarter for answers. Where a method lives there
+    are more than a third for what it keeps and works on, too; of cones both are at least ``POINT_BYTES`` for each row.
     """
     if dataset.in_memory:
         return 0

@@ -48,9 +48,7 @@ class Engine(Protocol):
         """``function(dataset, first, stop, *args)`` over ranges that cover all blocks, or ``count`` of them, in order."""
 
     def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
-        """Let each process that reads keep so many bytes of what questions to pairs can use again, and more in a ``scratch``
-        folder of its machine.
-        """
+        """Let each process keep so many bytes of what questions to pairs use again, and more in a ``scratch`` folder there."""
 
     def close(self) -> None:
         """Release workers, buffers and blocks that were kept."""
@@ -67,9 +65,8 @@ def scheduler_address() -> str | None:
 @contextmanager
 def open_client(given: Any) -> Iterator[Client | None]:
     """The client of a cluster: of a Client itself, of a cluster, of the address of a scheduler, or with True the current one,
-    else that of Dask's ``scheduler-address``. None for None: this process works alone. What was opened here is closed.
-
-    Its scheduler was asked whether it can read tasks of dfeas, and those that are sent meanwhile are one span of Dask's. Raises
+    else that of Dask's ``scheduler-address``. None for None: this process works alone. What was opened here is closed. Its
+    scheduler was asked whether it can read tasks of dfeas, and those that are sent meanwhile are one span of Dask's. Raises
     UsageError for anything else, and where no scheduler answers.
     """
     if given is None or given is False:

@@ -11,37 +11,41 @@ of parts of two blocks follow each other. A block costs a read whenever it comes
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock, local
-from time import monotonic, perf_counter, sleep
-from typing import Any, TypeVar
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.protocol import Observer
-from dfeas.engine.signals import raise_held
 from dfeas.engine.tile_cache import TileCache
-from dfeas.linalg.blas import beat
-from dfeas.linalg.points import Points, row_slice, stack_points
+from dfeas.linalg.points import Points, is_dense, row_slice, stack_points
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Question, VectorPass, absorb_partial
+from dfeas.passes.protocol import (
+    AnyPass,
+    Fold,
+    OnPairs,
+    OnVectors,
+    Ordered,
+    Partial,
+    Question,
+    RunPass,
+    VectorPass,
+    absorb_partial,
+)
 from dfeas.passes.vectors import Positive, Recover
-
-R = TypeVar("R")
 
 _of_thread = local()
 
-LOOK_SECONDS = 0.1
-"""How often it is looked how far a read is, and whether what waits, or is within a block, should end."""
-
 SHORT_BYTES = 16 << 20
 """Where each thread reads no more than that, a range costs more than it saves."""
+RUN_POINTS = 1 << 17
+"""Points of blocks in memory that are scanned at once: their scores stay in a cache that is no larger than most."""
 FINE = 3
 """Ranges begin at multiples of at least a sixteenth of their length: none is much longer than the others."""
 LEAST_ROWS = 2048
@@ -54,7 +58,7 @@ ENTRY_WIDTH = 2
 """A sparse entry with its index takes as much as so many features."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Tree:
     """Partials of consecutive blocks, merged as far as the fixed tree allows."""
 
@@ -63,7 +67,6 @@ class Tree:
     alone: bool = False  # whether nobody else has the partials
 
     def push(self, level: int, index: int, partial: Any) -> None:
-        """Append the node that follows the last one."""
         while self.nodes and index % 2 == 1 and self.nodes[-1][:2] == (level, index - 1):
             partial = self._merge(self.nodes.pop()[2], partial)
             level, index = level + 1, index // 2
@@ -89,9 +92,8 @@ def pieces(size: int, threads: int, more: int) -> int:
 
 
 def cut(blocks: int, pieces: int) -> list[tuple[int, int]]:
-    """At most ``pieces`` ranges of about equal length that cover the blocks in order.
-
-    Long ones begin at multiples of a power of two, so that each leaves few nodes of the tree.
+    """At most ``pieces`` ranges of about equal length that cover the blocks in order. Long ones begin at multiples of a power
+    of two, so that each leaves few nodes of the tree.
     """
     pieces = max(1, min(blocks, pieces))
     step = 1 << max(0, (blocks // pieces).bit_length() - 1 - FINE)
@@ -109,12 +111,7 @@ def parts(question: Question) -> tuple[AnyPass | VectorPass[Any, Any], Sequence[
 
 
 def scan_range(
-    dataset: Dataset,
-    first: int,
-    stop: int,
-    question: Question,
-    scratch: Scratch | None = None,
-    stopped: Stop | None = None,
+    dataset: Dataset, first: int, stop: int, question: Question, scratch: Scratch | None = None, stopped: Stop | None = None
 ) -> tuple[Any, Cost]:
     """Scan the blocks first .. stop-1 of those that are read; returns the nodes of the fixed tree and what it cost."""
     pass_, chosen = parts(question)
@@ -122,8 +119,17 @@ def scan_range(
         dataset.kept.close()  # the answer may have 16 bytes for each point, and is the last that a run needs
     blocks = range(first, stop) if chosen is None else chosen[first:stop]
     tree, cost = Tree(pass_, alone=True), Cost()
-    for position, partial in enumerate(unless_stopped(_partials(dataset, blocks, question, scratch, cost), stopped), first):
-        tree.push(0, position, partial)
+    if isinstance(question, OnVectors):
+        partials = _scan_all_vectors(dataset, blocks, question, scratch, cost)
+        for position, partial in enumerate(unless_stopped(partials, stopped), first):
+            tree.push(0, position, partial)
+    else:
+        # a sample is read by whoever is free, who need not be the one that reads these blocks later
+        read = dataset.read_blocks(blocks, cost, not isinstance(question, Partial), _buffers())
+        for run, position in _cut_runs(dataset, pass_, blocks, unless_stopped(read, stopped), first):
+            began = perf_counter()
+            _push_run(tree, position, run)
+            cost.scan_seconds += perf_counter() - began
     return tree.nodes, cost
 
 
@@ -135,25 +141,44 @@ def _buffers() -> Buffers:
     return found
 
 
-def _partials(
-    dataset: Dataset, blocks: Sequence[int], question: Question, scratch: Scratch | None, cost: Cost
+def _cut_runs(
+    dataset: Dataset, pass_: Any, blocks: Sequence[int], read: Iterator[Block], first: int
+) -> Iterator[tuple[list[Block], int]]:
+    """Blocks that a pass scans at once, of which all but the last stay in memory, and the place of the first in the tree."""
+    together = isinstance(pass_, RunPass) and isinstance(blocks, range)
+    most = 1 << max(1, RUN_POINTS // dataset.block_rows).bit_length() - 1 if together else 1
+    run: list[Block] = []
+    for stop, (index, block) in enumerate(zip(blocks, read, strict=True), first + 1):
+        run.append(block)
+        view = dataset.in_memory and is_dense(block.points) and block.points.base is not None
+        stays = index in dataset.kept or (view and index in dataset.kept.sides)  # when the next one is read
+        if stop % most == 0 or index == blocks[-1] or not stays:
+            yield run, stop - len(run)
+            run = []
+
+
+def _push_run(tree: Tree, position: int, run: list[Block]) -> None:
+    """What a pass finds in consecutive blocks, as few nodes as cover them."""
+    while run:
+        level = len(run).bit_length() - 1
+        while position % (1 << level):
+            level -= 1
+        some, run = run[: 1 << level], run[1 << level :]
+        pass_: Any = tree.pass_
+        tree.push(level, position >> level, pass_.scan_run(some) if level else pass_.scan(some[0]))
+        position += len(some)
+
+
+def _scan_all_vectors(
+    dataset: Dataset, blocks: Sequence[int], question: OnVectors, scratch: Scratch | None, cost: Cost
 ) -> Iterator[Any]:
-    if isinstance(question, OnVectors):
-        assert scratch is not None, "vectors need scratch storage"
-        read = dataset.read_blocks(blocks, cost, keep=True) if question.points else iter([None] * len(blocks))
-        for index, block in zip(blocks, read, strict=True):
-            first = index * dataset.block_rows
-            began = perf_counter()
-            yield _scan_vectors(question, range(first, min(first + dataset.block_rows, dataset.n)), block, scratch)
-            cost.scan_seconds += perf_counter() - began
-        return
-    pass_: Any = parts(question)[0]
-    # a sample is read by whoever is free, who need not be the one that reads these blocks later
-    for block in dataset.read_blocks(blocks, cost, not isinstance(question, Partial), _buffers()):
+    assert scratch is not None, "vectors need scratch storage"
+    read = dataset.read_blocks(blocks, cost, keep=True) if question.points else iter([None] * len(blocks))
+    for index, block in zip(blocks, read, strict=True):
+        first = index * dataset.block_rows
         began = perf_counter()
-        partial = pass_.scan(block)
+        yield _scan_vectors(question, range(first, min(first + dataset.block_rows, dataset.n)), block, scratch)
         cost.scan_seconds += perf_counter() - began
-        yield partial
 
 
 def _scan_vectors(question: OnVectors, rows: range, block: Block | None, scratch: Scratch) -> Any:
@@ -226,9 +251,7 @@ def runs_of(dataset: Dataset) -> list[range]:
 
 
 def runs(n: int, m: int, block_rows: int) -> list[range]:
-    """Runs of rows that cover n points of m features in order; none reaches into a block without having all of it or being
-    within it.
-    """
+    """Runs of rows that cover n points of m features in order; each has whole blocks, or is within one."""
     wanted = max(1, min(max(LEAST_ROWS, n // MOST_RUNS), RUN_BYTES // (8 * m)))
     long = max(1, round(wanted / block_rows)) * block_rows
     found = []
@@ -318,73 +341,3 @@ def scan_pairs(
         tree.push(0, position, question.scan(*held.pair(*pair), tile_cache))
         cost.scan_seconds += perf_counter() - began - (cost.read_seconds - before)
     return tree.nodes, cost, held.reads
-
-
-def pause(seconds: float) -> None:
-    """Let time pass while storage is waited for; a signal or a beat may end it."""
-    until = monotonic() + seconds
-    while True:
-        raise_held()
-        beat()
-        if (left := until - monotonic()) <= 0:
-            return
-        sleep(min(left, LOOK_SECONDS))
-
-
-class RangeEngine(ABC):
-    """What both engines do alike with a question."""
-
-    dataset: Dataset
-    scratch: Scratch | None
-    cost: Cost
-    observer: Observer | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.dataset.dimension, self.dataset.n
-
-    def run(self, question: Question) -> Any:
-        began = perf_counter()
-        if isinstance(question, Ordered):
-            answer, self.cost = self._fold(question.fold)
-            self._compare(None)
-        elif isinstance(question, OnPairs):
-            scanned = self._scan_pairs(question, len(pairs_of(self.dataset, question)))
-            answer, self.cost = join(question, [(nodes, cost) for nodes, cost, _ in scanned])
-            self._compare([block for _, _, blocks in scanned for block in blocks])
-        else:
-            chosen = parts(question)[1]
-            count = None if chosen is None else len(chosen)
-            answer, self.cost = self._scan(question, count)
-            if not isinstance(question, OnVectors) or question.points:
-                self._compare(chosen)
-        if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
-            self.scratch.keep(question.keeps)
-        self.cost.wall_seconds = perf_counter() - began
-        return answer
-
-    def watch(self, observer: Observer) -> None:
-        self.observer = observer
-
-    def observe(self, done: int, blocks: int) -> None:
-        if self.observer is not None:
-            self.observer(done, blocks, blocks * self.dataset.block_bytes if blocks <= self.dataset.blocks else 0)
-
-    @abstractmethod
-    def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
-        """As that of an engine."""
-
-    def _scan(self, question: Question, count: int | None) -> tuple[Any, Cost]:
-        return join(question, self.map(scan_range, question, self.scratch, count=count))
-
-    @abstractmethod
-    def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
-        """The answer of a fold over all blocks, and what it took."""
-
-    @abstractmethod
-    def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
-        """What ``scan_pairs`` gives for ranges of so many pairs, in order."""
-
-    @abstractmethod
-    def _compare(self, blocks: Sequence[int] | None) -> None:
-        """Raise CorruptDataError when other processes did not read what the survey saw in these blocks; None: in all."""

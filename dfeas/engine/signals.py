@@ -22,16 +22,13 @@ from typing import Any
 
 INTERRUPTED = 75
 """The exit code."""
-
 BURST = 1.0
 """Seconds: terminals and batch systems signal whole groups of processes, and what one of them passes on comes once more."""
-
 POLITE = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 SIGNALS = (signal.SIGINT, *POLITE)
 
 LEFT_BEHIND = "dfeas-solver"
 """The name of threads that the end of a program does not wait for; a library where one is at work must not be taken down."""
-
 Handler = Callable[[int, FrameType | None], Any]
 
 _held: int | None = None  # interrupts that were held back; None: none is
@@ -41,9 +38,8 @@ _code: int | None = None  # of a program that has ended
 
 @contextmanager
 def _handle_signals(numbers: tuple[int, ...], handler: Handler) -> Iterator[None]:
-    """Signals go to a handler, but for those that whoever started this process has ignored, as nohup does.
-
-    Only the main thread of a process gets signals; in another one nothing is changed.
+    """Signals go to a handler, but for those that whoever started this process has ignored, as nohup does. Only the main thread
+    of a process gets signals; in another one nothing is changed.
     """
     if current_thread() is not main_thread():
         yield
@@ -145,9 +141,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Tells whether SIGTERM, SIGHUP or SIGUSR1 has come; a second one interrupts at once, like Ctrl-C.
-
-    So does the first one as long as nobody has asked: what would stop has not begun.
+    """Tells whether SIGTERM, SIGHUP or SIGUSR1 has come; a second one interrupts at once, like Ctrl-C. So does the first one as
+    long as nobody has asked: what would stop has not begun.
     """
     came, looked = 0, False
 
@@ -168,9 +163,8 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """An interrupt waits for ``raise_held``, or for the end; a second one does not.
-
-    A KeyboardInterrupt anywhere else may leave a lock of another thread taken for ever, and that thread waits for it.
+    """An interrupt waits for ``raise_held``, or for the end; a second one does not. A KeyboardInterrupt anywhere else may leave
+    a lock of another thread taken for ever, and that thread waits for it.
     """
     global _held
     interrupts = (signal.default_int_handler, _interrupt_once)

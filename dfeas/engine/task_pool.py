@@ -34,9 +34,8 @@ class TaskPool:
         self._client, self._places = client, places
 
     def __call__(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """``work(item)`` of each item, in any order; a piece of a worker that died is done again.
-
-        Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at a piece.
+        """``work(item)`` of each item, in any order; a piece of a worker that died is done again. Raises what the work does,
+        and ClusterLostError when the cluster goes away, or when many workers die at a piece.
         """
         watch = Watch(self._client, places=self._places)
         sent, persist = _SentPieces(watch, self._submit, work, iter(items)), Retry(watch)
@@ -127,10 +126,7 @@ class _SentPieces(Generic[T, R]):
 
 
 def _on_worker(work: Callable[[T], R], item: T) -> R | DfeasError:
-    """What it gives, or why it failed: a worker would write the traceback of what is raised.
-
-    What storage raises there is no loss of the cluster.
-    """
+    """What it gives, or why it failed: a worker would write a traceback. What storage raises is no loss of the cluster."""
     try:
         return work(item)
     except DfeasError as error:

@@ -31,9 +31,7 @@ FREE_SHARE = 20
 
 
 class Spill:
-    """A folder below ``parent``. Safe to use from several threads that write different names. Raises UsageError when it cannot
-    be made.
-    """
+    """A folder below ``parent``; threads may write different names at once. Raises UsageError when it cannot be made."""
 
     def __init__(self, parent: Path) -> None:
         try:

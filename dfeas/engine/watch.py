@@ -1,4 +1,7 @@
-"""Watching a Dask cluster while waiting for it: whatever dies or freezes there, the waiting ends, or it is tried again."""
+"""Watching a Dask cluster while waiting for it: whatever dies or freezes there, the waiting ends, or it is tried again.
+
+A scheduler tells of workers that come and go, and is asked now and then whom it hears of.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Semaphore
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
+from distributed import Client, SchedulerPlugin
 from distributed import Future as Task
-from distributed.scheduler import KilledWorker
+from distributed.scheduler import KilledWorker, heartbeat_interval
 
 from dfeas.data.storage.patience import Patience, wait_by
 from dfeas.engine.clusters import ANSWER_SECONDS, LOST, answer_within, begin_call, line, mend
 from dfeas.engine.crew import Crew
-from dfeas.engine.scan import pause
+from dfeas.engine.ranges import pause
 from dfeas.engine.signals import interrupts_held, raise_held
-from dfeas.engine.turnover import ask_for_workers, listen, turnover_of
 from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError, UsageError
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 R = TypeVar("R")
 
@@ -42,14 +43,61 @@ MOST_DEATHS = 10
 """Work at which more workers than that have died is to blame."""
 TRIES = 3
 _STEP_SECONDS = 0.1
+TOPIC = "dfeas-workers"
+"""Of the events. ``all``, which says it too, also tells a client that it is gone, and a scheduler complains when it cannot."""
+SILENT_SECONDS = 8.0
+"""A worker that a scheduler has not heard of for so long, and three times the usual, is as good as gone."""
+
+
+class Turnover:
+    """Counts the workers that came or went, as the scheduler tells a client."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, event: Any) -> None:
+        self.count += 1
+
+
+_turnovers: WeakKeyDictionary[Client, Turnover] = WeakKeyDictionary()
+
+
+async def listen(client: Client, asynchronous: bool = True) -> None:
+    """Let the scheduler tell this client. Nothing happens where a scheduler takes no code, and none is told of then."""
+    try:
+        await client.register_plugin(tells_turnover())
+    except ValueError:
+        return
+    client.subscribe_topic(TOPIC, _turnovers.setdefault(client, Turnover()))
+
+
+async def ask_for_workers(client: Client, asynchronous: bool = True) -> dict[str, dict[str, Any]]:
+    """What a scheduler says of each worker, but of those that are silent beside others: it waits for them for minutes."""
+    workers = (await client.scheduler.identity(n_workers=-1))["workers"]
+    heard = max((worker["last_seen"] for worker in workers.values()), default=0.0)
+    patience = SILENT_SECONDS + 3 * heartbeat_interval(len(workers))
+    return {str(worker): each for worker, each in workers.items() if heard - each["last_seen"] < patience}
+
+
+def tells_turnover() -> SchedulerPlugin:
+    """A plugin that goes when the last client has gone."""
+
+    # what is made here travels as it is written: the scheduler may have no dfeas
+    def tell(self: Any, scheduler: Any, worker: str, **more: Any) -> None:
+        scheduler.log_event(self.name, {"worker": worker, "there": worker in scheduler.workers})
+
+    def remove_client(self: Any, scheduler: Any, client: str) -> None:
+        if not [each for each in scheduler.clients if each != "fire-and-forget"]:
+            scheduler.remove_plugin(self.name)
+
+    more = {"name": TOPIC, "idempotent": True, "add_worker": tell, "remove_worker": tell, "remove_client": remove_client}
+    return type("TellsTurnover", (SchedulerPlugin,), more)()
 
 
 @dataclass
 class Watch:
-    """Waits for a cluster.
-
-    Every wait raises ConnectionError or TimeoutError when the scheduler is gone or does not answer, and ClusterLostError when
-    there has been no worker for ``patience_seconds``.
+    """Waits for a cluster. Every wait raises ConnectionError or TimeoutError when the scheduler is gone or does not answer, and
+    ClusterLostError when there has been no worker for ``patience_seconds``.
     """
 
     client: Client
@@ -73,11 +121,11 @@ class Watch:
         raise_held()
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
-        told, now = turnover_of(self.client), time.monotonic()
+        told, now = _turnovers.get(self.client), time.monotonic()
         if told is None or not self._known or told.count != self._told or now - self._asked > self.ask_seconds:
             if self._asked == -math.inf:
                 answer_within(self.answer_seconds, self.client, listen, self.client)
-                told = turnover_of(self.client)
+                told = _turnovers.get(self.client)
             self._told, self._asked = 0 if told is None else told.count, now
             self._known = answer_within(self.answer_seconds, self.client, ask_for_workers, self.client)
         mend(self.client, len(self._known))
@@ -88,9 +136,8 @@ class Watch:
         self._asked = -math.inf
 
     def workers(self) -> dict[str, int]:
-        """Threads of each worker, at least one: waits for the first worker.
-
-        An adaptive cluster starts workers for tasks that wait, and for nothing else, so that one does.
+        """Threads of each worker, at least one: waits for the first worker. An adaptive cluster starts workers for tasks that
+        wait, and for nothing else, so that one does.
         """
         threads = self.threads()
         if threads:
@@ -115,9 +162,8 @@ class Watch:
         ended: dict[str, float] | None = None,
     ) -> bool:
         """Wait until each has a result, or an error, or its copy has. False when one of the workers ``homes`` is gone, or all
-        of the crew, or a result is lost, or who is ``told`` now and then, while it waits, which workers there are says so.
-
-        When each ``ended``, in monotonic seconds, is noted by key.
+        of the crew, or a result is lost, or who is ``told`` now and then, while it waits, which workers there are says so. When
+        each ``ended``, in monotonic seconds, is noted by key.
         """
         done, crew, times = Semaphore(0), set(self.crew.workers), {} if ended is None else ended
 
@@ -141,9 +187,8 @@ class Watch:
         return waited
 
     def first(self, futures: Collection[Task], woken: Semaphore, gone: Callable[[dict[str, int]], bool]) -> Task | None:
-        """Wait until one has a result, or an error, and return it; ``woken`` is released whenever that may be so.
-
-        None when it was lost again in the same moment, or when workers are ``gone``.
+        """Wait until one has a result, or an error, and return it; ``woken`` is released whenever that may be so. None when it
+        was lost again in the same moment, or when workers are ``gone``.
         """
 
         def found(seconds: float) -> bool:
@@ -158,9 +203,8 @@ class Watch:
             self.client.cancel([value for value in values if isinstance(value, Task)], force=True)
 
     def gather(self, futures: Sequence[Task], workers: Collection[str]) -> list[Any] | None:
-        """Results of futures that were settled; None when one of ``workers`` is gone, which may have had some of them.
-
-        Dask goes on asking a worker that has just died for a minute and more, and computes what was lost again.
+        """Results of futures that were settled; None when one of ``workers`` is gone, which may have had some of them. Dask
+        goes on asking a worker that has just died for a minute and more, and computes what was lost again.
         """
 
         def gone(now: dict[str, int]) -> bool:
@@ -239,9 +283,8 @@ class Retry:
     before: int = 0  # what was done at the last loss
 
     def __call__(self, attempt: Callable[[], R], done: Callable[[], int] = int) -> R:
-        """What an attempt returns; lost work is asked for again, and what storage did not give that is away.
-
-        Raises ClusterLostError when nothing more gets ``done``, StorageAwayError when patience is over.
+        """What an attempt returns; lost work is asked for again, and what storage did not give that is away. Raises
+        ClusterLostError when nothing more gets ``done``, StorageAwayError when patience is over.
         """
         patience = Patience()
         while True:

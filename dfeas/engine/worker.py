@@ -1,4 +1,4 @@
-"""What workers do: scan a range of blocks, or read some and fold them in order."""
+"""What workers do: open data once, scan a range of blocks, or read some and fold them in order."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import dask
-import psutil
 from distributed import Worker, get_worker
 from tornado.ioloop import PeriodicCallback
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.open import forget, open_cached
+from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.patience import AWAY, SHORT_SECONDS, wait_by
 from dfeas.data.storage.readers import Cost
@@ -30,24 +29,27 @@ from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, DfeasError, StorageAwayError, UsageError
 from dfeas.linalg.blas import controller, in_child
 from dfeas.linalg.csr import is_csr, nbytes
-from dfeas.machine import memory_bytes
+from dfeas.machine import memory_bytes, used_bytes
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs
 
 R = TypeVar("R")
 
+_OPEN_RUNS = 8
+_opened: dict[Source, Dataset] = {}
 _tile_caches: dict[str, TileCache] = {}  # by run
-_tile_caches_lock = Lock()
+_opening, _tile_caches_lock = Lock(), Lock()
 
 
-def _renew_tile_caches() -> None:
-    """A forked process keeps no tiles of the one that it comes from."""
-    global _tile_caches_lock
-    _tile_caches_lock = Lock()
+def _forget_all() -> None:
+    """A forked process opens its own: readers and caches have locks, too, and somebody may have been at work in any."""
+    global _opening, _tile_caches_lock
+    _opening, _tile_caches_lock = Lock(), Lock()
+    _opened.clear()
     _tile_caches.clear()
 
 
-in_child(_renew_tile_caches)
+in_child(_forget_all)
 
 LEASE_SECONDS = 10.0
 """How often a worker looks whether the drivers live whose runs it has something of."""
@@ -83,15 +85,34 @@ def _reading(source: Source) -> Iterator[None]:
 
 def _room(dataset: Dataset) -> int:
     """Bytes of blocks that this worker may keep: what its own limit leaves, which may be lower than the budget of the run.
-
     Above that limit Dask pauses a worker, and ends it.
     """
     manager = get_worker().memory_manager
     if not manager.memory_limit:
         return sys.maxsize
     share = manager.memory_pause_fraction or manager.memory_terminate_fraction or 1.0
-    left = int(share * min(manager.memory_limit, memory_bytes())) - psutil.Process().memory_info().rss
+    left = int(share * min(manager.memory_limit, memory_bytes())) - used_bytes()[1]
     return cache_bytes(dataset, max(0, left), get_worker().state.nthreads, worker=True)
+
+
+def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) -> Dataset:
+    """``open_source``, once a process and run. One dataset of a process keeps blocks: the one that was opened last. It keeps no
+    more bytes of them than a process has ``room`` for, where that is limited.
+    """
+    with _opening:
+        dataset = _opened.get(source)
+        if dataset is None:
+            known = {replace(other, run=source.run, cache_bytes=source.cache_bytes): each for other, each in _opened.items()}
+            same = known.get(source) if source.fingerprint else None
+            dataset = open_source(source) if same is None else same.without_cache()
+            if source.cache_bytes > 0:
+                for other in _opened.values():
+                    other.kept.close()
+                dataset.enable_cache(source.cache_bytes if room is None else min(source.cache_bytes, room(dataset)))
+            _opened[source] = dataset
+            for oldest in list(_opened)[:-_OPEN_RUNS]:
+                del _opened[oldest]
+        return dataset
 
 
 def on_worker(first: int, stop: int, work: Callable[..., R], source: Source, args: tuple[Any, ...]) -> tuple[str, R]:
@@ -145,10 +166,8 @@ def _tile_cache_of(run: str, budget: int, scratch: str | None) -> TileCache:
 
 
 def _forget_tile_caches(runs: list[str]) -> None:
-    for run in runs:
-        tile_cache = _tile_caches.pop(run, None)
-        if tile_cache is not None:
-            tile_cache.close()
+    for run in _tile_caches.keys() & set(runs):
+        _tile_caches.pop(run).close()
 
 
 def lease_of(run: str) -> str:
@@ -184,7 +203,9 @@ def forget_run(run: str) -> None:
     _missed.pop(run, None)
     with _tile_caches_lock:
         _forget_tile_caches([run])
-    forget(run)
+    with _opening:
+        for source in [each for each in _opened if each.run == run]:
+            _opened.pop(source).kept.close()
 
 
 def read_range(source: Source, first: int, stop: int) -> Held:

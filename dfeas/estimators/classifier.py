@@ -97,7 +97,6 @@ def values_of(y: Any) -> NDArray[Any]:
 
 def map_rows(function: Callable[[NDArray[Any]], NDArray[Any]], X: Any, m: int, example: NDArray[Any]) -> Any:
     """``function`` of points (b, m), which returns (b,) or (b, k): of each chunk of a Dask array, each partition of a frame.
-
     ``example`` has its type and the shape of its answer for one point.
     """
     if not is_frame(X):
@@ -135,9 +134,8 @@ def on_its_cluster(fit: Callable[..., F]) -> Callable[..., F]:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, BaseEstimator):
-    """A classifier of dfeas, by problems of two classes; where there are more, each is set against the rest.
-
-    Parameters are the fields of dataclasses: scikit-learn finds them in the signature of ``__init__``.
+    """A classifier of dfeas, by problems of two classes; where there are more, each is set against the rest. Parameters are the
+    fields of dataclasses: scikit-learn finds them in the signature of ``__init__``.
     """
 
     memory: str | int | None = None
@@ -198,7 +196,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return {int(name): result for name, result in answer.results.items()}
 
     def _keep_results(self, results: Sequence[Result]) -> None:
-        """Take the results of all problems."""
         self.results_ = results
         self.verdicts_ = [result.verdict for result in results]
         self.separable_ = all(verdict == Verdict.FEASIBLE for verdict in self.verdicts_)

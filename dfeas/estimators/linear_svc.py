@@ -27,13 +27,14 @@ class SoftMarginClassifier(LinearClassifier):
     loss: str = "squared_hinge"
     tol: float = 1e-4
     class_weight: Any = None
+    intercept_scaling: float | None = None
 
     def _fit_margins(self, X: Any, index: NDArray[np.int64], starts: Any = None, **options: Any) -> list[SoftMarginResult]:
-        """All problems of two classes, on the same reads; ``starts`` (problems, m) are hyperplanes to begin from.
-
-        Raises ValueError for what dfeas cannot take; warns when a gap is not reached.
+        """All problems of two classes, on the same reads; ``starts`` (problems, m) are hyperplanes to begin from. Raises
+        ValueError for what dfeas cannot take; warns when a gap is not reached.
         """
         options |= {"loss": self.loss, "gap": self.tol, "intercept": self.fit_intercept, **self._options, **self._cluster_of(X)}
+        options["intercept_scaling"] = self.intercept_scaling if self.fit_intercept else None
         with value_errors(), attend_runs(progress=self.verbose):
             if len(self.classes_) == 2:
                 start = None if starts is None else starts[0]
@@ -68,7 +69,8 @@ class SoftMarginClassifier(LinearClassifier):
 class LinearSVC(SoftMarginClassifier):
     """Soft-margin hyperplane of points that need not fit in memory, with a proved gap.
 
-    It minimises |w|^2/2 + C sum of losses, with the intercept in |w|, as ``sklearn.svm.LinearSVC``.
+    It minimises |w|^2/2 + C sum of losses, with a free bias, as ``sklearn.svm.SVC``; ``sklearn.svm.LinearSVC`` has
+    ``intercept_scaling=1``.
 
     Parameters
     ----------
@@ -86,6 +88,8 @@ class LinearSVC(SoftMarginClassifier):
         Relative gap between objective and lower bound at which it ends.
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply those of points.
+    intercept_scaling : float s, optional
+        The bias b adds b^2/(2 s^2) to what is minimised; by default it is free.
     warm_start : bool
         Begin from the last ``coef_``.
 
@@ -142,7 +146,9 @@ class LinearSVCCV(SoftMarginClassifier):
     ----------
     Cs : sequence of float
         Values of C to choose from.
-    memory, max_passes, time_limit, verbose, callback, fit_intercept, client, loss, tol, class_weight : optional
+    memory, max_passes, time_limit, verbose, callback, fit_intercept, client : optional
+        As of ``LinearSVC``.
+    loss, tol, class_weight, intercept_scaling : optional
         As of ``LinearSVC``.
     folds : int
         Of cross-validation; each point is in one, by its index and ``seed``.

@@ -24,7 +24,6 @@ from dfeas.run.termination import Verdict
 
 SOFT = 1000
 """Points of the soft margin."""
-
 RIDGE = 1e-9
 """Added to every K(x, x) = 1 there, so that Cholesky has a triangle."""
 
@@ -43,8 +42,8 @@ class Separator(LinearClassifier):
         Any hyperplane, not only those through the origin.
     client : dask.distributed Client or cluster, str, or bool, optional
         As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
-    eps : float
-        A proof that no margin is above it ends the fit, too.
+    eps : float, optional
+        A proof that no margin is above it ends the fit, too; by default as of ``dfeas.solve``.
     method : str
         A name of ``dfeas.METHODS``, or ``auto``.
     margin_tolerance : float, optional
@@ -78,7 +77,7 @@ class Separator(LinearClassifier):
     (True, ['low', 'high'])
     """
 
-    eps: float = 1e-3
+    eps: float | None = None
     method: str = "auto"
     margin_tolerance: float | None = None
 
@@ -145,7 +144,7 @@ class Separator(LinearClassifier):
 
 @dataclass(eq=False, repr=False)
 class KernelSeparator(Classifier):
-    """A function of a kernel's space that separates the classes, or the proof that none has a margin above eps.
+    """A function of a kernel's space that separates the classes, or the proof that there is none.
 
     Where there is none it predicts by a soft margin (squared hinge, C = 1) of at most ``SOFT`` points, drawn at random. More
     than two classes share the reads and the values of the kernel.
@@ -188,7 +187,7 @@ class KernelSeparator(Classifier):
     degree: int | None = None
     coef0: float | None = None
     method: str = "auto"
-    eps: float = 1e-3
+    eps: float | None = None
     margin_tolerance: float | None = None
 
     def _cluster_of(self, points: Any) -> dict[str, Any]:
@@ -219,7 +218,7 @@ class KernelSeparator(Classifier):
         gram = Matrix(self._kernel).signed_gram(rows_of(points, support), labels[support].astype(np.float64))
         gram[np.diag_indices_from(gram)] += RIDGE
         rows, cost = SignedRows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
-        w = newton(rows, cost, np.zeros(len(support))).w
+        w = newton(rows, cost, np.ones(len(support)), np.zeros(len(support))).w
         weights = 2 * np.maximum(0.0, 1 - rows.scores(w))
         return support[weights > 0], weights[weights > 0]
 

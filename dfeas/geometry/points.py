@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
 from dfeas.data.dataset import Dataset
-from dfeas.errors import BadInputError, enough, format_bytes
-from dfeas.geometry.prediction import Prediction
+from dfeas.errors import BadInputError, enough
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, Mend, Rule, Seconds, Trained, least_seconds
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, Points, row_slice
-from dfeas.methods import work, working_set
+from dfeas.methods import batches
 from dfeas.methods.protocol import AnyMethod, Facts, weights_at_once
 from dfeas.methods.registry import METHODS
 from dfeas.passes.block import Block
 from dfeas.passes.vectors import POINT_BYTES
 
+if TYPE_CHECKING:
+    from dfeas.geometry.prediction import Prediction
+
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
+PRODUCTS, MOST = 7.5, 3.75
+"""Products by which conjugate gradients separate W, over sqrt(n / m) where that is no larger, on halfspaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointSpace(Geometry):
     """Points as they are stored, each with its label for a sign."""
 
-    exact: ClassVar[bool] = True
     weighs_by_block: ClassVar[bool] = True
+
+    @property
+    def exact(self) -> bool:
+        return True
 
     @property
     def methods(self) -> Sequence[str]:
@@ -43,7 +51,7 @@ class PointSpace(Geometry):
         return reason if alone else ""
 
     def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
-        return compare_work(replace(load.facts, tolerance=tolerance))
+        return prefer_method(replace(load.facts, tolerance=tolerance))
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return METHODS.__getitem__
@@ -52,7 +60,7 @@ class PointSpace(Geometry):
         return rule_of(trained, dataset, Hyperplanes(trained.entries, trained.mend))
 
     def brief(self, facts: Facts) -> bool:
-        return working_set.at_once(facts)
+        return batches.at_once(facts)
 
     def cost(self, method: str, load: Load) -> LoadCost:
         each, facts, n = METHODS[method], load.facts, load.dataset.n
@@ -68,54 +76,43 @@ class PointSpace(Geometry):
             folds=each.traits.ordered,
             sums=load.classes * facts.sums(own.asked),
             per_pass=own.per_pass,
+            remembered=own.remembered,
             least=max(load.classes * own.least, weights if collected else 0),
-            enough=not (each.traits.columns and working_set.drops(facts)),
+            enough=not (each.traits.columns and batches.drops(facts)),
             remark=own.remark,
         )
 
     def seconds(self, method: str, load: Load, values: tuple[float, float], tiles: int) -> Seconds:
-        columns = working_set.held_columns(load.facts) if METHODS[method].traits.columns else 0
+        columns = batches.held_columns(load.facts) if METHODS[method].traits.columns else 0
         return Seconds(solver=solver_seconds(columns, load.facts) if columns else 0.0)
 
 
-def compare_work(facts: Facts) -> tuple[str, str]:
-    """The method for a verdict, and why: the working set where it fits, and mirror prox leads or has no less work. Points that
-    it names are worth seconds.
-    """
-    own, other = work.working_set(facts), work.mirror_prox(facts)
-    fits = working_set.fits(facts)
-    compared = f"about {format_bytes(own)} to read there, {format_bytes(other)} for mirror prox"
-    slow = facts.tolerance is not None and not facts.entries and not working_set.holds_basis(facts)
-    ahead = working_set.passes_ahead(facts)
-    if fits and ahead:
-        return "working-set", f"chosen because its columns fit in memory; mirror prox leads for {ahead} passes, and keeps none"
-    if fits and own <= other + work.NAMED and not slow:
-        return "working-set", f"chosen because its columns fit in memory: {compared}"
-    if fits and slow:
+def prefer_method(facts: Facts) -> tuple[str, str]:
+    """The method for a verdict, and why: a working set, whose conflicts are worth seconds, where its least columns fit."""
+    wide = not facts.entries and not batches.holds_basis(facts)
+    ahead = batches.passes_ahead(facts)
+    if not batches.fits(facts):
+        columns = f"{enough(4 * batches.least_bytes(facts))} of memory"
+        return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
+    if wide and facts.tolerance is not None:
         return "mirror-prox-one-pass", "chosen because the widest margin of so many features is nearer in float32"
-    if fits:
-        return "mirror-prox-one-pass", f"chosen because a working set takes more work in memory: {compared}"
-    columns = f"{enough(4 * working_set.least_bytes(facts))} of memory"
-    return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
+    leads = f"; mirror prox leads for {ahead} passes, and keeps none" if ahead else ""
+    return "working-set", f"chosen because its columns fit in memory{leads}"
 
 
 def solver_seconds(columns: int, facts: Facts) -> float:
     """Time of the solver in memory of points, from the speed of products of a part of the columns."""
+    products = PRODUCTS * min(MOST, math.sqrt(max(1.0, facts.n / facts.m)))
     if facts.entries:
         probe_entries = 1_000_000
         indices = np.random.default_rng(0).integers(0, facts.m, probe_entries).astype(np.int32)
         many = csr(np.ones(probe_entries), indices, np.arange(0, probe_entries + 1, 100, dtype=np.int32), facts.m)
         once = least_seconds(lambda: many @ np.ones(facts.m), 1)
-        return columns * facts.entries / probe_entries * 2 * work.products(facts) * once
+        return columns * facts.entries / probe_entries * 2 * products * once
     d = min(facts.m, PROBED_FEATURES)
     rows = max(16, min(columns, 1_000_000 // d))
     trial = np.ones((rows, d))
-    product, wider = least_seconds(lambda: trial @ trial[0]), facts.m / d
-    seconds = columns / rows * wider * work.products(facts) * product
-    if work.solves_by_products(facts):
-        return seconds
-    square = least_seconds(lambda: trial.T @ trial)
-    return seconds + columns / rows * wider * work.SQUARES * square * min(wider, columns / d)
+    return columns / rows * facts.m / d * products * least_seconds(lambda: trial @ trial[0])
 
 
 SCORES_BYTES = 8 << 20
@@ -137,7 +134,7 @@ class Scorer(Protocol):
         """Scores (b, k) of points (b, m)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Hyperplanes:
     """Directions that have an entry for each feature."""
 
@@ -154,7 +151,7 @@ class Hyperplanes:
             return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sign(Rule):
     """Scores under one direction: above 0 is the positive class."""
 
@@ -170,7 +167,7 @@ class Sign(Rule):
         return compare_labels(score, (score > 0).astype(np.int16), self.classes, label, names, (-1, 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scores(Rule):
     """Scores (b, k) under all directions."""
 
@@ -183,7 +180,7 @@ class Scores(Rule):
         return scored[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Largest(Rule):
     """The class whose direction gives the largest score, the first one of equal scores."""
 
@@ -211,6 +208,8 @@ def compare_labels(
     codes: Sequence[int],
 ) -> Prediction:
     """Predictions beside labels, whose codes have these names; beside nothing where there are none."""
+    from dfeas.geometry.prediction import Prediction
+
     if not names:
         return Prediction(score, predicted, classes, (), None, None)
     confusion = [np.bincount(predicted[label == code], minlength=len(classes)).tolist() for code in codes]

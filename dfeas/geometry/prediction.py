@@ -24,7 +24,7 @@ class Prediction(Displayed):
     ----------
     score : array (n,)
         y'x_j, of unit length in a kernel's space: of a run of two classes above 0 for the second; of each class against the
-        rest that of the predicted class, |y| = 1.
+        rest that of the predicted class, with |y| = 1 unless it is of a soft margin.
     predicted : array (n,) of int16
         Positions in ``classes``.
     classes : tuple of str

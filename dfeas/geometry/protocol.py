@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError, near
 from dfeas.linalg.points import Floats, working_type
 from dfeas.methods.protocol import AnyMethod, Facts
+from dfeas.methods.registry import base_name
 from dfeas.methods.vector import Expansion
 from dfeas.passes.block import Block
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Load:
     """One method on a dataset, for some classes side by side, within its share of the budget of a process."""
 
@@ -38,8 +39,7 @@ class Load:
         return facts_of(self.dataset, self.memory // self.classes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadCost:
+class LoadCost(NamedTuple):
     """What a load takes, in bytes where nothing else is said, beside processes, blocks and what is kept of these."""
 
     own: float  # where the method lives
@@ -52,14 +52,14 @@ class LoadCost:
     thread: int = 0  # of other things, of each thread that reads
     tiles: int = 0  # from one pass to the next, at most
     reads: float = 1  # of the data by a pass
-    per_pass: int = 0  # kept of each pass of a class until the end, where nothing bounds that
+    per_pass: int = 0  # kept of each pass of a class until the end
+    remembered: float = math.inf  # passes of which that is kept, at most
     least: int = 0  # of the share, without which the method cannot work
     enough: bool = True  # whether the share is as much as is wanted
     remark: str = ""  # for a plan
 
 
-@dataclass(frozen=True, slots=True)
-class Seconds:
+class Seconds(NamedTuple):
     """What a load takes beside reading."""
 
     first: float = 0.0  # in the first pass
@@ -71,7 +71,7 @@ Mend = Callable[[Block, slice, Floats], None]
 """Takes some rows of a block and their scores (r, k), and gives those that float64 cannot tell from zero their true signs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trained:
     """Directions that a finished run left."""
 
@@ -83,12 +83,13 @@ class Trained:
     data: Dataset | None  # that it was on, where it is still there
     names: tuple[str, ...] = ()  # of the classes -1 and +1, where the run tells them itself
     mend: Mend | None = None  # of the scores of proved separators
+    fitted: bool = False  # soft margins, whose scores are compared as they are: lengths of separators say nothing
 
     @property
     def entries(self) -> Floats:
-        """Directions (m, k), or (m+1, k), that have entries; those of classes are of unit length."""
+        """Directions (m, k), or (m+1, k), that have entries; separators of classes are of unit length."""
         ys = [y for y in self.directions if not isinstance(y, Expansion)]
-        return np.column_stack(ys if self.classes is None else [y / np.linalg.norm(y) for y in ys])
+        return np.column_stack(ys if self.classes is None or self.fitted else [y / np.linalg.norm(y) for y in ys])
 
 
 class Rule(ABC):
@@ -111,7 +112,6 @@ class Geometry(ABC):
     rows: ClassVar[str] = "points"  # what a dataset has n of
     named: ClassVar[str] = "point"  # what the number of a row names
     expands: ClassVar[bool] = False  # whether a direction is a sum over points of the data that it was found on
-    exact: ClassVar[bool] = False  # whether a verdict may be settled by exact arithmetic on the points themselves
     weighs_by_block: ClassVar[bool] = False  # whether weights of points are rebuilt block by block, from what was recorded
     labelled: ClassVar[bool] = True  # whether points have labels
     names_points: ClassVar[bool] = True  # whether a small Ax accuses points
@@ -127,6 +127,11 @@ class Geometry(ABC):
         return ""
 
     @property
+    def exact(self) -> bool:
+        """Whether points as they are stored may settle a verdict, by exact arithmetic."""
+        return False
+
+    @property
     def zero_is_origin(self) -> bool:
         """Whether a zero point is the origin of the space, and so by itself a certificate."""
         return True
@@ -139,7 +144,7 @@ class Geometry(ABC):
     def check_method(self, method: str, more: tuple[str, ...] = ()) -> str:
         """The name of a method that works here, or one ``more``. Raises UsageError for others."""
         names = (*more, *self.methods)
-        if method not in names:
+        if method not in more and base_name(method) not in self.methods:
             raise UsageError(f"method {method} does not work {self.place}{near(method, names)}; expected {', '.join(names)}")
         return method
 

@@ -1,41 +1,65 @@
-"""Which geometry a run has: that of its data, or of its kernel."""
+"""Which geometry a run has: that of its data, or of its kernel. Cones and kernels are imported for runs that have them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
+from dfeas.data.storage.places import place
+from dfeas.data.storage.stored_array import looks_like_dataset
 from dfeas.errors import UsageError, none_of
-from dfeas.geometry.cones.space import CONE_METHODS, ConeSpace
-from dfeas.geometry.kernel.kernel import Function, NormalisedKernel, kernel_of
-from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.geometry.points import PointSpace
 from dfeas.geometry.protocol import Geometry
-from dfeas.methods.registry import METHODS
-from dfeas.problem import Kernel
+from dfeas.methods.registry import FOR_CONES, METHODS, base_name
+from dfeas.problem import Function, Kernel
 from dfeas.settings import read_setting
 
 
 def geometry_of(dataset: Dataset, kernel: Kernel | None = None) -> Geometry:
     """That of opened data, with the options of a kernel if one is asked for. Raises UsageError for a kernel on cones."""
     if dataset.cones is not None:
+        from dfeas.geometry.cones.space import ConeSpace
+
         cones = ConeSpace()
         cones.require(dataset, kernel=kernel)
         return cones
-    return PointSpace() if kernel is None else KernelSpace.of(kernel)
+    return PointSpace() if kernel is None else _space_of(kernel)
+
+
+def _space_of(kernel: Kernel) -> Geometry:
+    from dfeas.geometry.kernel.space import KernelSpace
+
+    return KernelSpace.of(kernel)
 
 
 def geometry_again(dataset: Dataset, text: str, function: Function | None = None) -> Geometry:
     """That of a run, from its ``text``. Raises BadInputError for a text that is no kernel, or needs a function not given."""
-    return KernelSpace(NormalisedKernel.from_text(text, function)) if text else geometry_of(dataset)
+    if not text:
+        return geometry_of(dataset)
+    from dfeas.geometry.kernel.kernel import NormalisedKernel
+    from dfeas.geometry.kernel.space import KernelSpace
+
+    return KernelSpace(NormalisedKernel.from_text(text, function))
+
+
+def require_points(X: object, what: str) -> None:
+    """Raise UsageError when X is cones, in memory or by the path of a dataset."""
+    if isinstance(X, Dataset):
+        raise UsageError(f"{what} asks about points, this is a product of cones: use solve")
+    if isinstance(X, str | Path) and looks_like_dataset(place(X)):
+        dataset = open_source(Source(DataSpec(X), cones=True))
+        if dataset.cones is not None:
+            raise UsageError(f"{X}: a dataset of cones; {what} asks about points: use solve")
 
 
 def known_method(method: str, kernel: Kernel | None, more: tuple[str, ...] = ()) -> str:
     """The name of a method, or one ``more``, before the data is opened. Raises UsageError when no data has such a method."""
     if kernel is not None:
-        return KernelSpace.of(kernel).check_method(method, more)
-    names = (*more, *METHODS, *CONE_METHODS)
-    if not isinstance(method, str) or method not in names:
+        return _space_of(kernel).check_method(method, more)
+    names = (*more, *METHODS, *FOR_CONES)
+    if method not in more and (not isinstance(method, str) or base_name(method) not in names[len(more) :]):
         raise UsageError(f"unknown method {none_of(method, names)}")
     return method
 
@@ -46,5 +70,5 @@ def kernel_options(options: Kernel | None, scratch: str | Path | None = None) ->
         if scratch is not None and str(scratch) != read_setting("scratch", None):  # that is for runs with a kernel
             raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
         return None
-    kernel_of(options.kernel, options.gamma, options.degree, options.coef0)
+    _space_of(options)
     return options

@@ -49,9 +49,8 @@ _inside: dict[str, tuple[list[int], int]] = {}
 
 @contextmanager
 def one_thread(*, of_scipy: bool = False) -> Iterator[None]:
-    """Products, and with ``of_scipy`` factorisations, use one thread each in here, in whatever thread of Python.
-
-    The limit is one of the process: the last that leaves gives back what the first has found.
+    """Products, and with ``of_scipy`` factorisations, use one thread each in here, in whatever thread of Python. The limit is
+    one of the process: the last that leaves gives back what the first has found.
     """
     # what ``limit`` does, without a look at all libraries each time: that takes as long as a small product
     libraries = [library for library in controller(of_scipy=of_scipy).lib_controllers if library.user_api == "blas"]
@@ -61,9 +60,10 @@ def one_thread(*, of_scipy: bool = False) -> Iterator[None]:
         with _lock:
             for library in libraries:
                 inside, _ = _inside.setdefault(library.filepath, ([], library.num_threads))
+                if not inside:
+                    _set_threads(library, 1)
                 inside.append(thread)
                 entered.append(library)
-                _set_threads(library, 1)
         yield
     finally:
         with _lock:
@@ -88,7 +88,7 @@ def _renew_locks() -> None:
         inside[:] = [each for each in inside if each == get_ident()]
         if not inside:
             del _inside[path]
-            for library in controller(of_scipy=True).select(filepath=path).lib_controllers:
+            for library in ThreadpoolController().select(filepath=path).lib_controllers:
                 _set_threads(library, before)
     _lock.release()
 

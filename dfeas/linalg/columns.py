@@ -41,6 +41,8 @@ WORTH = 1 << 19
 """Entries below which one thread is as fast as several."""
 NARROW = 2.0**-21
 """Error of products in float32 with unit columns, beside the vector's length or the sum of weights: eight times the usual."""
+APART, SEEN, TURNS = 2.0**36, 300, 3
+"""Features whose sizes in about so many points differ by more than this factor get units of their own, in so many turns."""
 _UNEVEN = 30.0
 """Features whose sizes differ by more than this factor are brought to one size."""
 _NOISE = 2.0**-48
@@ -56,12 +58,13 @@ class ColumnMatrix:
     feature: Floats  # (d,) D, factors of features, > 0
     exact: bool = False  # all products in float64
     direct: int = DIRECT  # largest system that is factorised
+    room: int = BASIS_BYTES  # largest float64 copy of some columns, or basis
 
     @property
     def wide(self) -> bool:
         """Whether a basis is too large: it is looked for among a few columns, of sparse ones with the features they have."""
         c, d = self.shape
-        return 8 * min(c, d) * d > BASIS_BYTES
+        return 8 * min(c, d) * d > self.room
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -70,29 +73,53 @@ class ColumnMatrix:
     @property
     def large(self) -> bool:
         """Whether it pays to look at some columns, or at products with vectors, before a Gram matrix of all."""
-        return int(self.points.size) >= LARGE
+        return self.wide or int(self.points.size) >= LARGE
 
     @cached_property
     def single(self) -> bool:
         return self.points.dtype == np.float32 and not self.exact
 
-    def equilibrate(self) -> list[ColumnMatrix]:
-        """The same columns with features brought to one size, if their sizes differ much; a constant zero stays.
-
-        Where some are as small as the rounding of others there are two: without these raised, and with them.
-        """
+    def equilibrate(self) -> ColumnMatrix:
+        """The same columns with features brought to one size, if their sizes differ much, without what may be rounding."""
         size = np.sqrt(self.squares() / max(1, self.shape[0]))
         some, most = size > 0, float(size.max(initial=0.0))
         if not some.any() or most <= _UNEVEN * size[some].min():
-            return [self]
-        # D a may be larger than 1 by this factor: it must leave room for squares
-        factors = [np.where(size > least, 1 / np.maximum(size, most * 1e-100), 1 / most) for least in (_NOISE * most, 0.0)]
-        raised = factors if (size[some] <= _NOISE * most).any() else factors[1:]
-        return [self._with(factor / factor.min()) for factor in raised]
+            return self
+        factor = np.where(size > _NOISE * most, 1 / np.maximum(size, _NOISE * most), 1 / most)
+        return self._with(factor / factor.min())
+
+    def even_units(self) -> ColumnMatrix | None:
+        """Columns of length 1 again where each feature is seen in a power of two for its unit; None where that is no matter."""
+        c = self.shape[0]
+        even = replace(self, scale=np.sign(self.scale), exact=True)
+        with np.errstate(all="ignore"):
+            size = (even.some(np.arange(0, c, c // SEEN)) if c > SEEN else even).squares()
+            if not self.scale.all() or not size.any() or size.max() <= APART**2 * size[size > 0].min():
+                return None
+            for _ in range(TURNS):  # units of points first: lengths of columns hide them
+                size = even.squares()
+                even = replace(even, feature=np.ldexp(even.feature, np.where(size > 0, -np.frexp(size)[1] // 2, 0)))
+                even = replace(even, scale=even.scale / even.lengths(np.arange(c)))
+        return even if np.isfinite(even.feature).all() and np.isfinite(even.scale).all() and even.scale.all() else None
 
     def _with(self, factor: Floats) -> ColumnMatrix:
         """With more factors (d,) of features, in float64."""
         return replace(self, feature=self.feature * factor, exact=True)
+
+    def vector(self, v: Floats) -> Floats:
+        """The w (d,) of a v, with (D a)'v = a'w."""
+        return self.feature * v
+
+    def coordinates(self, w: Floats) -> Floats:
+        return w / self.feature
+
+    def weights(self, x: Floats, rows: Indices | slice = slice(None)) -> Floats:
+        """Weights of the columns a_j whose sum is zero where x weighs some columns, as the solver sees them, to zero."""
+        return x
+
+    def lowest(self, score: Floats) -> float:
+        """The least a_j'w of such scores."""
+        return float(score.min())
 
     def squares(self) -> Floats:
         """Sums (d,) of the squares of each feature."""
@@ -115,8 +142,8 @@ class ColumnMatrix:
         return replace(self, points=points, scale=self.scale[rows])
 
     def part(self, rows: Indices) -> ColumnMatrix:
-        """Some columns, in float64 products."""
-        return replace(self.some(rows), exact=True)
+        """Some columns, by ascending rows, in float64 products; of all of them no copy is made."""
+        return replace(self if len(rows) == self.shape[0] else self.some(rows), exact=True)
 
     def take_columns(self, rows: Indices) -> Any:
         """Columns D a_j (r, d) of some rows in float64, as products take them."""
@@ -124,7 +151,7 @@ class ColumnMatrix:
 
     def has_room(self, rows: Indices) -> bool:
         """Whether there is room for a basis of some columns, without features that do not matter to them."""
-        return 8 * len(rows) * self.shape[1] <= BASIS_BYTES
+        return 8 * len(rows) * self.shape[1] <= self.room
 
     def within(self, rows: Indices) -> ColumnMatrix:
         """Some columns, without features that do not matter to them."""
@@ -243,6 +270,12 @@ class ColumnMatrix:
 
         return np.asarray(self.feature * np.sum(side_by_side(add, len(groups)), axis=0))
 
+    def combine_rows(self, rows: Indices, weight: Floats) -> Floats:
+        """sum_j weight_j D a_j (d,) over some rows, in float64."""
+        x = np.zeros(self.shape[0])
+        x[rows] = weight
+        return self.combine(x)
+
     def lengths(self, rows: Indices) -> Floats:
         length = np.empty(len(rows))
         for here, part in self._tiles(rows):
@@ -250,9 +283,8 @@ class ColumnMatrix:
         return length
 
     def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``.
-
-        A tile is multiplied twice while the cache holds it, so that a product reads the columns once.
+        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``. A tile is
+        multiplied twice while the cache holds it, so that a product reads the columns once.
         """
         some = np.flatnonzero(active)
         rows = range(len(active)) if 2 * len(some) > len(active) else some
@@ -287,9 +319,7 @@ class ColumnMatrix:
         return square, total
 
     def _gram_of(self, rows: Indices, pieces: int, least: int) -> tuple[Floats, Floats]:
-        """The same by so many pieces side by side, of tiles of so many rows at least: the sum of fewer would take as long as
-        their product.
-        """
+        """The same by so many pieces side by side, of tiles of so many rows: fewer take as long to sum as to multiply."""
         d, groups = self.shape[1], self._groups(len(rows), pieces)
 
         def add(g: int) -> tuple[Floats, Floats]:
@@ -317,7 +347,7 @@ class FewColumns(ColumnMatrix):
 
     @classmethod
     def of(cls, matrix: ColumnMatrix) -> FewColumns:
-        return cls(matrix.gather(slice(None)), np.ones(matrix.shape[0]), matrix.feature, True, matrix.direct)
+        return cls(matrix.gather(slice(None)), np.ones(matrix.shape[0]), matrix.feature, True, matrix.direct, matrix.room)
 
     def _with(self, factor: Floats) -> ColumnMatrix:
         return replace(self, points=self.points * factor, feature=self.feature * factor)

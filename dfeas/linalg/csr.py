@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -206,8 +205,7 @@ def is_csr(value: Any) -> bool:
     return type(value).__name__ == "csr_array"
 
 
-@dataclass(frozen=True, slots=True)
-class Narrow:
+class Narrow(NamedTuple):
     """The entries of c cones of d rows each; a cone has room for a power of two of features, whatever others have."""
 
     dimension: int  # d

@@ -18,38 +18,31 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.linalg.blas import beat
-from dfeas.linalg.columns import BASIS_BYTES, ColumnMatrix
+from dfeas.linalg.basic import LOADING, solve_triangular
+from dfeas.linalg.blas import beat, one_thread
+from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
 
 RESOLVED = 1e-13
 """A Cholesky factor is used while (1/C) / trace is above this."""
-
 CG_STEPS, CG_POWER = 10, 0.25
 """A step by conjugate gradients is taken for so many products, times C to this power: halfspace 4000 x 100,000 takes 4 for
-C = 1 and 25 for C = 1e4. An entry of a product is as dear as one of a Gram matrix: half the flops, out of memory.
-"""
-
+C = 1 and 25 for C = 1e4. An entry of a product is as dear as one of a Gram matrix: half the flops, out of memory."""
+HEAVY = 1 << 30
+"""Multiplications from which a Gram matrix is worth avoiding: 4000 x 1000 columns take 0.25 s by one, 0.03 by products."""
 FORCING = 0.1
 """Conjugate gradients end at this share of the gradient they began with (inexact Newton; Dembo, Eisenstat, Steihaug 1982): the
-active columns change before more digits help. 7 times fewer products than 1e-4 on halfspace 20,000 x 20,000.
-"""
-
+active columns change before more digits help. 7 times fewer products than 1e-4 on halfspace 20,000 x 20,000."""
 EXACT = 1e-4
 """The same where the optimum itself is wanted."""
-
 WITHIN = 1e-4
 """Error of scores by which a step may go, where not all active columns need to be known."""
-
 SHARE = 0.01
 """Error of a gradient beside its length with which conjugate gradients begin."""
-
 PIECES = 100
 """Of a line search, at most: so often a bracket is halved until float64 has nothing between."""
-
 SHORT = 1 << 14
 """Entries of active columns up to which a new Gram matrix takes less than to bring one up to date."""
-
 LEAST_SQUARES_BYTES = 16 << 20
 """Largest float64 matrix of active columns for a QR."""
 
@@ -64,10 +57,6 @@ class Point:
     @property
     def low(self) -> float:
         return float(self.score.min())
-
-    @property
-    def length(self) -> float:
-        return float(np.linalg.norm(self.v))
 
     def slack(self) -> Floats:
         """max(0, 1 - a_j'w) (c,)."""
@@ -100,10 +89,11 @@ class Newton:
         self.point = Point(self.point.v, matrix.scores(self.point.v))
 
     def minimise(self, C: float, enough: float, rough: float, most: int = 50) -> None:
-        """Newton steps until every score exceeds ``enough``, or the optimum is near.
-
-        Near means a full step after which no more than ``rough`` of the active columns changed (0: none, and the step is tiny).
+        """Newton steps until every score exceeds ``enough``, or the optimum is near. Near means a full step after which no more
+        than ``rough`` of the active columns changed (0: none, and the step is tiny).
         """
+        if rough and self.point.low <= enough:
+            self._shorten(C)
         for _ in range(most):
             point = self.point
             active, low = point.score < 1, point.low
@@ -131,15 +121,23 @@ class Newton:
                 if changed <= rough * np.count_nonzero(active):
                     return
 
+    def _shorten(self, C: float) -> None:
+        """Begin with the best multiple of where it stands: what separated other columns may be too long for these."""
+        v, score = self.point.v, self.point.score
+        t = line_search(np.ones(len(score)), score, 0.0, float(v @ v), C)
+        if t < 1:
+            self.point = Point(t * v, t * score)
+
     def _solve(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float, share: float) -> Floats | None:
         """(I/C + B B')^-1 B 1, or None when no method resolves it; by conjugate gradients up to a share of the gradient."""
         rows = active.nonzero()[0]
         k, d = len(rows), self.matrix.shape[1]
-        if min(k, d) > self.matrix.direct or (self.matrix.wide and 8 * k * d > BASIS_BYTES) or self._easy(active, C):
+        if min(k, d) > self.matrix.direct or (self.matrix.wide and 8 * k * d > self.matrix.room) or self._easy(active, C):
             return self._conjugate_gradients(active, C, share)
         self.products += min(k, d)
         small = 8 * k * d <= LEAST_SQUARES_BYTES and min(k, d) <= self.matrix.direct
-        if RESOLVED * k > 1 / C and small:
+        resolved = RESOLVED * k <= 1 / C
+        if small and not resolved:
             return self._least_squares(rows, C)
         try:
             if k < d:
@@ -147,23 +145,24 @@ class Newton:
                 product = columns @ columns.T
                 system: Floats = np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
                 system.reshape(-1)[:: k + 1] += 1 / C
-                target = np.asarray(columns.T @ _positive_solve(system, np.ones(k)))
+                target = np.asarray(columns.T @ _positive_solve(system, np.ones(k), resolved))
             else:
                 self._update(active, rows)
                 system = self._gram.copy()
                 system.reshape(-1)[:: d + 1] += 1 / C
-                target = _positive_solve(system, self._sum)
+                target = _positive_solve(system, self._sum, resolved)
         except np.linalg.LinAlgError:
             return self._least_squares(rows, C) if small else self._conjugate_gradients(active, C, share)
         return target if np.isfinite(target).all() else None
 
     def _easy(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float) -> bool:
         """Whether conjugate gradients are faster than a Gram matrix, that of active columns where these are fewer."""
-        if not self.matrix.large or not self.matrix.single:
+        if self.matrix.exact:
             return False
         d, k = self.matrix.shape[1], int(active.sum())
         changed = k if self._active is None or k < d else min(k, int((self._active != active).sum()))
-        return bool(CG_STEPS * C**CG_POWER * k < changed * min(k, d))
+        gram = changed * min(k, d)
+        return bool(CG_STEPS * C**CG_POWER * k < gram) and (self.matrix.large or gram * d >= HEAVY)
 
     def _update(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], rows: Indices) -> None:
         """Bring the Gram matrix to the active columns: add and remove what changed, or begin again when that is less."""
@@ -181,9 +180,8 @@ class Newton:
         self._updates += 1
 
     def _least_squares(self, rows: Indices, C: float) -> Floats | None:
-        """min |B'w - 1|^2 + |w|^2 / C by QR: resolves C up to the square of what the normal equations do.
-
-        With fewer columns than features w = Q u, where B = Q R: then |w| = |u| and B'w = R'u.
+        """min |B'w - 1|^2 + |w|^2 / C by QR: resolves C up to the square of what the normal equations do. With fewer columns
+        than features w = Q u, where B = Q R: then |w| = |u| and B'w = R'u.
         """
         columns = self.matrix.gather(rows)
         k, d = columns.shape
@@ -195,25 +193,46 @@ class Newton:
 
     def _conjugate_gradients(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float, share: float) -> Floats | None:
         """The same system by products with columns; never exact, and the line search makes a descent of it."""
-        matrix, d, v = self.matrix, self.matrix.shape[1], self.point.v
+        matrix, v = self.matrix, self.point.v
         normal = matrix.normal(active)
 
-        def product(step: Floats) -> Floats:
+        def multiply(step: Floats) -> Floats:
             beat()
             self.products += 1
-            return step.reshape(-1) / C + normal(step.reshape(-1))
+            return step / C + normal(step)
 
-        system = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=np.float64)
         downhill = matrix.combine(self.point.slack(), v / C, SHARE)
-        step, _ = scipy.sparse.linalg.cg(system, downhill, rtol=share, maxiter=200 if matrix.single else 1000)
-        target = v + np.asarray(step)
+        target = v + conjugate_gradients(multiply, downhill, share, 200 if matrix.single else 1000)
         return target if np.isfinite(target).all() else None
 
 
-def _positive_solve(system: Floats, wanted: Floats) -> Floats:
+def conjugate_gradients(multiply: Callable[[Floats], Floats], wanted: Floats, share: float, most: int) -> Floats:
+    """The x with M x = wanted for a positive definite M, but for a share of ``wanted``, or after so many products with M.
+    Reference: Hestenes and Stiefel 1952. SciPy has the same, and takes 0.2 s to load.
+    """
+    x, rest, step, before = np.zeros(len(wanted)), wanted.copy(), np.zeros(len(wanted)), 1.0
+    bar = share * np.linalg.norm(wanted)
+    for _ in range(most):
+        if not np.linalg.norm(rest) > bar:
+            break
+        square = float(rest @ rest)
+        step *= square / before
+        step += rest
+        change = multiply(step)
+        length = square / float(step @ change)
+        x += length * step
+        rest -= length * change
+        before = square
+    return x
+
+
+def _positive_solve(system: Floats, wanted: Floats, resolved: bool) -> Floats:
     """Solve by Cholesky, overwriting the system; raises LinAlgError when it is not positive definite to rounding."""
+    if resolved and len(system) <= LOADING:
+        return np.asarray(np.linalg.solve(system, wanted), np.float64)
     # the routine itself: for 20 features cho_factor and cho_solve take seven times as long around it
-    _, solution, info = scipy.linalg.lapack.dposv(system.T, wanted, overwrite_a=True)
+    with one_thread(of_scipy=True):
+        _, solution, info = scipy.linalg.lapack.dposv(system.T, wanted, overwrite_a=True)
     if info:
         raise np.linalg.LinAlgError
     return np.asarray(solution)
@@ -228,18 +247,17 @@ def _solve_damped(matrix: Floats, C: float) -> Floats | None:
     system[k + np.arange(p), np.arange(p)] = 1 / np.sqrt(C)
     factor = np.asarray(np.linalg.qr(system, mode="r"))
     try:
-        u = np.asarray(scipy.linalg.solve_triangular(factor[:p, :p], factor[:p, p], check_finite=False))
+        u = solve_triangular(factor[:p, :p], factor[:p, p])
     except np.linalg.LinAlgError:
         return None
     return u if np.isfinite(u).all() else None
 
 
 def line_search(short: Floats, slope: Floats, along: float, square: float, C: float) -> float:
-    """The step t >= 0 that minimises f(w + t d).
-
-    ``short`` (c,) are 1 - a_j'w, ``slope`` (c,) a_j'd, ``along`` is w'd and ``square`` d'd. The derivative rises, piecewise
-    linear. The zero of its line at one t is the next t, or the middle of the bracket where it leaves that, until it stays: then
-    it is computed from the columns of its own piece alone. It begins at 1, where a Newton step ends, and takes three or so.
+    """The step t >= 0 that minimises f(w + t d). ``short`` (c,) are 1 - a_j'w, ``slope`` (c,) a_j'd, ``along`` is w'd and
+    ``square`` d'd. The derivative rises, piecewise linear. The zero of its line at one t is the next t, or the middle of the
+    bracket where it leaves that, until it stays: then it is computed from the columns of its own piece alone. It begins at 1,
+    where a Newton step ends, and takes three or so.
     """
     low, high, t = -1.0, math.inf, 1.0
     for _ in range(PIECES):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from threading import local
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,38 +27,24 @@ Array = NDArray[np.float32] | NDArray[np.float64]
 Points: TypeAlias = "NDArray[Any] | csr_array"
 Tile: TypeAlias = "Array | csr_array"
 """Points in float32 or float64."""
-
 Indices = NDArray[np.int64]
 
 LOW = ("int8", "uint8", "int16", "uint16", "float16")
 """Types of entries that take fewer bytes than float32, which holds them exactly."""
-
 UNPACKED = 990_000
 """Multiplications in a product that OpenBLAS does in place (its limit is 100**3)."""
-
 FEW_ROWS, MORE_ROWS = 24, 128
 """Where fewer rows of wide points would make it, it has some features of so many: a third to a half of the time."""
-
 CONVERTED = 1 << 20
 """Entries that are converted at a time, at most."""
-
 SQUARED = 1 << 17
 """Entries whose float64 stay in cache until they are squared: two thirds of the time that smaller tiles take."""
-
 SUMMED = 1 << 14
 """The same of products until they are summed: half the time of a whole block, or less."""
-
 SEVERAL = 4
 """Vectors that sparse points are multiplied with together: fewer take less one by one, and seven half to a third more."""
-
 PART = 4096
 """Features whose products are summed at once: the more, the less is known of how a sum is rounded."""
-
-STREAMED = (64, PART)
-"""Features, from and to, with which products row by row take memory at its full speed. OpenBLAS multiplies four rows at a time
-and takes up to 1.5 times as long in float32, 2.5 times in float64; it is faster where a cache holds the rows.
-"""
-
 _held = local()  # buffers of each thread: fresh memory for each tile would cost as much as the product
 
 
@@ -145,11 +131,6 @@ def buffer(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[A
     return taken
 
 
-def streams(points: Points, dtype: np.dtype[Any]) -> TypeGuard[NDArray[Any]]:
-    """Whether products of points in memory with one vector of this type are best taken row by row."""
-    return is_dense(points) and points.dtype == dtype and STREAMED[0] <= points.shape[1] <= STREAMED[1]
-
-
 def product(points: Tile, y: Array) -> Array:
     """Products (t,) of a tile with y (m,), in their precision; of wide points each is a sum of those of ``PART`` features."""
     with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
@@ -218,9 +199,7 @@ def take_rows(points: Points, rows: Indices) -> Points:
 
 
 def dots(points: Points, rows: Indices, y: Floats) -> Floats:
-    """Products (r,) of some points with y (m,), or of dense ones with a y of their own each (r, m), in float64, each by one
-    fixed order of summation.
-    """
+    """Products (r,) of points with y (m,), or of dense ones with one each (r, m), in float64, by one order of summation."""
     if not is_dense(points):
         return np.asarray(csr.astype(csr.take_rows(points, rows), np.float64) @ y)
     m, dot = points.shape[1], np.empty(len(rows))
@@ -278,13 +257,29 @@ def stack_points(parts: Sequence[Points]) -> Points:
     return csr.stack_rows([part for part in parts if not is_dense(part)])
 
 
-def take_together(parts: list[Points]) -> Points:
-    """The same, which empties the list: dense parts go when they are copied, so that memory holds all of them once."""
+PICKED = 1 << 18
+"""Entries that are picked at a time."""
+
+
+class Shelf(np.ndarray[Any, np.dtype[Any]]):
+    """Rows in memory with room behind those that are ``used``, which are somebody's and stay as they are."""
+
+    used = 0
+
+
+def take_together(parts: list[Points], most: int = 0) -> Points:
+    """The same, which empties the list: dense parts go when they are copied, so that memory holds all of them once. With
+    ``most`` there is room for so many rows, and where the first part is followed by room for the others it is not copied.
+    """
     first = parts[0]
     if not is_dense(first):
         return stack_points([parts.pop(0) for _ in range(len(parts))])
-    whole: NDArray[Any] = np.empty((sum(len(part) for part in parts), first.shape[1]), np.result_type(*parts))
-    row = len(whole)
+    row, dtype, shelf = sum(len(part) for part in parts), np.result_type(*parts), first.base
+    if isinstance(shelf, Shelf) and shelf.used == len(first) and row <= len(shelf) and shelf.dtype == dtype:
+        del parts[0]
+    else:
+        shelf = Shelf((max(row, most), first.shape[1]), dtype)
+    shelf.used, whole = row, np.ndarray((row, first.shape[1]), dtype, shelf)
     while parts:
         some: list[tuple[int, NDArray[Any]]] = []
         while parts and len(some) < processors():
@@ -298,6 +293,22 @@ def take_together(parts: list[Points]) -> Points:
             whole[first : first + len(part)] = part
 
         side_by_side(copy, len(some))
+    return whole
+
+
+def pick_together(parts: list[tuple[Points, Indices]]) -> Points:
+    """Some rows of each part, one part behind the other, copied once."""
+    first = parts[0][0]
+    if not is_dense(first):
+        return stack_points([points[rows] for points, rows in parts])
+    count, size = sum(len(rows) for _, rows in parts), max(1, PICKED // first.shape[1])
+    whole: NDArray[Any] = np.empty((count, first.shape[1]), np.result_type(*[points for points, _ in parts]))
+    end = 0
+    for points, rows in parts:
+        for begin in range(0, len(rows), size):
+            some = rows[begin : begin + size]
+            whole[end : end + len(some)] = points[some]
+            end += len(some)
     return whole
 
 

@@ -1,10 +1,11 @@
 """Separate columns in memory: a separator with its margin, or weights on few columns that sum to zero.
 
-Method: finite Newton for growing C, stopped as soon as every score exceeds 0.3. Many columns are not solved at once: some are,
-all are scored by one product, the lowest join, and it goes on from where it stands until none is wrong (cutting planes in
+Method: finite Newton for growing C, stopped as soon as every score exceeds 0.3. Very many columns are not solved at once: some
+are, all are scored by one product, the lowest join, and it goes on from where it stands until none is wrong (cutting planes in
 memory; ``Round``). Where that does not end, because the margin is tiny, there is none, or the widest margin is wanted, the
 same is done in float64 on a subset that grows by the columns which its separator has wrong, as the passes do with the data: its
-active columns fit a dense factorisation, and a subset in conflict is a conflict of all. Soft margins with C -> infinity meet
+active columns fit a dense factorisation, and a subset in conflict is a conflict of all. Where any separator will do, that is
+in coordinates in which the columns reach as far in all directions (``rescaling``). Soft margins with C -> infinity meet
 either a separator (every xi below 1) or, as A x = w / (C sum(xi)), weights x = xi / sum(xi) with |Ax| -> 0, which are polished
 to a basic solution.
 """
@@ -14,57 +15,36 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy  # loads its parts when they are used
 
-from dfeas.linalg.basic import among_heavy, basic, conflict, independent, solve_gram
+from dfeas.linalg.basic import SMALL, among_heavy, basic, conflict, find_conflict, independent, solve_gram
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix, multiply_out
+from dfeas.linalg.columns import BASIS_BYTES, ColumnMatrix, multiply_out
 from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.rescaling import RescaledColumns
+from dfeas.linalg.rounds import ENOUGH, FIRST, Round, lowest
 
 SEPARATED, CONFLICT, UNRESOLVED = "separated", "conflict", "unresolved"
 
-ENOUGH = 0.3
-"""Scores above this (1 would be outside of the soft margin) are good enough for a separator."""
-
-EARLY = 0.1
-"""The same while columns wait that have not been looked at, and are many: of few the margin found is worth some steps."""
-
 CLEAR = 0.25
 """Columns that wait are right if they score above this share of the lowest score of the others."""
-
-FIRST = 4
-"""Columns for each feature that are solved first; later there are twice as many as before."""
-
 ROUGH = 0.05
 """Share of active columns that may still change when C is raised."""
-
 FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
 
+RESCALED_C, RESCALINGS = 1e8, 8
+"""How far C is raised before columns are rescaled by those inside of the margin, and so often at most."""
+EXCHANGES = 30
+"""How often other columns take the place of a part that may not grow."""
+PLAIN_C = 1e4
+"""How far C is raised before columns are seen rescaled, where there is room for that."""
 COSTLY = 2000
-"""Columns of a basis up to which the few that conflict are looked for, also when |Ax| is a verdict already: 2000 x 20,000 with
-one wrong label takes 20 s instead of 4, and 4000 x 20,000 did not end in 70.
-"""
-
+"""Columns of a basis up to which the few that conflict are looked for where |Ax| is a verdict: 2000 x 20,000 with one wrong
+label takes 20 s instead of 4, and 4000 x 20,000 did not end in 70."""
 LONGER = 3
-"""Where |Ax| is below eps it is no longer looked for a separator than so many times the products that took; below ``SMALL`` no
-more at all.
-"""
-
+"""Where |Ax| is below eps a separator is looked for with so many times the products until then; below ``SMALL`` no more."""
 NEAR = 1e-3
 """Share by which |Ax| of a soft margin may be wrong."""
-
-SMALL = 3e-6
-"""|Ax| below which columns are looked at in float64, if at all: the margin is tiny, or there is none."""
-
-
-DEAR = 1e9
-"""Flops of a factorisation, of which few are made."""
-
-CLOSE = 1e-9
-"""|Ax| below which a conflict is looked for where that is dear: near less exact weights the columns of a basis often
-have a negative one.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +66,10 @@ class Solution:
         length = float(np.linalg.norm(self.w))
         return self.w / length if length > 0 else self.w
 
+    def add(self, before: Solution | None) -> Solution:
+        """With what was found, and the steps that were taken, before."""
+        return self if before is None else replace(self.with_upper(before), steps=before.steps + self.steps)
+
     def with_upper(self, other: Solution | None) -> Solution:
         """With the other's weights, if their |Ax| is smaller."""
         if other is None or other.upper >= self.upper:
@@ -105,24 +89,36 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
 
     Source: the L2 soft margin of ``newton``; Caratheodory for the conflict.
     """
-    with one_thread(of_scipy=True):
-        return _solve(matrix, start, tolerance, eps)
+    with one_thread():
+        even = matrix.even_units() if tolerance is None else None
+        return _solve(matrix, start, tolerance, eps) if even is None else _solve_in_units(matrix, even, start)
+
+
+def _solve_in_units(matrix: ColumnMatrix, even: ColumnMatrix, start: Solution | None) -> Solution:
+    """A separator that does without features as small as rounding, or what is known in units in which none is small."""
+    plain, w = matrix.equilibrate(), np.zeros(matrix.shape[1]) if start is None else start.w
+    first = fast(matrix, Round(plain, plain.coordinates(w), at_once=False), FIRST_C)
+    if first is not None and first.outcome == SEPARATED:
+        return first
+    solution = _solve(even, start, None, 0.0)
+    weight = solution.weight * np.abs(even.scale / matrix.scale)[solution.rows]
+    margin = float(matrix.scores(solution.y, np.inf).min()) if solution.w.any() else -1.0
+    return replace(_set_weights(matrix, solution, solution.rows, weight / weight.sum()), margin=margin)
 
 
 def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None, eps: float) -> Solution:
     matrix = multiply_out(matrix)
-    evened = [matrix] if tolerance is not None else matrix.equilibrate()
+    even = matrix if tolerance is not None else matrix.equilibrate()
     w = np.zeros(matrix.shape[1]) if start is None else start.w
     C = FIRST_C
     if start is not None and (matrix.large or tolerance is None):
         C = min(FAST_C, start.C) if matrix.large and tolerance is None else max(FIRST_C, start.C / FACTOR)
-    for even in evened:
-        some = Round(even, w / even.feature, at_once=tolerance is not None)
-        # so that few weigh as much as all would: the separator is as wide then
-        weight = 1.0 if matrix.large or start is not None else matrix.shape[0] / len(some.rows)
-        solution = None if tolerance is not None else fast(matrix, some, C * weight, eps)
-        if solution is not None:
-            return solution
+    some = Round(even, even.coordinates(w), at_once=tolerance is not None)
+    # so that few weigh as much as all would: the separator is as wide then
+    weight = 1.0 if matrix.large or start is not None else matrix.shape[0] / len(some.rows)
+    solution = None if tolerance is not None else fast(matrix, some, C * weight, eps)
+    if solution is not None:
+        return solution
     if tolerance is None and len(some.rows) <= FIRST * matrix.shape[1]:
         solution = _among_first(matrix, some, C)
         if solution is not None:
@@ -130,83 +126,42 @@ def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None
     return _grow(matrix, some, C if matrix.large and tolerance is not None else FIRST_C, tolerance)
 
 
-class Round:
-    """Columns that are solved, and those that wait; more are solved from one round to the next, and none leaves."""
-
-    def __init__(self, matrix: ColumnMatrix, v: Floats, *, at_once: bool) -> None:
-        """Begin with the lowest under v, or with columns from all over where v is zero."""
-        self.matrix = matrix
-        c, d = matrix.shape
-        first = FIRST * d
-        if at_once or 2 * first > c:
-            self.rows = np.arange(c)
-            self.newton = Newton(matrix, v)
-            return
-        self.rows = np.sort(_lowest(matrix.scores(v), first)) if v.any() else np.arange(first) * c // first
-        self.newton = Newton(multiply_out(matrix.some(self.rows)), v)
-
-    @property
-    def whole(self) -> bool:
-        return len(self.rows) == self.matrix.shape[0]
-
-    @property
-    def enough(self) -> float:
-        """Scores above this are good enough for now."""
-        return EARLY if self.matrix.large and not self.whole else ENOUGH
-
-    def scores(self) -> Floats:
-        """Of all columns (c,); in float64 at least where they are not clearly above the lowest that is solved."""
-        point = self.newton.point
-        return point.score if self.whole else self.matrix.scores(point.v, point.low)
-
-    def grow(self, score: Floats) -> None:
-        """Take the lowest of those that wait, as many as there are; all, if that makes more than half."""
-        c = self.matrix.shape[0]
-        chosen = np.zeros(c, bool)
-        chosen[self.rows] = True
-        place = np.flatnonzero(~chosen)
-        some = 4 * len(self.rows) <= c
-        chosen[place[_lowest(score[place], len(self.rows))] if some else place] = True
-        rows, before = np.flatnonzero(chosen), self.rows
-        self.newton.extend(lambda: multiply_out(self.matrix.some(rows)) if some else self.matrix, np.searchsorted(rows, before))
-        self.rows = rows
-
-
 def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solution | None:
     """Any separator of all columns, if moderate C have one; an answer in any case where there is no room for a basis, or where
-    one is costly and |Ax| is a verdict.
-
-    At the optimum for C either a separator is found or |Ax| <= 1 / sqrt(C): |w|^2 + C sum xi^2 = C sum xi, so that
-    |Ax| = |w| / (C sum xi) <= 1 / sqrt(C sum xi), and some xi >= 1. So C = 1 / eps^2 decides, if not before.
+    one is costly and |Ax| is a verdict. At the optimum for C either a separator is found or |Ax| <= 1 / sqrt(C): |w|^2 + C sum
+    xi^2 = C sum xi, so that |Ax| = |w| / (C sum xi) <= 1 / sqrt(C sum xi), and some xi >= 1. So C = 1 / eps^2 decides, if not
+    before.
     """
     limited = matrix.large and (matrix.wide or (eps > 0 and min(matrix.shape) > COSTLY))
-    last = max(FAST_C, eps**-2) if limited and eps else FAST_C
+    last = max(FAST_C, eps**-2) if limited and eps else PLAIN_C if matrix.shape[0] <= RescaledColumns.most(matrix) else FAST_C
     best: Solution | None = None
     while True:
         newton, enough = some.newton, some.enough
         newton.minimise(C, enough, ROUGH)
         best = solution = _describe(matrix, newton, some.rows, C, NEAR).with_upper(best)
         if newton.point.low > enough:
-            if some.whole:
-                return _settle_upper(matrix, solution)
             score = some.scores()
             least = float(score.min())
             if least > CLEAR * newton.point.low:
                 margin = min(solution.margin, least / float(np.linalg.norm(solution.w)))
-                return replace(_settle_upper(matrix, solution), margin=margin)
+                return replace(_set_weights(matrix, solution, solution.rows, solution.weight), margin=margin)
             some.grow(score)
             continue
         best = solution = _among_heavy(matrix, some, solution)
         if solution.outcome == CONFLICT:
             return solution
+        if some.is_promising:
+            some.grow(some.scores())
+            continue
         if limited and solution.upper <= eps:
             longer = LONGER if solution.upper > SMALL else 1
             newton.most_products = min(newton.most_products, longer * newton.products)
         if limited and (last <= C or newton.products >= newton.most_products):
-            solution = _settle_upper(matrix, solution)
+            solution = _set_weights(matrix, solution, solution.rows, solution.weight)
             if solution.upper > eps and not matrix.wide:
                 return None
-            return solution if some.whole else replace(solution, outcome=UNRESOLVED)
+            solution = solution if some.whole else replace(solution, outcome=UNRESOLVED)
+            return solution if solution.outcome == SEPARATED or solution.upper <= eps else _name_conflict(matrix, solution)
         if not limited and (last <= C or solution.upper < SMALL):
             return None
         C *= FACTOR
@@ -224,6 +179,14 @@ def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solut
     return replace(closer, outcome=CONFLICT) if found[2] else closer.with_upper(solution)
 
 
+def _name_conflict(matrix: ColumnMatrix, solution: Solution) -> Solution:
+    """With a conflict of the columns that weigh, whether or not there was room to solve them directly: its proof takes more."""
+    roomy, x = replace(matrix, room=BASIS_BYTES), np.zeros(matrix.shape[0])
+    x[solution.rows] = solution.weight
+    found = None if roomy.wide else conflict(roomy, x)
+    return solution if found is None else replace(_set_weights(matrix, solution, *found), outcome=CONFLICT)
+
+
 def _among_first(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None:
     """A conflict among the few columns that are solved, if there is one."""
     slack = some.newton.point.slack()
@@ -235,27 +198,29 @@ def _among_first(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None
 
 
 def _set_weights(plain: ColumnMatrix, solution: Solution, rows: Indices, weight: Floats) -> Solution:
-    """The solution with weights on some rows, and their |Ax|."""
-    x = np.zeros(plain.shape[0])
-    x[rows] = weight
-    return replace(solution, rows=rows, weight=weight, upper=float(np.linalg.norm(plain.combine(x))))
+    """The solution with weights on some rows, and their |Ax| in float64."""
+    return replace(solution, rows=rows, weight=weight, upper=min(1.0, float(np.linalg.norm(plain.combine_rows(rows, weight)))))
 
 
 def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) -> Solution:
-    """Solve a subset in float64 from C on, and let it grow until its answer is one for all columns."""
+    """Solve a subset in float64 from C on, and let it grow until its answer is one for all columns. Where no more can be
+    rescaled at once, the lowest of all in those coordinates take its place, ``EXCHANGES`` times at most.
+    """
     (c, d), even = matrix.shape, some.matrix
     whole, score, v, steps = replace(even, exact=True), some.scores(), some.newton.point.v, some.newton.steps
+    most, left = RescaledColumns.most(even), EXCHANGES
+    most = most if tolerance is None and 2 * d <= most < c else 4 * c
     chosen = np.zeros(c, bool)
-    chosen[_lowest(score, max(200, 4 * d))] = True
+    chosen[lowest(score, min(max(200, 4 * d), most // 2))] = True
     if tolerance is None:
         # columns on one side of a soft separator never conflict: take some of all that weigh
         weighing = np.flatnonzero(score < 1)
-        chosen[weighing[:: max(1, len(weighing) // max(200, 3 * d))]] = True
+        chosen[weighing[:: max(1, len(weighing) // min(max(200, 3 * d), most // 4))]] = True
     solution: Solution | None = None
     while True:
         rows = np.flatnonzero(chosen)
-        solved, v = _in_float64(matrix, even, rows, v, C, tolerance)
-        steps += solved.steps
+        solved, rescaled = _in_float64(matrix, even, rows, v, C, tolerance)
+        v, steps = even.coordinates(solved.w), steps + solved.steps
         if matrix.large:
             C = max(FIRST_C, solved.C / FACTOR)
         # weights on a part are weights on all
@@ -269,65 +234,84 @@ def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) 
         if not missing.any():
             return replace(solution, margin=min(margin, solution.margin))
         place = np.flatnonzero(missing)
-        chosen[place[_lowest(score[place], max(200, 2 * d, len(rows)))]] = True
+        more = place[lowest(score[place], max(200, 2 * d, len(rows)))]
+        if len(rows) + len(more) > most and rescaled is not None and left:
+            # half of what was solved stays, or two parts take turns
+            score, left = score / rescaled.lengths_of(whole), left - 1
+            chosen[rows] = False
+            chosen[rows[lowest(score[rows], most // 2)]] = True
+            place = np.flatnonzero(~chosen)
+            more = place[lowest(score[place], most - most // 2)]
+        elif len(rows) + len(more) > most:
+            most = 4 * c
+        chosen[more] = True
 
 
 def _in_float64(
     matrix: ColumnMatrix, even: ColumnMatrix, rows: Indices, v: Floats, C: float, tolerance: float | None
-) -> tuple[Solution, Floats]:
-    """Separate a subset from C on, as far as float64 can tell; also the separator as the evened columns see it."""
-    part, plain = even.part(rows), matrix.part(rows)
-    newton = Newton(part, v if tolerance is not None else _interpolate(part, v))
-    tried = np.inf
+) -> tuple[Solution, RescaledColumns | None]:
+    """Separate a subset from C on, as far as float64 can tell, and as it was rescaled."""
+    part = even.part(rows)
+    plain = part if even is matrix else matrix.part(rows)
+    rescaled = RescaledColumns.rescale(part) if tolerance is None else None
+    if rescaled is None:
+        solution = _raise_C(plain, Newton(part, v), C, LAST_C, tolerance)
+    else:
+        solution, rescaled = _rescale(plain, rescaled, even.vector(v))
+    return replace(solution, rows=rows[solution.rows]), rescaled
+
+
+def _rescale(plain: ColumnMatrix, rescaled: RescaledColumns, w: Floats) -> tuple[Solution, RescaledColumns]:
+    """Separate columns, which are rescaled by those inside of the soft margin until one solution tells."""
+    before: Solution | None = None
+    for _ in range(RESCALINGS):
+        newton = Newton(rescaled, rescaled.coordinates(w))
+        solution = _raise_C(plain, newton, FIRST_C, RESCALED_C, None).add(before)
+        closer = rescaled.turn(newton.point.score < 1, RESCALED_C) if solution.outcome == UNRESOLVED else None
+        if closer is None:
+            break
+        rescaled, before, w = closer, solution, solution.w
+    if solution.outcome == CONFLICT:
+        # rounding of other coordinates is not small in these
+        basis = conflict(plain.part(solution.rows), solution.weight)
+        if basis is not None:
+            return _set_weights(plain, solution, solution.rows[basis[0]], basis[1]), rescaled
+        if solution.upper > SMALL:  # it is one of rounding in a direction that the columns do not have
+            inner = rescaled.inner
+            return _raise_C(plain, Newton(inner, inner.coordinates(w)), FIRST_C, LAST_C, None), rescaled
+    return solution, rescaled
+
+
+def _raise_C(plain: ColumnMatrix, newton: Newton, C: float, last: float, tolerance: float | None) -> Solution:
+    """Separate columns, as the solver sees them, from C on up to the last one."""
     best: Solution | None = None
+    tried = np.inf
     while True:
         if tolerance is None:
             newton.minimise(C, ENOUGH, ROUGH)
         else:
             newton.minimise(C, np.inf, 0.0)
-        solution = _describe(plain, newton, np.arange(len(rows)), C)
+        solution = _describe(plain, newton, np.arange(plain.shape[0]), C)
         if tolerance is not None:
             solution = _polish(plain, solution, newton.point.score)
         best = solution = solution.with_upper(best)
         if solution.outcome == SEPARATED and (
             newton.point.low > ENOUGH if tolerance is None else solution.margin >= (1 - tolerance / 2) * solution.upper
         ):
-            break
-        slack = newton.point.slack()
-        heavy = among_heavy(part, slack) if slack.any() else None
-        basis = heavy[:2] if heavy is not None and heavy[2] else None
-        small = CLOSE if int((slack > 0).sum()) * part.shape[1] ** 2 > DEAR else SMALL
-        if solution.upper < min(small, tried / FACTOR) or C >= LAST_C:
-            tried = solution.upper
-            basis = conflict(part, slack / slack.sum()) if basis is None and slack.any() else basis
+            return solution
+        basis, tried = find_conflict(newton.matrix, newton.point.slack(), tried, last <= C)
         if basis is not None:
-            solution = replace(_set_weights(plain, solution, *basis), outcome=CONFLICT)
-            break
-        if C >= LAST_C:
-            break
+            weight = newton.matrix.weights(basis[1], basis[0])
+            return replace(_set_weights(plain, solution, basis[0], weight / weight.sum()), outcome=CONFLICT)
+        if last <= C:
+            return solution
         C *= FACTOR
-    return replace(solution, rows=rows[solution.rows]), solution.w / part.feature
-
-
-def _interpolate(part: ColumnMatrix, v: Floats) -> Floats:
-    """The shortest w that gives every column the score 1, where float64 finds one for no more columns than features, and steps
-    to a wider margin are dear; else v.
-    """
-    c, d = part.shape
-    if c > min(d, part.direct) or c * d**2 < DEAR:
-        return v
-    basis, factor = np.linalg.qr(part.gather(slice(None)).T)
-    if not factor.diagonal().all():
-        return v
-    w = basis @ scipy.linalg.solve_triangular(factor, np.ones(c), trans=1, check_finite=False)
-    return w if np.isfinite(w).all() and float(part.scores(w).min()) > ENOUGH else v
 
 
 def _polish(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:
-    """The widest margin if the columns that now touch the margin are those that do in the end; otherwise what was found.
-
-    With B independent columns on the margin, w = B alpha and B'w = 1: alpha >= 0 makes both ends of their bracket 1 / |w|.
-    Slacks 1 - a_j'w say the same only until they are lost in the rounding of the scores.
+    """The widest margin if the columns that now touch the margin are those that do in the end; otherwise what was found. With B
+    independent columns on the margin, w = B alpha and B'w = 1: alpha >= 0 makes both ends of their bracket 1 / |w|. Slacks 1 -
+    a_j'w say the same only until they are lost in the rounding of the scores.
     """
     slack = np.maximum(0.0, 1 - score)
     if plain.wide or not slack.any():
@@ -345,23 +329,14 @@ def _polish(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:
     return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, solution.margin) else closer
 
 
-def _settle_upper(matrix: ColumnMatrix, solution: Solution) -> Solution:
-    """With |Ax| in float64."""
-    weight = np.zeros(matrix.shape[0])
-    weight[solution.rows] = solution.weight
-    return replace(solution, upper=min(1.0, float(np.linalg.norm(matrix.combine(weight)))))
-
-
 def _describe(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float, share: float = 0.0) -> Solution:
-    """The solution that an iterate on ``solved`` columns gives, in terms of the columns without feature factors; its |Ax| is
-    wrong by a share of it.
-    """
+    """The solution of an iterate on ``solved`` columns, without feature factors; its |Ax| is wrong by a share of it."""
     point = newton.point
-    w = newton.matrix.feature * point.v
+    w = newton.matrix.vector(point.v)
     length = float(np.linalg.norm(w))
-    low = point.low
+    low = newton.matrix.lowest(point.score)
     slack = np.zeros(plain.shape[0])
-    slack[solved] = point.slack()
+    slack[solved] = newton.matrix.weights(point.slack())
     rows = np.flatnonzero(slack)
     if len(rows):
         slack /= slack.sum()
@@ -371,9 +346,3 @@ def _describe(plain: ColumnMatrix, newton: Newton, solved: Indices, C: float, sh
     margin = low / length if length > 0 else -1.0
     outcome = SEPARATED if margin > 0 else UNRESOLVED
     return Solution(outcome, w, margin, rows, weight, min(1.0, upper), C, newton.steps)
-
-
-def _lowest(score: Floats, count: int) -> Indices:
-    if count >= len(score):
-        return np.arange(len(score))
-    return np.argpartition(score, count - 1)[:count]

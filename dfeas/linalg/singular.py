@@ -66,9 +66,8 @@ def label_components(left: Indices, right: Indices, count: int) -> Indices:
 
 
 def parts(rows: csr_array, dimension: int) -> Iterator[tuple[Indices, csr_array]]:
-    """Parts of matrices of ``dimension`` rows that follow each other (c d, m), those of as many rows r at a time.
-
-    The matrix (p,) that each is of, and their rows (p r, m). Rows without entries are in none.
+    """Parts of matrices of ``dimension`` rows that follow each other (c d, m), those of as many rows r at a time. The matrix
+    (p,) that each is of, and their rows (p r, m). Rows without entries are in none.
     """
     count, m = rows.shape
     row = row_numbers(rows)

@@ -16,11 +16,11 @@ from dfeas.linalg.columns import BASIS_BYTES, GROUPS, WORTH, ColumnMatrix
 from dfeas.linalg.csr import csr_array
 from dfeas.linalg.points import Floats, Indices, Points, is_dense
 
-DIRECT_SPARSE = 1000
+DIRECT_SPARSE = 1200
 """Largest system that is factorised: conjugate gradients are faster on sparse columns from there on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseMatrix(ColumnMatrix):
     """c columns of dimension d, one a row of a CSR matrix."""
 
@@ -29,7 +29,7 @@ class SparseMatrix(ColumnMatrix):
 
     @property
     def wide(self) -> bool:
-        return self.shape[1] > DIRECT_SPARSE
+        return self.shape[1] > DIRECT_SPARSE or super().wide
 
     @property
     def large(self) -> bool:
@@ -59,7 +59,7 @@ class SparseMatrix(ColumnMatrix):
         return np.asarray(self._entries(self.points[rows], self.scale[rows]).toarray())
 
     def has_room(self, rows: Indices) -> bool:
-        return 8 * len(rows) * len(np.unique(self.points[rows].indices)) <= BASIS_BYTES
+        return 8 * len(rows) * len(np.unique(self.points[rows].indices)) <= self.room
 
     def within(self, rows: Indices) -> ColumnMatrix:
         """Some columns without the features that none of them has, dense, with their own factors."""
@@ -130,9 +130,9 @@ def _groups(rows: csr_array) -> list[slice]:
     return cut_evenly(rows.shape[0], GROUPS if len(rows.data) >= WORTH else 1)
 
 
-def column_matrix(points: Points, scale: Floats) -> ColumnMatrix:
-    """Columns scale_j x_j of points (c, d), an array or a CSR matrix, and their factors (c,), without feature factors."""
+def column_matrix(points: Points, scale: Floats, room: int = BASIS_BYTES) -> ColumnMatrix:
+    """Columns scale_j x_j of points (c, d), dense or CSR, without feature factors; a basis may take ``room`` bytes."""
     feature = np.ones(points.shape[1])
     if is_dense(points):
-        return ColumnMatrix(np.ascontiguousarray(points), scale, feature)
-    return SparseMatrix(points, scale, feature)
+        return ColumnMatrix(np.ascontiguousarray(points), scale, feature, room=room)
+    return SparseMatrix(points, scale, feature, room=room)

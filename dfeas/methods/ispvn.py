@@ -9,11 +9,11 @@ simplex, first 1/n, and with lambda >= |A|^2:
     mu_k+1 = (1 - theta) mu_k
     p_k+1  = (1 - theta) p_k + theta p^q_muk+1(y_k+1)
 
-until A'y_k > 0, or |A p_k| < delta = |A q| / 2; then q <- p_k and again.
+until A'y_k > 0, or |A p_k| < delta = |A q| / gamma; then q <- p_k and again. gamma is 2, or that of ``ispvn:gamma=4``.
 
 The papers take lambda = n. The largest eigenvalue of A A' is far smaller: one pass gives A A' where m^2 numbers are little;
-beyond that n it is. q, v = q - A'y / mu and p are n-vectors on scratch storage, a block of rows at a time; the driver holds
-m-vectors.
+beyond that, and for ``ispvn:lambda=n``, n it is. q, v = q - A'y / mu and p are n-vectors on scratch storage, a block of rows
+at a time; the driver holds m-vectors.
 
 Passes: one at the start; then two reads a step, for v and least score, and for A p; between them the threshold of the
 projection is found from v alone, by Newton's method with several thresholds at once.
@@ -24,14 +24,16 @@ Evidence: both ends; x = p_k.
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import ceil, log, sqrt
+from math import ceil, inf, log, sqrt
 
 import numpy as np
 
-from dfeas.errors import format_bytes
+from dfeas.errors import UsageError, format_bytes
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, ScratchVector, Traits, weights_text
+from dfeas.methods.protocol import AnyMethod, Bracket, Evidence, Facts, Method, MethodCost, ScratchVector, Traits, weights_text
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.softmin import Softmin, SoftminAnswer
@@ -40,18 +42,16 @@ from dfeas.passes.vectors import Combine, CombineAnswer, Excess, ExcessAnswer, S
 
 GRAM_FEATURES = 2048
 """A A' is computed up to so many features: 32 MB."""
-
 SAFE = 1.0 + 1e-9
 """Rounding in A A' and in its eigenvalues is below this."""
-
 CANDIDATES = 24
 """Thresholds that are tried in one reduction."""
-
 NEAR = 1e-6
 """A projection whose entries sum to 1 up to this is one; v = q - A'y / mu is rounded the more, the smaller mu is."""
-
 GAMMA = 2.0
 """delta = |A q| / gamma, as Yu et al. 2014 chose it."""
+OPTIONS = re.compile(r"(?::gamma=([0-9.e+]+))?(:lambda=n)?")
+"""What may stand after the name of this method, and after that in the space of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,7 @@ class IspvnState:
     threshold: Threshold | None  # once it is found
     bracket: Bracket
     best: str  # name of the p with |A p| = bracket.upper
+    gamma: float  # of delta
 
     @property
     def v(self) -> str:
@@ -106,13 +107,19 @@ class Ispvn(Method[IspvnState]):
     """lambda follows from A A' up to so many features, and is n beyond."""
 
     gram_features: int = GRAM_FEATURES
+    gamma: float = GAMMA
     traits: Traits = Traits(
         "ispvn", "two reads a step, and n-vectors on scratch storage", points=4e-4, weighs_all=True, stored=True
     )
 
+    def with_options(self, name: str) -> Ispvn:
+        gamma, of_n = read_options(self, name)
+        features = 0 if of_n else self.gram_features
+        return replace(self, gamma=gamma, gram_features=features, traits=replace(self.traits, name=name))
+
     def init(self, facts: Facts) -> IspvnState:
         zero = np.zeros(facts.m)
-        return IspvnState(facts.n, 0.0, 0, 0, 0, "", 0.0, zero, 0.0, zero, "", None, None, Bracket(), "")
+        return IspvnState(facts.n, 0.0, 0, 0, 0, "", 0.0, zero, 0.0, zero, "", None, None, Bracket(), "", self.gamma)
 
     def ask(self, state: IspvnState) -> Question:
         """|A|^2 and A 1/n; or scores; or a threshold; or the projection."""
@@ -132,7 +139,9 @@ class Ispvn(Method[IspvnState]):
     def tell(self, state: IspvnState, answer: object) -> IspvnState:
         if isinstance(answer, ShiftAnswer):
             bracket = state.bracket.with_separator(state.y, answer.low)
-            return replace(state, bracket=bracket, search=_search(answer, state.n))
+            # no entry of a projection is above 1, and at most all of them are positive
+            low = max(answer.greatest - 1, (answer.total - 1) / state.n)
+            return replace(state, bracket=bracket, search=Search(low, answer.greatest))
         if isinstance(answer, ExcessAnswer):
             assert state.search is not None
             return _narrow_search(state, state.search, answer)
@@ -146,7 +155,7 @@ class Ispvn(Method[IspvnState]):
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One, and two for each of 2 sqrt(2 n) / margin steps of each of log(1 / margin) inner loops."""
-        loops = max(1, ceil(log(1 / margin) / log(GAMMA)))
+        loops = max(1, ceil(log(1 / margin) / log(self.gamma)))
         return 1 + 2 * loops * (1 + 2 * sqrt(2 * facts.n) / margin)
 
     def cost(self, facts: Facts) -> MethodCost:
@@ -160,20 +169,20 @@ class Ispvn(Method[IspvnState]):
         return Evidence(state.bracket, (lambda: best) if state.best else None, state.steps, stalled=stalled)
 
 
+def read_options(method: AnyMethod, name: str, fixed: bool = False) -> tuple[float, bool]:
+    """The gamma that stands after the name of a method, unless its delta is ``fixed``, and whether lambda = n does."""
+    found, own = OPTIONS.fullmatch(name.removeprefix(method.name)), method.name
+    with suppress(ValueError):
+        if found is not None and not (fixed and found[1]) and 1 < (gamma := float(found[1] or GAMMA)) < inf:
+            return gamma, found[2] is not None
+    others = "" if fixed else f", {own}:gamma=G with G above 1, or {own}:gamma=G:lambda=n"
+    raise UsageError(f"method {name}: expected {own}:lambda=n{others}")
+
+
 def _around(q: str, Aq: Floats, state: IspvnState) -> IspvnState:
-    return replace(
-        state,
-        rounds=state.rounds + 1,
-        k=0,
-        q=q,
-        delta=float(np.linalg.norm(Aq)) / GAMMA,
-        y=Aq,
-        mu=2 * state.lambda_,
-        Ap=Aq,
-        p="",
-        search=None,
-        threshold=None,
-    )
+    delta, mu = float(np.linalg.norm(Aq)) / state.gamma, 2 * state.lambda_
+    state = replace(state, rounds=state.rounds + 1, k=0, q=q, delta=delta, p="")
+    return replace(state, y=Aq, mu=mu, Ap=Aq, search=None, threshold=None)
 
 
 def _step(state: IspvnState, projected: Floats) -> IspvnState:
@@ -187,26 +196,13 @@ def _step(state: IspvnState, projected: Floats) -> IspvnState:
     if upper < state.delta:
         return _around(p, Ap, state)
     step = theta(state.k)
-    return replace(
-        state,
-        k=state.k + 1,
-        y=(1 - step) * (state.y + step * Ap) + step**2 * projected,
-        mu=(1 - step) * state.mu,
-        Ap=Ap,
-        p=p,
-        search=None,
-        threshold=None,
-    )
+    y, mu = (1 - step) * (state.y + step * Ap) + step**2 * projected, (1 - step) * state.mu
+    return replace(state, k=state.k + 1, y=y, mu=mu, Ap=Ap, p=p, search=None, threshold=None)
 
 
 def _share(state: IspvnState) -> float:
     """Weight of the projection in p_k."""
     return theta(state.k - 1) if state.p else 1.0
-
-
-def _search(answer: ShiftAnswer, n: int) -> Search:
-    """No entry of a projection is above 1, and at most all of them are positive."""
-    return Search(max(answer.greatest - 1, (answer.total - 1) / n), answer.greatest)
 
 
 def _candidates(search: Search) -> Floats:

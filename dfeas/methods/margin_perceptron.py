@@ -53,18 +53,15 @@ class Progressive(CorrectionRule):
         return 12 * (self._radius(radius) / guess) ** 2
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """The sum over the rounds down to a guess of at most ``margin`` R.
-
-        For unit columns it also bounds when |Ax| <= margin; points as stored have no such bound, as short ones weigh little.
+        """The sum over the rounds down to a guess of at most ``margin`` R. For unit columns it also bounds when |Ax| <= margin;
+        points as stored have no such bound, as short ones weigh little.
         """
         rounds = np.arange(1 + max(0, int(np.ceil(np.log2(1 / margin)))))
         return float((1 + 12 * 4.0**rounds).sum())
 
 
 STORED = Traits(
-    "margin-perceptron",
-    "a quarter of the best margin, points as stored; infeasibility slowly, without a bound",
-    points=0.001,
+    "margin-perceptron", "a quarter of the best margin, points as stored; infeasibility slowly, without a bound", points=0.001
 )
 UNIT = Traits("margin-perceptron-unit", "the same for unit points; proves infeasibility slowly", points=0.001)
 
@@ -72,3 +69,6 @@ UNIT = Traits("margin-perceptron-unit", "the same for unit points; proves infeas
 def margin_perceptron(unit: bool = False, cap: int = 0, most: int = 0) -> Mistakes:
     """Points as stored, as the notes have it, or unit columns."""
     return Mistakes(Progressive(raw=not unit), UNIT if unit else STORED, cap, most)
+
+
+OF_UNIT_POINTS = margin_perceptron(unit=True)

@@ -20,71 +20,90 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from math import log, sqrt
 from typing import Any, Protocol
 
 import numpy as np
 
-from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Mixture, S, Traits, x_of
-from dfeas.methods.vector import ScoredAnswer, Vector, column, length, record_softmax, softmin, upper_end, weights_of
+from dfeas.methods.mixture import Average, Softmax
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, S, Traits, x_of
+from dfeas.methods.vector import ScoredAnswer, Vector, column, length, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
 
 LONGEST = 1e9
 """Where A(x+ - x) = 0, as for one point, every step passes."""
 
 
-class Steps(Protocol):
-    """A rule for gamma: several are tried on the same read, and the largest that stands is taken."""
-
-    @property
-    def factors(self) -> tuple[float, ...]:
-        """Ascending factors of the last gamma to try."""
-
-    def accept(self, excess: float, gamma: float) -> bool:
-        """Whether a step stands; ``excess`` is gamma <F(w), w - v+> - V_v(v+)."""
-
-    @property
-    def retry(self) -> float:
-        """Factor of gamma when none stands."""
-
-    @property
-    def fewer(self) -> tuple[Steps, ...]:
-        """Rules that try fewer, where sums of many long vectors take more memory than there is."""
-
-
 @dataclass(frozen=True, slots=True)
-class FixedSteps:
-    """gamma = 1/L throughout: what the theorem asks; the test holds by itself."""
+class Steps:
+    """A rule for gamma: several are tried on the same read, and the largest that stands is taken. One step a trial, grown by
+    1.2 and redone when it fails, needs 1.7 times the passes.
+    """
 
-    factors: tuple[float, ...] = (1.0,)
-    retry: float = 1.0
-    fewer: tuple[Steps, ...] = ()
-
-    def accept(self, excess: float, gamma: float) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class AdaptiveSteps:
-    """A line search that costs no read. One step a trial, grown by 1.2 and redone when it fails, needs 1.7 times the passes."""
-
-    factors: tuple[float, ...] = (0.7, 1.0, 1.4)
-    retry: float = 0.4
-    fewer: tuple[Steps, ...] = ()
+    factors: tuple[float, ...] = (0.7, 1.0, 1.4)  # of the last gamma, ascending
+    retry: float = 0.4  # factor of gamma when none stands
+    fewer: tuple[Steps, ...] = ()  # rules that try fewer, where sums of many long vectors take more memory than there is
 
     def accept(self, excess: float, gamma: float) -> bool:
-        """Whether the test holds, up to the rounding of float32 products."""
+        """Whether gamma <F(w), w - v+> - V_v(v+) lets a step stand, up to the rounding of float32 products."""
         return excess <= 1e-6 * gamma
 
 
-TWO = AdaptiveSteps((0.8, 1.6))
+CONSTANT = Steps((1.0,), 1.0)
+"""gamma = 1/L throughout: what the theorem asks, and needs no test."""
+TWO = Steps((0.8, 1.6))
 """On halfspaces a tenth more passes than three or five steps on a read."""
 
-Asked = tuple[tuple[Floats, float, float, Floats], ...]
-"""(point, lse, gamma, A softmax) of each softmax in an average."""
+
+@dataclass(frozen=True, slots=True)
+class EuclideanBall:
+    """|y|_2 <= 1, with half the squared norm: Omega_y = 1/2."""
+
+    def alpha(self, m: int) -> float:
+        """1 / Omega_y."""
+        return 2.0
+
+    def least(self, margin: float, m: int) -> float:
+        """The margin over this ball, of points with such a margin over the unit ball."""
+        return margin
+
+    def move(self, z: Any, change: Any) -> Any:
+        """What tells the next y, from what tells y and the gradient over alpha."""
+        return project(z + change)
+
+    def y(self, z: Any) -> Any:
+        return z
+
+    def square(self, d: Any) -> float:
+        """Of the dual norm."""
+        return float(d @ d)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossPolytope(EuclideanBall):
+    """|y|_1 <= 1, with the entropy of weights on features and their negatives: (u+, u-) = softmax(z, -z), y = u+ - u-, and
+    Omega_y = log(2 m).
+    """
+
+    def alpha(self, m: int) -> float:
+        return 1 / log(2 * m)
+
+    def least(self, margin: float, m: int) -> float:
+        """|y|_1 <= sqrt(m) |y|_2."""
+        return margin / sqrt(m)
+
+    def move(self, z: Any, change: Any) -> Any:
+        return z + change
+
+    def y(self, z: Any) -> Any:
+        top = float(np.abs(z).max())
+        plus, minus = np.exp(z - top), np.exp(-z - top)
+        return (plus - minus) / (plus.sum() + minus.sum())
+
+    def square(self, d: Any) -> float:
+        """|y|_1 of the weights is at least that of y, and |d|_inf its dual norm."""
+        return float(np.abs(d).max()) ** 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +111,15 @@ class LadderState:
     """What is known between two passes of steps, and of the averages."""
 
     gamma: float  # step that was last taken
+    safe: float  # 1/L, which the theorem always allows
     log_n: float
     g: Vector  # x = softmax(-A'g)
     lse: float = 0.0  # of g
     steps: int = 0  # accepted steps
     weight: float = 0.0  # sum of gamma over accepted steps
     Ax_sum: Vector  # sum of gamma A x, of the x in the average
-    asked: tuple[tuple[Floats, float, float, Floats], ...] = ()  # (point, lse, gamma, A x) of each of them
-    best: int = 0  # how many of them make the x with |Ax| = bracket.upper
+    average: Average = field(default_factory=Average)  # of these x; its best has |Ax| = bracket.upper
     bracket: Bracket = field(default_factory=Bracket)
-    x: Floats | None = None  # that x, where vectors know it
     rung: int = 0  # which of the rules says how long steps are
 
 
@@ -112,15 +130,20 @@ class Ladder(Method[S], Protocol[S]):
     def rule(self) -> Steps:
         """Which lengths, and when one stands, unless memory is short."""
 
+    @property
+    def ball(self) -> EuclideanBall:
+        """Where y is."""
+        return EuclideanBall()
+
     def begin(self, facts: Facts) -> dict[str, Any]:
         """What a state is before the first pass: x = 1/n, and steps of 1/L."""
         log_n = max(log(facts.n), log(2))  # of one point any positive scale will do
-        return {"gamma": safe_step(log_n), "log_n": log_n, "g": facts.zero, "Ax_sum": facts.zero, "rung": self.rung(facts)}
+        safe = sqrt(self.ball.alpha(facts.m) / log_n)
+        zero, rung = facts.zero, self.rung(facts)
+        return {"gamma": safe, "safe": safe, "log_n": log_n, "g": zero, "Ax_sum": zero, "rung": rung}
 
     def rung(self, facts: Facts) -> int:
-        """Which of the rule and those that try ``fewer``: the first whose answers take an eighth of all memory at most, so that
-        two threads read; or the last.
-        """
+        """The first of the rule and those that try ``fewer`` whose answers leave room for two threads; or the last."""
         rules = (self.rule, *self.rule.fewer)
         fitting = (i for i, rule in enumerate(rules) if facts.sums(self.questions(rule)) <= facts.memory // 2)
         return next(fitting, len(rules) - 1)
@@ -136,31 +159,28 @@ class Ladder(Method[S], Protocol[S]):
         return [min(state.gamma * factor, LONGEST) for factor in self.rule_of(state.rung).factors]
 
     def choose_step(self, state: LadderState, excess: Callable[[int, float], float]) -> int | None:
-        """Which stands. A step of 1/L needs no test, and gets none: in float32 the KL of a short step far out can be all
-        rounding.
-        """
+        """Which stands. A step of 1/L gets no test: in float32 the KL of a short step far out can be all rounding."""
         for i, gamma in reversed(list(enumerate(self.gammas(state)))):
-            if gamma <= safe_step(state.log_n) or self.rule_of(state.rung).accept(excess(i, gamma), gamma):
+            if gamma <= state.safe or self.rule_of(state.rung).accept(excess(i, gamma), gamma):
                 return i
         return None
 
     def shorter(self, state: LadderState) -> float:
-        return max(state.gamma * self.rule_of(state.rung).retry, safe_step(state.log_n))
+        return max(state.gamma * self.rule_of(state.rung).retry, state.safe)
 
     def steps(self, facts: Facts, margin: float) -> float:
-        """sqrt(2 log n) / margin steps of 1/L, and what longer ones take: steps of 1/L stand, and those that are tried differ
-        by a ``gap``, so that steps are at least 1 / (gap L) long. A step tried in vain is paid for by the long ones before it.
+        """2 L / margin steps of 1/L, and what longer ones take: steps of 1/L stand, and those that are tried differ by a
+        ``gap``, so that steps are at least 1 / (gap L) long. A step tried in vain is paid for by the long ones before it.
         """
         gap = max([1.0, *(b / a for a, b in pairwise(self.rule_of(self.rung(facts)).factors))])
-        return gap * sqrt(2 * log(max(2, facts.n))) / margin
+        return gap * 2 / sqrt(self.ball.alpha(facts.m) / log(max(2, facts.n))) / self.ball.least(margin, facts.m)
 
     def cost(self, facts: Facts) -> MethodCost:
         own = Method.cost(self, facts)
         return replace(own, asked=self.questions(self.rule_of(self.rung(facts))), products=2 * len(self.rule.factors))
 
     def evidence(self, state: Any) -> Evidence:
-        mixture = partial(average, state.asked[: state.best]) if state.best else None
-        return Evidence(state.bracket, x_of(state.x, mixture), state.steps)
+        return Evidence(state.bracket, x_of(state.average), state.steps)
 
 
 def raise_lower(bracket: Bracket, y: Sequence[Vector], answer: SoftminAnswer | ScoredAnswer) -> Bracket:
@@ -170,26 +190,13 @@ def raise_lower(bracket: Bracket, y: Sequence[Vector], answer: SoftminAnswer | S
     return bracket
 
 
-def add_average(state: LadderState, point: Vector, lse: float, gamma: float, Ax: Vector) -> dict[str, Any]:
+def add_average(state: LadderState, point: Any, lse: float, gamma: float, Ax: Any) -> dict[str, Any]:
     """What is known of the averages after one more step."""
     weight, Ax_sum = state.weight + gamma, state.Ax_sum + gamma * Ax
-    entries = record_softmax(state.asked, (point, lse, gamma, Ax))
     upper = upper_end(Ax_sum, weight)
-    best, x = (len(entries), weights_of(Ax_sum)) if upper < state.bracket.upper else (state.best, state.x)
-    averages = {"steps": state.steps + 1, "weight": weight, "Ax_sum": Ax_sum, "asked": entries, "best": best, "x": x}
+    average = state.average.plus(Softmax(point, 1.0, lse, gamma, Ax), Ax_sum, upper < state.bracket.upper)
+    averages = {"steps": state.steps + 1, "weight": weight, "Ax_sum": Ax_sum, "average": average}
     return {**averages, "gamma": gamma, "bracket": state.bracket.with_upper(upper)}
-
-
-def average(entries: Asked) -> Mixture:
-    """The average of softmaxes, each weighted by its step."""
-    point, lse, gamma, mean = zip(*entries, strict=True)
-    share = np.array(gamma) / sum(gamma)
-    return Mixture(np.column_stack(point), np.ones(len(entries)), np.array(lse), share, np.column_stack(mean))
-
-
-def safe_step(log_n: float) -> float:
-    """1/L, which the theorem always allows."""
-    return sqrt(2 / log_n)
 
 
 def project(y: Any) -> Any:
@@ -210,7 +217,7 @@ class MirrorProxState(LadderState):
 class MirrorProx(Ladder[MirrorProxState]):
     """Mirror prox with a rule for the step."""
 
-    rule: Steps = AdaptiveSteps(fewer=(TWO,))
+    rule: Steps = Steps(fewer=(TWO,))
     traits: Traits = Traits("mirror-prox", "one read a step", points=0.03, kernel=0.2, cones=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> MirrorProxState:
@@ -262,7 +269,7 @@ class MirrorProx(Ladder[MirrorProxState]):
 
 
 FIXED = MirrorProx(
-    FixedSteps(),
+    CONSTANT,
     Traits("mirror-prox-fixed", "one read a step, the theorem's step", points=0.2, kernel=0.5, cones=0.2, weighs_all=True),
 )
 BALL = MirrorProx(traits=Traits("mirror-prox-euclidean", cones=0.03, weighs_all=True, ball=True))

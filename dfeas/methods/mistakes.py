@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -130,14 +130,17 @@ class Mistakes(Method[MistakesState]):
     most: int = 0
 
     def init(self, facts: Facts) -> MistakesState:
-        """Nothing is corrected yet: y = 0, which every column is a mistake of."""
+        return MistakesState(**self.begin(facts))
+
+    def begin(self, facts: Facts) -> dict[str, Any]:
+        """What a state is before the first pass: nothing is corrected, and y = 0, which every column is a mistake of."""
         # a column, its copy in a merge, and partials of both ends of a range
         fits = max(1, int(facts.memory // (64 * (2 * facts.entries or facts.m))))
         cap = min(self.cap or max(1000, 20 * facts.m), fits, facts.n)
         quota = min(cap, max(LEAST_QUOTA, -(-4 * cap // facts.blocks)))
         most = self.most or min(max(1000, facts.n // 4), 100_000)
         zero, guess = np.zeros(facts.m), self.rule.guess(facts)
-        return MistakesState(guess=guess, total=zero, y=zero, cap=cap, quota=quota, most=most, radius=facts.radius)
+        return {"guess": guess, "total": zero, "y": zero, "cap": cap, "quota": quota, "most": most, "radius": facts.radius}
 
     def ask(self, state: MistakesState) -> Select:
         y, _ = _unit(state.y)
@@ -153,10 +156,12 @@ class Mistakes(Method[MistakesState]):
             return state
         if length > 0:
             state = replace(state, reach=_reach(state, float(beyond.max()), len(beyond)))
-        columns = answer.columns
+        return self._correct(state, answer.columns, int(beyond.argmax()))
+
+    def _correct(self, state: MistakesState, columns: Columns, worst: int) -> MistakesState:
+        """Corrections among these columns, of which the one at ``worst`` is wrong."""
         shares = self.rule.shares(columns)
-        vectors = columns.multiply_by(shares)
-        left, worst = state.most, int(beyond.argmax())
+        vectors, left = columns.multiply_by(shares), state.most
         while left > 0:
             guess, more = state.guess, min(left, self._left(state))
             direction = partial(self.rule.direction, guess=guess)
@@ -180,14 +185,8 @@ class Mistakes(Method[MistakesState]):
         some = np.flatnonzero(count)
         tally = state.tally.plus(columns.index[some], count[some] * shares[some])
         corrections = int(count.sum())
-        state = replace(
-            state,
-            total=total,
-            y=self.rule.direction(total, state.guess),
-            made=state.made + corrections,
-            corrections=state.corrections + corrections,
-            tally=tally,
-        )
+        y, made = self.rule.direction(total, state.guess), state.made + corrections
+        state = replace(state, total=total, y=y, made=made, corrections=state.corrections + corrections, tally=tally)
         upper = float(np.linalg.norm(total)) / tally.amount.sum()
         if upper < state.bracket.upper:
             state = replace(state, bracket=state.bracket.with_upper(upper), best_upper=tally.sparse())
@@ -201,15 +200,10 @@ class Mistakes(Method[MistakesState]):
         return MethodCost(kept=min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m)))
 
     def evidence(self, state: MistakesState) -> Evidence:
-        best = state.best_upper
-        return Evidence(
-            state.bracket,
-            None if best is None else lambda: best,
-            state.corrections,
-            state.violated,
-            stalled="no point is a mistake any more, and nothing else is corrected" if state.done else "",
-            refining=self.rule.refines and not state.done,
-        )
+        best, refining = state.best_upper, self.rule.refines and not state.done
+        gordan = None if best is None else lambda: best
+        stalled = "no point is a mistake any more, and nothing else is corrected" if state.done else ""
+        return Evidence(state.bracket, gordan, state.corrections, state.violated, stalled, refining=refining)
 
 
 def _unit(y: Floats) -> tuple[Floats, float]:
@@ -234,9 +228,8 @@ def correct(
     worst: int = -1,
 ) -> tuple[Floats, Indices]:
     """Add columns (c, m), one a row, to the sum while a'y <= bar |y|, y = direction(sum), until none is left or ``most``.
-
-    ``worst`` is known to be wrong at first, by a product that rounds differently; -1 for none.
-    Returns the new sum (m,) and how often each column was added (c,).
+    ``worst`` is known to be wrong at first, by a product that rounds differently; -1 for none. Returns the new sum (m,) and how
+    often each column was added (c,).
     """
     total = total.copy()
     count = np.zeros(columns.shape[0], np.int64)

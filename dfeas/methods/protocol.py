@@ -7,17 +7,30 @@ passes since then, and the bracket is the better one of both at either end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from dfeas.errors import format_bytes
+from dfeas.errors import UsageError, format_bytes
 from dfeas.linalg.points import Floats, Indices
+from dfeas.methods.mixture import Average, Mixture, most_softmaxes
 from dfeas.methods.vector import Combination, Expansion, Vector, direction, upper_end, weights_of
+from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Exclusive, Question, Together, sums_bytes
-from dfeas.passes.vectors import POINT_BYTES, Recover
+from dfeas.passes.vectors import POINT_BYTES
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Start:
+    """What an earlier run knew of points like these."""
+
+    y: Floats  # (m,) its direction, of length 1; 0 where it left none
+    blocks: tuple[int, ...] = ()  # that come first: of points that it did not have, or of its conflict
+    rows: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # (s,) points of its conflict, ascending
+    nearest: Columns | None = None  # that it left of its own points
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +45,8 @@ class Facts:
     tolerance: float | None = None  # the bracket is to be closed to this share of its upper end
     radius: float = 1.0  # length of the longest point as stored, with its intercept
     entries: float = 0.0  # stored ones of a column, on average; 0 for dense points
-    eps: float = 1e-3  # |Ax| that is a verdict
+    eps: float = 1e-3  # |Ax| that is a verdict; 0 where none is
+    start: Start | None = None  # of an earlier run
 
     @property
     def row_sums(self) -> bool:
@@ -54,22 +68,7 @@ class Facts:
         return self.entries * (self.itemsize + 12) if self.entries else self.m * self.itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class Mixture:
-    """x = sum_t share_t softmax(-A'y_t / mu_t), a point of the simplex held by m-vectors only."""
-
-    Y: Floats  # (m, T)
-    mu: Floats  # (T,)
-    lse: Floats  # (T,)
-    share: Floats  # (T,) on the simplex
-    mean: Floats  # (m, T) A softmax(-A'y_t / mu_t), so that Ax = mean share
-
-    def question(self, floor: float) -> Recover:
-        """The pass that rebuilds x; weights of at most ``floor`` are left out."""
-        return Recover(self.Y, self.mu, self.lse, self.share, floor)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sparse:
     """x on the simplex with few entries."""
 
@@ -85,9 +84,11 @@ class Sparse:
         return cls(index, x[index])
 
 
-def x_of(x: Floats | None, recorded: Callable[[], Mixture] | None) -> Callable[[], Mixture | Sparse] | None:
-    """x (n,), where it is known, or what was recorded of it."""
-    return recorded if x is None else partial(Sparse.of, x)
+def x_of(average: Average) -> Callable[[], Mixture | Sparse] | None:
+    """Its best x, once there is one."""
+    if average.x is not None:
+        return partial(Sparse.of, average.x)
+    return average.mixture if average.best else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class Bracket:
         return Bracket(self.lower, min(upper, self.upper), self.y)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Evidence:
     """The best that a method can show now."""
 
@@ -130,6 +131,7 @@ class Evidence:
     stalled: str = ""  # why no further pass can help, if so
     hopeful: bool = False  # a separator is expected, however small |Ax| is: eps-infeasible must wait
     refining: bool = False  # a wider separator is expected, as its theorem promises: feasible must wait
+    nearest: Callable[[], Columns | None] | None = None  # columns near to the separator, for other runs to begin from
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class MethodCost:
 
     kept: float = 0.0  # from the first pass on
     per_pass: int = 0  # kept of each pass until it ends; 0 for a state that has a size
+    remembered: float = inf  # passes of which that is kept, at most
     columns: int = 0  # columns in float64 that are kept, one of each pass, at most
     least: int = 0  # of the whole budget, without which it cannot work
     asked: int = 2  # vectors y of which one read tells, at most
@@ -169,7 +172,7 @@ class MethodCost:
 
     def kept_after(self, passes: float, m: int) -> float:
         """Bytes that are kept after so many passes over columns of length m."""
-        return self.kept + 8 * m * min(passes, self.columns) + self.per_pass * passes
+        return self.kept + 8 * m * min(passes, self.columns) + self.per_pass * min(passes, self.remembered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +188,8 @@ class Ends:
         return Ends(bracket.with_upper(upper), weights_of(x)) if upper < bracket.upper else replace(self, bracket=bracket)
 
     def evidence(self, iterations: int, violated: int | None = None, stalled: str = "") -> Evidence:
-        return Evidence(self.bracket, x_of(self.best, None), iterations, violated, stalled)
+        x = None if self.best is None else partial(Sparse.of, self.best)
+        return Evidence(self.bracket, x, iterations, violated, stalled)
 
 
 S = TypeVar("S")
@@ -201,6 +205,12 @@ class Method(Protocol[S]):
     @property
     def name(self) -> str:
         return self.traits.name
+
+    def with_options(self, name: str) -> Method[S]:
+        """The same with the options that stand after its ``name``. Raises UsageError for those that it has not."""
+        if name != self.name:
+            raise UsageError(f"method {name}: {self.name} has no options; leave out what is after its name")
+        return self
 
     def init(self, facts: Facts) -> S:
         """State before the first pass."""
@@ -225,13 +235,12 @@ class Method(Protocol[S]):
     def cost(self, facts: Facts) -> MethodCost:
         if not self.traits.weighs_all:
             return MethodCost()
-        return MethodCost(per_pass=32 * facts.m, remark=f"and {weights_text(facts)}, if there is no separator")
+        remark = f"and {weights_text(facts)}, if there is no separator"
+        return MethodCost(per_pass=32 * facts.m, remembered=most_softmaxes(facts.m), remark=remark)
 
 
 def weights_at_once(facts: Facts) -> int:
-    """Weights of points, at least those of a block, that are in memory at a time; others are on storage, and what writes and
-    checks them has pieces in memory, too.
-    """
+    """Weights of points, at least of a block, in memory at a time: others are on storage, and its writer has pieces, too."""
     return max(facts.memory // (2 * POINT_BYTES), -(-facts.n // facts.blocks))
 
 
@@ -275,7 +284,7 @@ class Wrapping(Method[Any], Protocol):
         return self.method.cost(facts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LedState:
     """States of the one that leads, which stays as it was left, and of the one that follows."""
 
@@ -284,7 +293,7 @@ class LedState:
     first: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Led(Wrapping):
     """``leader`` comes first for ``lead`` passes, in the hope of a separator; then all is as with ``method``."""
 
@@ -339,7 +348,7 @@ def with_bracket_of(mine: Evidence, others: Evidence) -> Evidence:
     return replace(mine, bracket=bracket, gordan=gordan)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RideAlongState:
     """States of both methods, and where the rider begins."""
 
@@ -348,7 +357,7 @@ class RideAlongState:
     full: int  # passes over all data
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RideAlong(Wrapping):
     """``method`` comes first and decides what is read; ``rider`` asks one pass a step."""
 

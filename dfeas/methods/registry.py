@@ -1,51 +1,89 @@
-"""Methods: the algorithms as ask/tell state machines, by name."""
+"""Methods: the algorithms as ask/tell state machines, by name. One is imported when it is looked up."""
 
-from dfeas.methods.ispvn import Ispvn
-from dfeas.methods.margin_perceptron import margin_perceptron
-from dfeas.methods.mirror_prox import BALL, FIXED, MirrorProx
-from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
-from dfeas.methods.normalized_perceptron import WORST, NormalizedPerceptron
-from dfeas.methods.online_perceptron import OnlinePerceptron
-from dfeas.methods.perceptron import KernelPerceptron, perceptron
-from dfeas.methods.protocol import AnyMethod, Led, RideAlong, Traits
-from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from dfeas.methods.snkpvn import ITERATED, Snkpvn
-from dfeas.methods.soft_margin.hinge import HingeMargin
-from dfeas.methods.soft_margin.problem import SoftMargin
-from dfeas.methods.soft_margin.sgd import StochasticMargin
-from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
-from dfeas.methods.von_neumann import AWAY, VonNeumann
-from dfeas.methods.winnow import winnow
-from dfeas.methods.working_set import PointWorkingSet, passes_ahead
+from collections import UserDict
+from collections.abc import MutableMapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-RIDDEN = Traits("working-set", "a few reads; columns in memory; names conflicts", points=1.0, columns=True)
+if TYPE_CHECKING:
+    from dfeas.methods.protocol import AnyMethod
+    from dfeas.methods.soft_margin.problem import SoftMargin
 
-ALL: tuple[AnyMethod, ...] = (
-    Led(RideAlong(PointWorkingSet(), SmoothPerceptron(), RIDDEN), OnePassMirrorProx(), passes_ahead),
-    PointWorkingSet(),
-    MirrorProx(),
-    OnePassMirrorProx(),
-    FIXED,
-    SmoothPerceptron(),
-    perceptron(),
-    KernelPerceptron(),
-    WORST,
-    NormalizedPerceptron(),
-    OnlinePerceptron(),
-    margin_perceptron(),
-    margin_perceptron(unit=True),
-    winnow(),
-    VonNeumann(),
-    AWAY,
-    Snkpvn(),
-    Ispvn(),
-    ITERATED,
-    BALL,
+
+def base_name(method: str) -> str:
+    """The name of a method without its options, which stand after a colon each."""
+    return method.partition(":")[0]
+
+
+class Directory(UserDict[str, Any]):
+    """What is in modules of this package, by name: each is given by its place there, or as it is."""
+
+    def __getitem__(self, name: str) -> Any:
+        if ":" in name:
+            return self[base_name(name)].with_options(name)
+        found = self.data[name]
+        if isinstance(found, str):
+            module, _, what = found.partition(":")
+            value = getattr(import_module(f"dfeas.methods.{module}"), what.removesuffix("()"))
+            found = self.data[name] = value() if what.endswith("()") else value
+        return found
+
+
+METHODS: "MutableMapping[str, AnyMethod]" = Directory(
+    {
+        "working-set": "warm_start:WORKING_SET",
+        "working-set-plain": "warm_start:PLAIN",
+        "mirror-prox": "mirror_prox:MirrorProx()",
+        "mirror-prox-one-pass": "mirror_prox_one_pass:OnePassMirrorProx()",
+        "mirror-prox-fixed": "mirror_prox:FIXED",
+        "smooth-perceptron": "smooth_perceptron:SmoothPerceptron()",
+        "perceptron": "perceptron:perceptron()",
+        "normalized-perceptron": "perceptron:NormalizedPerceptron()",
+        "rescaled-perceptron": "rescaled_perceptron:BY_ONE",
+        "rescaled-perceptron-ellipsoid": "rescaled_perceptron:BY_ALL",
+        "online-perceptron": "perceptron:OnlinePerceptron()",
+        "margin-perceptron": "margin_perceptron:margin_perceptron()",
+        "margin-perceptron-unit": "margin_perceptron:OF_UNIT_POINTS",
+        "winnow": "winnow:winnow()",
+        "smooth-winnow": "mirror_prox_one_pass:SMOOTH_WINNOW",
+        "von-neumann": "von_neumann:VonNeumann()",
+        "von-neumann-away": "von_neumann:AWAY",
+        "ispvn": "ispvn:Ispvn()",
+    }
 )
-"""All methods; of one name there may be one for each geometry."""
-
-METHODS = {method.name: method for method in ALL if method.traits.points is not None}
 """Those for points."""
-
-SOFT_MARGINS: dict[str, type[SoftMargin]] = {each.name: each for each in (HingeMargin, SquaredHingeMargin, StochasticMargin)}
+FOR_KERNELS: "MutableMapping[str, AnyMethod]" = Directory(
+    {
+        "mirror-prox": "mirror_prox:MirrorProx()",
+        "mirror-prox-fixed": "mirror_prox:FIXED",
+        "smooth-perceptron": "smooth_perceptron:SmoothPerceptron()",
+        "perceptron": "perceptron:KernelPerceptron()",
+        "normalized-perceptron": "perceptron:NormalizedPerceptron()",
+        "von-neumann": "von_neumann:VonNeumann()",
+        "snkpvn": "snkpvn:Snkpvn()",
+        "ispvn": "snkpvn:ITERATED",
+    }
+)
+"""Those that ask about combinations of points."""
+FOR_CONES: "MutableMapping[str, AnyMethod]" = Directory(
+    {
+        "mirror-prox": "mirror_prox:MirrorProx()",
+        "mirror-prox-one-pass": "mirror_prox_one_pass:OnePassMirrorProx()",
+        "mirror-prox-fixed": "mirror_prox:FIXED",
+        "smooth-perceptron": "smooth_perceptron:SmoothPerceptron()",
+        "perceptron": "perceptron:WORST",
+        "normalized-perceptron": "perceptron:NormalizedPerceptron()",
+        "von-neumann": "von_neumann:VonNeumann()",
+        "von-neumann-away": "von_neumann:AWAY",
+        "mirror-prox-euclidean": "mirror_prox:BALL",
+    }
+)
+"""Those that ask about eigenvalues as they do about points."""
+SOFT_MARGINS: "MutableMapping[str, type[SoftMargin]]" = Directory(
+    {
+        "hinge": "soft_margin.hinge:HingeMargin",
+        "squared-hinge": "soft_margin.squared_hinge:SquaredHingeMargin",
+        "sgd": "soft_margin.sgd:StochasticMargin",
+    }
+)
 """Soft margins."""

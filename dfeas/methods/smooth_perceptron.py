@@ -16,33 +16,27 @@ Evidence: both ends of the bracket; x_k is the mixture of the softmaxes above.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from math import log, sqrt
 from typing import Any
 
-import numpy as np
-
-from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Mixture, Traits, x_of
-from dfeas.methods.vector import ScoredAnswer, Vector, column, record_softmax, softmin, upper_end, weights_of
+from dfeas.methods.mixture import Average, Softmax
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits, x_of
+from dfeas.methods.vector import ScoredAnswer, Vector, column, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
 
 
 @dataclass(frozen=True, slots=True)
 class SmoothPerceptronState:
-    """After step ``step``; -1 before y_0 is known, 0 with ``asked`` empty before Ax_0 is known."""
+    """After step ``step``; -1 before y_0 is known, 0 without ``answers`` before Ax_0 is known."""
 
     step: int  # k
     y: Vector  # y_k
     mu: float  # mu_k
     Ax: Vector  # the weighted average of the answers
     mean: Vector  # A softmax(-A'y_k / mu_k)
-    lse: float  # of (y_k, mu_k)
-    asked: tuple[tuple[Floats, float, float, Floats], ...]  # (y, mu, lse, mean) of each softmax in x
-    best: int  # how many of them make the x with |Ax| = bracket.upper
+    average: Average  # the last one is x_k; the best has |Ax| = bracket.upper
     bracket: Bracket
-    x: Floats | None = None  # the x with |Ax| = bracket.upper, where vectors know it; then ``asked`` is empty
-    answers: int = 0  # softmaxes in x then
+    answers: int = 0  # softmaxes in x_k
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ class SmoothPerceptron(Method[SmoothPerceptronState]):
     def init(self, facts: Facts) -> SmoothPerceptronState:
         """Nothing is known; y = 0 and mu = 1 ask for the average column."""
         zero = facts.zero
-        return SmoothPerceptronState(-1, zero, 1.0, zero, zero, 0.0, (), 0, Bracket())
+        return SmoothPerceptronState(-1, zero, 1.0, zero, zero, Average(), Bracket())
 
     def ask(self, state: SmoothPerceptronState) -> Any:
         """The softmax at the current y and mu, or, once x is known, at the next ones."""
@@ -66,32 +60,20 @@ class SmoothPerceptron(Method[SmoothPerceptronState]):
         if state.step < 0:
             return replace(state, step=0, y=mean, mu=2.0)
         y, mu = _next(state)
-        share = theta(state.step) if _begun(state) else 1.0
+        share = theta(state.step) if state.answers else 1.0
         Ax = (1 - share) * state.Ax + share * mean
-        entries = record_softmax(state.asked, (y, mu, lse, mean))
-        upper, answers = upper_end(Ax), 0 if entries else state.answers + 1
-        best, x = (len(entries), weights_of(Ax)) if upper < state.bracket.upper else (state.best, state.x)
+        upper, answers = upper_end(Ax), state.answers + 1
+        # shares theta_k are weights 2, 4, 6 and so on of the softmaxes
+        average = state.average.plus(Softmax(y, mu, lse, 2.0 * answers, mean), Ax, upper < state.bracket.upper)
         bracket = state.bracket.with_separator(y, float(answer.low[0])).with_known(Ax).with_upper(upper)
-        step = len(entries) + answers - 1
-        return SmoothPerceptronState(step, y, mu, Ax, mean, lse, entries, best, bracket, x, answers)
+        return SmoothPerceptronState(answers - 1, y, mu, Ax, mean, average, bracket, answers)
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Two passes, and one for each of 2 sqrt(2 log n) / margin steps."""
         return 2 + 2 * sqrt(2 * log(max(2, facts.n))) / margin
 
     def evidence(self, state: SmoothPerceptronState) -> Evidence:
-        mixture = partial(_mixture, state.asked[: state.best]) if state.best else None
-        return Evidence(state.bracket, x_of(state.x, mixture), max(0, state.step))
-
-
-def _begun(state: SmoothPerceptronState) -> bool:
-    """Whether the first answer that counts, Ax_0, is known."""
-    return bool(state.asked) or state.answers > 0
-
-
-def _mixture(entries: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
-    y, mu, lse, mean = zip(*entries, strict=True)
-    return Mixture(np.column_stack(y), np.array(mu), np.array(lse), shares(len(entries)), np.column_stack(mean))
+        return Evidence(state.bracket, x_of(state.average), max(0, state.step))
 
 
 def theta(k: int) -> float:
@@ -100,19 +82,8 @@ def theta(k: int) -> float:
 
 
 def _next(state: SmoothPerceptronState) -> tuple[Any, float]:
-    """The y and mu to ask."""
-    if not _begun(state):
+    if not state.answers:
         return state.y, state.mu
     step = theta(state.step)
     y = (1 - step) * (state.y + step * state.Ax) + step**2 * state.mean
     return y, (1 - step) * state.mu
-
-
-def shares(count: int) -> Floats:
-    """Weights (count,) of the softmaxes in x after ``count`` answers: x <- (1 - theta_k) x + theta_k softmax."""
-    share = np.ones(count)
-    for t in range(1, count):
-        step = theta(t - 1)
-        share[:t] *= 1 - step
-        share[t] = step
-    return share

@@ -17,7 +17,7 @@ Guarantee: -|p_k|_G^2 / 2 >= L^q_mu(alpha_k) at every step (Lemmas 8 and 9), wit
 Evidence: both ends; alpha_k and p_k are points of the simplex.
 
 Reference: Ramdas and Pena 2014, Algorithm 7 (ISNKPVN): loops of it, the first one around q = 1/n, each to the accuracy
-delta = |q|_G / gamma; then q <- p_k and again.
+delta = |q|_G / gamma; then q <- p_k and again. gamma is 2, or that of ``ispvn:gamma=4``; lambda is n for ``ispvn:lambda=n``.
 
 Products: as for one loop, one a step.
 Guarantee (Theorem 4): with rho > 0 a loop ends within 2 sqrt(2 lambda) / rho steps, and log(1 / rho) / log(gamma) loops do.
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.ispvn import GAMMA
+from dfeas.methods.ispvn import GAMMA, read_options
 from dfeas.methods.protocol import Ends, Evidence, Facts, Method, Traits
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.methods.vector import Combination, Products, length, uniform
@@ -93,11 +93,18 @@ class Snkpvn(Method[SnkpvnState]):
 
     delta: float = 5e-4
     traits: Traits = Traits("snkpvn", kernel=0.03, weighs_all=True)
+    gamma: float = GAMMA
+    of_n: bool = False  # whether lambda is n, though row sums tell a smaller one
+
+    def with_options(self, name: str) -> Snkpvn:
+        gamma, of_n = read_options(self, name, self.delta > 0)
+        return replace(self, gamma=gamma, of_n=of_n, traits=replace(self.traits, name=name))
 
     def init(self, facts: Facts) -> SnkpvnState:
         """Nothing is known, but lambda = n where row sums tell nothing."""
         assert isinstance(facts.zero, Combination), "in a kernel's space"
-        return SnkpvnState(facts.zero, 0.0 if facts.row_sums else float(facts.n), 0, 0, None, 1.0, self.delta, Ends())
+        lambda_ = 0.0 if facts.row_sums and not self.of_n else float(facts.n)
+        return SnkpvnState(facts.zero, lambda_, 0, 0, None, 1.0, self.delta, Ends())
 
     def ask(self, state: SnkpvnState) -> Any:
         """The row sums of K~; or a product with G."""
@@ -118,19 +125,19 @@ class Snkpvn(Method[SnkpvnState]):
 
     def _around(self, state: SnkpvnState, q: Combination) -> SnkpvnState:
         size = length(q)
-        loop, delta = Loop.around(q, state.lambda_), self.delta or size / GAMMA
+        loop, delta = Loop.around(q, state.lambda_), self.delta or size / self.gamma
         return replace(state, rounds=state.rounds + 1, loop=loop, reached=size, delta=delta)
 
     def _stop_reason(self, state: SnkpvnState) -> str:
         if self.delta:
             return f"|x|_G is below delta = {self.delta:g}, which is where it ends" if state.reached < self.delta else ""
-        lost = state.delta > 0 and (GAMMA * state.delta) ** 2 <= state.zero.floor
+        lost = state.delta > 0 and (self.gamma * state.delta) ** 2 <= state.zero.floor
         return "|x|_G is as small as rounding lets it be" if lost else ""
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Products: two, and one for each of 2 sqrt(2 n) / margin steps of each loop, of which there are log(1 / margin)."""
         steps = 2 * sqrt(2 * facts.n) / margin
-        return 3 + steps if self.delta else 2 + max(1, ceil(log(1 / margin) / log(GAMMA))) * (1 + steps)
+        return 3 + steps if self.delta else 2 + max(1, ceil(log(1 / margin) / log(self.gamma))) * (1 + steps)
 
     def evidence(self, state: SnkpvnState) -> Evidence:
         return state.ends.evidence(state.steps, stalled=self._stop_reason(state))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,15 +23,13 @@ from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 NEGATIVE = 1e-3
 """No rounding of products makes a square of |alpha|_1 = 1 that negative."""
-
 FLOORS = {4: 2.0**-22, 8: 2.0**-50}
 """By the bytes of an entry as stored: points in float32 have tiles in float32, where these are safe."""
-
 SETTLED = 1e-15
 """A step that promises less than this share of |y| is rounding."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Combination:
     """y = sum_j alpha_j a_j, a_j the signed unit vectors of the points."""
 
@@ -71,7 +69,7 @@ class Combination:
         return square > self.floor * size**2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expansion:
     """y = sum_j amount_j a_j over some columns, where y has no entries of its own: in the space of a kernel."""
 
@@ -122,11 +120,6 @@ def resolution(Ax: Vector) -> float:
     return Ax.floor if isinstance(Ax, Combination) else SETTLED * length(Ax)
 
 
-def record_softmax(entries: tuple[Any, ...], entry: tuple[Any, ...]) -> tuple[Any, ...]:
-    """With one more softmax that x is made of; of a combination the coefficients are x."""
-    return () if isinstance(entry[0], Combination) else (*entries, entry)
-
-
 def weights_of(Ax: Vector) -> Floats | None:
     """x (n,) on the simplex, where Ax knows it."""
     return Ax.alpha / Ax.alpha.sum() if isinstance(Ax, Combination) else None
@@ -134,7 +127,6 @@ def weights_of(Ax: Vector) -> Floats | None:
 
 def softmin(soft: Sequence[Any], hard: Sequence[Any] = (), mu: Sequence[float] = ()) -> Any:
     """low, lse and A softmax(-A'y / mu) of some y, mu = 1 if nothing else is said; of others low, and the column that has it.
-
     Of combinations hard questions have a column only where there are no soft ones: what else is asked of them is known.
     """
     temperatures = np.array([*(mu or [1.0] * len(soft)), *[0.0] * len(hard)])
@@ -144,7 +136,7 @@ def softmin(soft: Sequence[Any], hard: Sequence[Any] = (), mu: Sequence[float] =
     return Softmin(np.column_stack(every), temperatures)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Products:
     """Products with the Gram matrix; with unsigned, of K~_ij = G_ij l_i l_j."""
 
@@ -156,8 +148,7 @@ class Products:
         return products
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredAnswer:
+class ScoredAnswer(NamedTuple):
     """As a ``SoftminAnswer``, of combinations."""
 
     low: Floats  # (k,)
@@ -166,7 +157,7 @@ class ScoredAnswer:
     columns: tuple[Combination, ...]  # of the first questions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CombinationSoftmin:
     """k questions about combinations; all but the columns is known before they are asked."""
 

@@ -12,7 +12,8 @@ whose weight it takes away is dropped. The columns of p are then kept in memory.
 Passes: one a step.
 Guarantee: as long as no separator is found 1 / |w|^2 grows by at least 1 a step, so |w_t| <= 1 / sqrt(t) after the t-th column;
 with away steps in every step that drops no column, and there are no more drops than other steps: |w_t| <= sqrt(2 / t).
-With rho > 0 therefore a separator within 1 / rho^2, or 2 / rho^2, steps.
+With rho > 0 therefore a separator within 1 / rho^2, or 2 / rho^2, steps. If the hull of the columns has a ball of radius r
+around the origin, some a_j'w <= -r |w|, so |w+| <= sqrt(1 - r^2) |w|: |w| <= eps within 2 log(1 / eps) / r^2 steps.
 Evidence: both ends of the bracket.
 """
 

@@ -20,6 +20,7 @@ from math import log
 import numpy as np
 
 from dfeas.linalg.points import Floats
+from dfeas.methods.mirror_prox import CrossPolytope
 from dfeas.methods.mistakes import CorrectionRule, Mistakes
 from dfeas.methods.protocol import Facts, Traits
 from dfeas.passes.block import Columns
@@ -38,10 +39,7 @@ class Multiplicative(CorrectionRule):
         return np.asarray(np.divide(1.0, greatest, out=np.zeros_like(greatest), where=greatest > 0))
 
     def direction(self, total: Floats, guess: float) -> Floats:
-        exponent = guess * total
-        top = float(np.abs(exponent).max())
-        plus, minus = np.exp(exponent - top), np.exp(-exponent - top)
-        return np.asarray((plus - minus) / (plus.sum() + minus.sum()))
+        return np.asarray(CrossPolytope().y(guess * total))
 
     def limit(self, m: int, radius: float, guess: float) -> float:
         """2 log(2 m) / step^2."""

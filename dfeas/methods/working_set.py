@@ -2,27 +2,34 @@
 
 Reference: own; the soft margin of Mangasarian 2002 in memory, cutting planes over the data; von Neumann's bound below.
 
-    W <- a random sample of about sqrt(m n) columns                       (a few blocks: a share of a pass)
+    W <- a random sample of about sqrt(m n) columns, or fewer and then batches of blocks  (``batches``: a share of a pass)
     repeat
       separate W: a separator w, or a conflict among W (then stop: it is one of all columns)
       one pass with w: low and violations of all points, and columns for W: the first time the lowest-scoring ones, five times
-        the sample, violated or not; later every column that scores below half of the least score on W, or inside of the
-        soft margin of W where that is large
+        the sample, violated or not; later every column that scores below half of the least score on W, or among its 5 m lowest
       none violated -> w separates                                        (else W <- W + taken)
 
 Taking far more than what is violated on the first pass is what makes nine passes two: a sample of s columns leaves about
 m n / s violated, and their neighbours decide the next round.
 
-Guarantee, while memory holds W: columns are never dropped and every pass adds one, so it ends. When W reaches ``cap`` columns:
-let x be the best weights on W and z = Ax. Kept are the at most m + 1 columns of a basic x with the same z (Caratheodory);
-others go for what is taken, the highest-scoring first, and the pass asks y = z. If some column has a_j'z <= 0, the segment from
-z to a_j has a point z' with
+Guarantee, while memory holds W: columns are never dropped and every pass adds one, so it ends. When W reaches ``cap`` columns
+the lowest-scoring of W and of what is taken are kept, half of them new at most, and passes ask one of two y:
 
-    1 / |z'|^2 >= 1 / |z|^2 + 1,
+    the separator of W, as long as each has at most ``FEWER`` times as many points wrong as any before;
+    else, once, y = z = Ax of the best weights x until then.
 
-a_j is among the taken (the lowest always is), and the next x is at least as good as that point. So after t such passes
-|Ax| <= 1 / sqrt(t): a run ends within 1 / rho^2 passes when the margin rho is positive, and within 1 / eps^2 when |Ax| <= eps
-is asked (von Neumann's bound; Ramdas and Pena 2014, Algorithm 5). It needs cap >= m + 2.
+If in a pass with z some column has a_j'z <= 0, the lowest has, and the segment from z to it has a point z' with
+
+    1 / |z'|^2 >= 1 / |z|^2 + 1.
+
+The next x is at least as good, and no other pass makes it worse. So |Ax| <= 1 / sqrt(t) after t passes with z (von Neumann's
+bound; Ramdas and Pena 2014, Algorithm 5), and of those since W is full at most t + 1 and log n / -log FEWER are others: a run
+ends within 2 / rho^2 and these when the margin rho is positive, and within 2 / eps^2 when |Ax| <= eps is asked. x has at most
+``cap`` weights and one for each pass with z, and W needs none of its columns. With 4 (m + 1) columns or more, without batches,
+no run took over 11 passes, of m = 50 .. 1000, separable or not, dense or sparse; z was asked for 12 times in 630 of them.
+
+Where memory has no room for systems of m x m beside W, it is separated by conjugate gradients; or the columns that
+weigh then are brought to a basis, once: its proof takes more memory than that.
 
 Evidence: both ends of the bracket over all data: low of every pass, and |Ax| of the weights on W, which are sparse. ``hopeful``
 while W has a separator, and for ``PATIENCE`` passes once columns are dropped: a small |Ax| is then no reason to stop, for a
@@ -35,130 +42,54 @@ on 20,000 x 20,000 it separated before W was in memory.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import isqrt
+from functools import partial
+from math import log
 from typing import Any, Protocol
 
 import numpy as np
 
-from dfeas.linalg.basic import basic
-from dfeas.linalg.columns import BASIS_BYTES
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separate import CONFLICT, SEPARATED, Solution, solve
-from dfeas.linalg.sparse_columns import DIRECT_SPARSE, column_matrix
+from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.methods.batches import (
+    Schedule,
+    capacity,
+    column_bytes,
+    describe_unresolved,
+    drops,
+    fits,
+    kept_bytes,
+    least_bytes,
+    schedule,
+    solver_room,
+)
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, S, Sparse, Traits
 from dfeas.passes.block import Columns
-from dfeas.passes.protocol import Partial
-from dfeas.passes.select import Select, Selection, sample
-
-SAMPLE_LEAST = 20
-"""Columns of the sample per feature, at least."""
-FILL = 5
-"""The first full pass takes so many times the sample."""
-SMALL_BYTES = 4 << 20
-"""Of columns that are few."""
-ROW_OVERHEAD = 100
-"""Bytes of a column in memory beside its entries: index, factor, score and what the solver keeps of it."""
-FROM_EACH = 16
-"""Blocks of the sample, at least, where there are many: neighbours are often alike."""
-
-
-def column_bytes(facts: Facts) -> int:
-    """Bytes of a column in memory."""
-    return int(facts.column_bytes) + ROW_OVERHEAD
-
-
-def holds_basis(facts: Facts) -> bool:
-    """Whether there is room for a basis of dense columns in float64."""
-    return 8 * min(facts.m, facts.n) * facts.m <= BASIS_BYTES
-
-
-def solver_bytes(facts: Facts) -> int:
-    """Bytes of the systems that the solver in memory works on, whatever W: about twenty of m x m in float64. Dense columns
-    with no room for a basis meet vectors only, and what is small enough for a factor.
-    """
-    if not facts.entries and not holds_basis(facts):
-        return 4 * BASIS_BYTES
-    size = min(facts.m, facts.n, DIRECT_SPARSE) if facts.entries else min(facts.m, facts.n)
-    return 160 * size**2 + 160 * facts.m * bool(facts.entries)
-
-
-def capacity(facts: Facts) -> int:
-    """Columns that W may hold."""
-    return max(0, min(facts.n, (facts.memory - solver_bytes(facts) // 4) // column_bytes(facts)))
-
-
-def least_bytes(facts: Facts) -> int:
-    """Bytes without which the method does not work well: for all columns, or for four times a basis."""
-    return min(facts.n, 4 * (facts.m + 1)) * column_bytes(facts) + solver_bytes(facts) // 4
-
-
-def fits(facts: Facts) -> bool:
-    """Whether memory has the least bytes."""
-    return facts.memory >= least_bytes(facts)
-
-
-def sample_size(facts: Facts, cap: int) -> int:
-    """About sqrt(m n) columns, at least 20 m; all of them, when the first pass would take them anyway, or they are few."""
-    count = max(isqrt(facts.m * facts.n), SAMPLE_LEAST * facts.m, 1000)
-    whole = facts.n <= cap and (facts.n <= FILL * count or at_once(facts))
-    return facts.n if whole else min(count, max(1, cap // 2))
-
-
-def at_once(facts: Facts) -> bool:
-    """Whether all columns are so few that a pass less is worth more than what it takes to solve all of them."""
-    return facts.n * column_bytes(facts) <= SMALL_BYTES
-
-
-def first_question(facts: Facts, cap: int, seed: int) -> Partial:
-    """The question for the sample."""
-    return sample(facts.m, sample_size(facts, cap), facts.n, facts.blocks, min(FROM_EACH, -(-facts.blocks // 8)), seed)
-
-
-def usual_columns(facts: Facts) -> int:
-    """Columns of W after the first full pass."""
-    return min(facts.n, (1 + FILL) * sample_size(facts, capacity(facts)))
-
-
-def held_columns(facts: Facts) -> int:
-    """Columns that W usually gets."""
-    return min(capacity(facts), usual_columns(facts))
-
-
-def drops(facts: Facts) -> bool:
-    """Whether W holds so few of the columns it wants that it drops some."""
-    return 2 * held_columns(facts) < usual_columns(facts)
-
-
-LEAD = 8
-"""Passes that a leader may take before points of many features come into memory: about what reading them there costs."""
-
-
-def passes_ahead(facts: Facts) -> int:
-    """How many passes a method that keeps nothing leads: where W has all columns, and its solver no room for a basis of them,
-    a few products separate many of them before the solver has begun.
-    """
-    wide = not facts.entries and not holds_basis(facts) and facts.n <= capacity(facts)
-    return LEAD if wide and facts.tolerance is None else 0
-
+from dfeas.passes.protocol import Blocks, Partial
+from dfeas.passes.select import Select, Selection
 
 FULL_PASSES = 2
 """Passes over all data that it usually takes: benchmarks/working_set.py."""
-COPIES = 2.5
-"""Copies of W in memory while it grows."""
-DROPPING_PASSES = 10
-"""More passes when memory holds less than half of the columns it wants: halfspace 1000 x 500,000 with 256 MB."""
+DROPPING_PASSES = 3
+"""More passes when memory holds less than half of the columns it wants: halfspace 400 x 50,000 with 24 MiB, three seeds."""
 CLOSEST = 1e-6
 """Nearest to the widest margin that is tried when the checker refuses separators."""
-DENSE_MOST = 4000
-"""Features of sparse columns up to which a basis of them is held dense."""
 SLACK = 0.01
 """|Ax| is brought so far below eps that rounding leaves it there."""
 WRONG = 8
 """Columns outside of the sample that a conflict is looked for with: wrong labels score far below what a sample misses."""
+NEAREST = 5
+"""Lowest columns of W per feature, below the last of which all are wanted: 3 passes of all data for each of 16 seeds of 20,000
+points at 1e-10 from a plane, of 40 or 60 features; 3 to 5 passes with 3 of them, and of six seeds 4 to 10 with none.
+"""
 PATIENCE = 100
 """Passes with dropped columns after which a separator is expected no more."""
 CAPPED_TOLERANCE = 0.5
-"""How near to the best margin of W its separator must be when columns have been dropped."""
+"""How near to the best margin of W a separator must be when columns have been dropped and a wide one is wanted."""
+LEFT, LEFT_BYTES = 20, 16 << 20
+"""Columns per feature, nearest to the separator, that a run leaves, and their bytes at most."""
+FEWER = 0.9
+"""Share of the fewest wrong points until then that a separator may have wrong, so that the next one is asked, and not z."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +143,11 @@ class PointWorkingSetState(WorkingSetState):
 
     columns: Columns | None = None
     solution: Solution | None = None  # of W
-    z: Floats | None = None  # (m,) what is asked instead of the separator once columns were dropped: Ax of the best x
+    z: Floats | None = None  # (m,) Ax of the best x
+    dropped: bool = False  # some columns of W, as memory was full
+    fewest: float = np.inf  # points that a separator had wrong since then
+    falls_back: bool = False  # z is asked next, and not the separator
+    met: int = 0  # batches of the schedule, before all blocks are
     closeness: float | None = None  # how near to the widest margin of W its separator must be; None for any
 
 
@@ -230,26 +165,53 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
     def ask(self, state: PointWorkingSetState) -> Partial | Select:
         facts = state.facts
         if state.columns is None or state.solution is None:
-            return first_question(facts, state.cap, self.seed)
+            return self._schedule(state).sample
         if len(state.columns) == facts.n:
             return Select(_direction(state), -np.inf, 0, 0)  # W misses nothing
-        cap = max(state.cap - len(state.columns), (state.cap - facts.m) // 2)
+        if batch := self._batch(state):
+            taken = self._schedule(state).taken
+            return Partial(Select(_direction(state), np.inf, taken, -(-2 * taken // len(batch))), batch)
+        cap = max(state.cap - len(state.columns), state.cap // 2)
         return Select(_direction(state), self._threshold(state), cap, -(-2 * cap // facts.blocks))
 
+    def _schedule(self, state: PointWorkingSetState) -> Schedule:
+        return schedule(state.facts, state.cap, self.seed)
+
+    def _batch(self, state: PointWorkingSetState) -> Blocks:
+        """The blocks that are met before all are; none when it is time for these."""
+        batches = self._schedule(state).batches
+        ready = state.solution is not None and state.solution.outcome == SEPARATED
+        return batches[state.met] if ready and state.met < len(batches) else ()
+
+    def tell(self, state: PointWorkingSetState, answer: Any) -> Any:
+        if state.columns is None or not self._batch(state):
+            return WorkingSet.tell(self, state, answer)
+        if not answer.violated:
+            return replace(state, met=len(self._schedule(state).batches))
+        over = len(state.columns) + len(answer.index) > state.cap
+        columns = _keep_lowest(state.columns, answer, _direction(state), state.cap) if over else self._join(state, answer)
+        return self.solve_columns(replace(state, met=state.met + 1, columns=columns))
+
     def _threshold(self, state: PointWorkingSetState) -> float:
-        """Columns up to this score are wanted: on the first pass, by the scores of the sample, ``FILL`` times the sample."""
+        """Columns up to this score are wanted: on the first pass, by the scores of the sample, as many as the schedule says."""
         assert state.solution is not None
         columns, separated = state.columns, state.bracket.lower > 0
         if state.full == 0 and columns is not None:
-            score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
-            share = min(1.0, FILL * len(score) / state.facts.n, (state.cap - len(score)) / state.facts.n)
+            plan = self._schedule(state)
+            drawn = slice(plan.count) if state.met else slice(None)
+            score = column_matrix(columns.points[drawn], columns.scale[drawn]).scores(state.solution.y, np.inf)
+            share = min(1.0, plan.band / state.facts.n, (state.cap - len(columns)) / state.facts.n)
             return max(0.5 * state.solution.margin, float(np.quantile(score, share)))
-        if state.z is not None:
+        if state.falls_back and state.z is not None:
             return float(np.linalg.norm(state.z)) if separated else 0.0
+        if state.dropped and columns is not None:
+            return float(column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf).max())
         margin = state.solution.margin
-        if not separated and margin > 0 and columns is not None and column_matrix(columns.points, columns.scale).large:
-            # all that the soft margin feels: another pass is dearer than some more columns
-            return max(0.5 * margin, 1 / float(np.linalg.norm(state.solution.w)))
+        if not separated and margin > 0 and columns is not None:
+            # another pass is dearer than some more columns
+            score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
+            few = min(NEAREST * state.facts.m, len(score) - 1)
+            return max(0.5 * margin, float(np.partition(score, few)[few]))
         return max(0.0, (2.0 if separated else 0.5) * margin)
 
     def take_sample(self, state: PointWorkingSetState, answer: Columns) -> Columns:
@@ -270,24 +232,28 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
         known = np.isin(columns.index, answer.index)
         fresh = len(answer.index) - int(known.sum())
-        full = state.z is not None or len(columns) + fresh > state.cap
+        full = state.dropped or len(columns) + fresh > state.cap
         if not (len(answer.index) if full else fresh) and (full or closeness == state.closeness):
             if first:
                 return state  # this pass asked for violated columns; those that bound the margin come with the next
             return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
         state = replace(state, closeness=closeness)
         if full:
-            after = self._drop_columns(state, answer.columns.take(np.argsort(answer.score, kind="stable")))
+            after = self._drop_columns(state, answer)
             moved = fresh or (after.bracket.lower, after.bracket.upper) != (before.lower, before.upper)
             return after if moved else replace(after, stalled="float64 tells the margin of the kept columns no better")
-        others = columns.take(~known) if known.any() else columns
-        return self.solve_columns(replace(state, columns=answer.append_to(others)))
+        return self.solve_columns(replace(state, columns=self._join(state, answer)))
+
+    def _join(self, state: PointWorkingSetState, answer: Selection) -> Columns:
+        """W and what was taken, in memory that has room for what the schedule expects, so that W is not copied each time."""
+        assert state.columns is not None
+        return answer.append_to(state.columns, min(state.cap, self._schedule(state).columns))
 
     def solve_columns(self, state: PointWorkingSetState) -> PointWorkingSetState:
         """Separate W from where the last separator stands, and more closely where that is wanted."""
         columns = state.columns
         assert columns is not None
-        matrix = column_matrix(columns.points, columns.scale)
+        matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
         solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
         steps = state.steps + solution.steps
         if solution.outcome == CONFLICT and state.solution is not None:
@@ -302,16 +268,20 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             index = columns.index[solution.rows]
             order = np.argsort(index)
             best = Sparse(index[order], solution.weight[order], score[order], solution.y)
-            state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
+            z = matrix.combine_rows(solution.rows, solution.weight)
+            state = replace(state, best=best, z=z, bracket=state.bracket.with_upper(solution.upper))
+        if solution.outcome == CONFLICT and len(columns) == state.facts.n:
+            low = float(matrix.scores(solution.y, np.inf).min())
+            state = replace(state, bracket=state.bracket.with_separator(solution.y, low))
         if solution.outcome not in (SEPARATED, CONFLICT):
-            state = replace(state, stalled="the columns in memory have a margin below the rounding of float64, if any")
+            state = replace(state, stalled=describe_unresolved(state.facts))
         return state
 
     def _concentrate(self, facts: Facts, cap: int, columns: Columns, solution: Solution, y: Floats) -> Solution:
         """A conflict in fewer blocks, where there is one, as these are read once more to check it: among the blocks of the
         sample, which have many columns, and the few columns that were most wrong by the ``y`` that separated all others.
         """
-        sampled = first_question(facts, cap, self.seed).blocks
+        sampled = schedule(facts, cap, self.seed).sample.blocks
         if len(np.unique(columns.index[solution.rows] * facts.blocks // facts.n)) <= len(sampled) + WRONG:
             return solution
         score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
@@ -319,82 +289,85 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         chosen[np.argsort(score, kind="stable")[:WRONG]] = True
         rows = np.flatnonzero(chosen)
         some = columns.take(rows)
-        other = solve(column_matrix(some.points, some.scale))
+        other = solve(column_matrix(some.points, some.scale, solver_room(facts)))
         if other.outcome != CONFLICT:
             return solution
         return replace(solution, rows=rows[other.rows], weight=other.weight, upper=other.upper)
 
-    def _drop_columns(self, state: PointWorkingSetState, taken: Columns) -> PointWorkingSetState:
-        """Make room for the taken columns, the lowest first; the next x is no worse than on the segment to the first."""
+    def _drop_columns(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
+        """Keep the lowest of W and of what was taken, as many as there is room for, and separate them; |Ax| does not grow."""
         assert state.columns is not None
-        assert state.best is not None
-        if state.facts.entries and state.facts.m > DENSE_MOST:
-            return replace(state, stalled="memory holds no more columns, and these are too wide to choose which to drop")
-        closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0)
-        old, weight = _locate(state.columns, state.best)
-        held = state.columns
-        kept, weight = basic(lambda chosen: held.take(old[chosen]).unit(), state.facts.m, weight)
-        anchors = held.take(old[kept])
-        fresh = taken.take(~np.isin(taken.index, anchors.index))
-        fresh = fresh.take(np.arange(min(len(fresh), state.cap - len(anchors))))
-        x = _toward(weight / weight.sum(), anchors, taken.take(np.zeros(1, np.int64)))
-        others = state.columns.take(~np.isin(state.columns.index, np.concatenate([anchors.index, fresh.index])))
-        room = state.cap - len(anchors) - len(fresh)
-        score = column_matrix(others.points, others.scale).scores(_direction(state), -np.inf)
-        lowest = np.argsort(score, kind="stable")[:room]
-        columns = Columns.concatenate([anchors, fresh, others.take(lowest)])
-        best = _sparse(np.append(anchors.index, taken.index[:1]), x)
-        z = _combine(columns, best)
-        bracket = state.bracket.with_upper(float(np.linalg.norm(z)))
-        after = self.solve_columns(replace(state, columns=columns, best=best, z=z, bracket=bracket, closeness=closeness))
-        return replace(after, z=_combine(columns, after.best or best))
+        columns = _keep_lowest(state.columns, answer, _direction(state), state.cap)
+        answer.pieces.clear()
+        wider = state.facts.tolerance is not None or state.bracket.lower > 0
+        closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0) if wider else None
+        state = replace(state, columns=columns, closeness=closeness, dropped=True)
+        if state.falls_back:
+            return replace(self.solve_columns(_approach(state, answer)), falls_back=wider)
+        helped = answer.violated <= FEWER * state.fewest
+        after = self.solve_columns(replace(state, fewest=min(state.fewest, answer.violated)))
+        return replace(after, falls_back=wider or not helped)
+
+    def evidence(self, state: PointWorkingSetState) -> Evidence:
+        return replace(WorkingSet.evidence(self, state), nearest=partial(_find_nearest, state))
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """One for each point while memory holds them all, otherwise a sample and 1 / margin^2 passes after W is full."""
-        cap = capacity(facts)
-        return facts.n + 1.0 if cap >= facts.n else cap + 1 + 1 / margin**2
+        """One for each point while memory holds them all, otherwise as above: a sample, those until W is full, and others."""
+        cap, fewer = capacity(facts), log(facts.n) / -log(FEWER)
+        return facts.n + 1.0 if cap >= facts.n else cap + 2 + fewer + 2 / margin**2
 
     def passes(self, facts: Facts, margin: float, share: float) -> float:
-        """Those over all data, with the share of the blocks that the sample reads; more while columns are dropped."""
-        sample = len(first_question(facts, capacity(facts), 0).blocks) / facts.blocks
-        passes = 2.0 if sample == 1 else FULL_PASSES + sample
+        """Those over all data, with the share of it that is met before; more while columns are dropped."""
+        plan = schedule(facts, capacity(facts), 0)
+        passes = 2.0 if plan.count == facts.n else FULL_PASSES + plan.share(facts.blocks)
         return passes + DROPPING_PASSES if fits(facts) and drops(facts) else passes
 
     def cost(self, facts: Facts) -> MethodCost:
-        kept = COPIES * held_columns(facts) * column_bytes(facts) + solver_bytes(facts)
         remark = "fewer passes with more memory: columns will be dropped" if fits(facts) and drops(facts) else ""
-        return MethodCost(kept=kept, least=4 * least_bytes(facts), remark=remark)
+        return MethodCost(kept=kept_bytes(facts), least=4 * least_bytes(facts), remark=remark)
 
     def hopeful(self, state: PointWorkingSetState) -> bool:
         separated = state.solution is not None and state.solution.outcome == SEPARATED
-        return separated and (state.z is None or state.full < PATIENCE)
+        return separated and (not state.dropped or state.full < PATIENCE)
 
 
 def _direction(state: PointWorkingSetState) -> Floats:
     """The y of the next pass, of length 1."""
     assert state.solution is not None
-    length = 0.0 if state.z is None else float(np.linalg.norm(state.z))
+    length = 0.0 if state.z is None or not state.falls_back else float(np.linalg.norm(state.z))
     return state.solution.y if state.z is None or length == 0 else state.z / length
 
 
-def _locate(columns: Columns, x: Sparse) -> tuple[Indices, Floats]:
-    """Positions (s,) of the columns that x weighs, and their weights."""
-    place = np.flatnonzero(np.isin(columns.index, x.index))
-    return place, x.weight[np.searchsorted(x.index, columns.index[place])]
+def _find_nearest(state: PointWorkingSetState) -> Columns | None:
+    """The columns of W nearest to the separator; None where there is none, or room for so few that they tell nothing."""
+    columns, y = state.columns, state.bracket.y
+    count = min(LEFT * state.facts.m, LEFT_BYTES // column_bytes(state.facts))
+    if columns is None or not isinstance(y, np.ndarray) or count < 2 * state.facts.m:
+        return None
+    score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
+    return columns.take(np.sort(np.argsort(score, kind="stable")[:count]))
 
 
-def _combine(columns: Columns, x: Sparse) -> Floats:
-    place, weight = _locate(columns, x)
-    return columns.take(place).combine(weight)
+def _keep_lowest(columns: Columns, answer: Selection, y: Floats, count: int) -> Columns:
+    """The columns that a pass has taken, and of the others as many as there is room for, the lowest under y."""
+    score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
+    others = np.flatnonzero(~np.isin(columns.index, answer.index))
+    kept = others[np.argsort(score[others], kind="stable")[: max(0, count - len(answer.score))]]
+    return Columns.pick([(columns, np.sort(kept)), *((piece, np.arange(len(piece))) for piece in answer.pieces)])
 
 
-def _toward(x: Floats, anchors: Columns, column: Columns) -> Floats:
-    """Weights (s + 1,) of the point nearest to zero on the segment from that of x (s,) to the column."""
-    z, end = anchors.combine(x), column.unit()[0]
-    step = end - z
+def _approach(state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
+    """With the point nearest to zero on the segment from z to the lowest column, and its x."""
+    assert state.columns is not None
+    assert state.best is not None
+    assert state.z is not None
+    place = np.flatnonzero(state.columns.index == answer.arg)
+    step = state.columns.take(place).unit().sum(axis=0) - state.z
     square = float(step @ step)
-    t = min(1.0, max(0.0, -float(z @ step) / square)) if square > 0 else 0.0
-    return np.append((1 - t) * x, t)
+    t = min(1.0, max(0.0, -float(state.z @ step) / square)) if square > 0 and len(place) else 0.0
+    z = state.z + t * step
+    best = _sparse(np.append(state.best.index, answer.arg), np.append((1 - t) * state.best.weight, t))
+    return replace(state, z=z, best=best, bracket=state.bracket.with_upper(float(np.linalg.norm(z))))
 
 
 def _sparse(index: Indices, weight: Floats) -> Sparse:

@@ -30,8 +30,8 @@ from dfeas.linalg.points import (
     is_dense,
     largest,
     nbytes,
+    pick_together,
     product,
-    streams,
     take_together,
     terms,
     tile,
@@ -44,10 +44,8 @@ from dfeas.linalg.points import (
 TILE_BYTES = 4 << 20
 """A scan works on tiles of this size: they stay in cache between the two products, and need few Python calls, which is
 what threads of one process contend for."""
-
 TILE_ROWS, WIDE_TILE_BYTES = 64, 4 * TILE_BYTES
 """Of wide points one has so many rows, or as many as have so many bytes: sums over fewer take longer to add up than to make."""
-
 AT_ONCE = 1 << 17
 """Entries of rows that are scored at once for several questions, as long as these are few."""
 
@@ -70,7 +68,7 @@ def against(label: NDArray[Any], code: int) -> NDArray[np.int8]:
     return np.asarray((label == code).view(np.int8) * np.int8(2) - np.int8(1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sides:
     """Labels and norms of a block's points: what turns points into columns. Kept from pass to pass where memory allows."""
 
@@ -121,17 +119,13 @@ class Sides:
         return (12 + self.label.itemsize) * len(self.norm)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block:
-    """Consecutive points of a dataset.
-
-    ``points`` may be a view of a buffer that the reader uses again: a scan must not keep it.
-    """
+    """Consecutive points of a dataset, maybe views of a buffer that the reader uses again: a scan must not keep them."""
 
     start: int  # index of the first point in the dataset
     points: Points  # (b, m) as they are stored: an array in C order, or a CSR matrix
     sides: Sides
-    resident: bool = False  # whether the points lie in memory from before, and not in a buffer that was just filled
     chunk_rows: int = 0  # points of each of the chunks that it is stored in, the last one maybe shorter; 0: it is one
 
     @classmethod
@@ -198,23 +192,19 @@ class Block:
         """Some rows in float32 or float64, for products; to be used before this thread asks for another tile."""
         return tile(self.points, rows, single)
 
-    def fast_scores(self, y: Array, fixed: bool = False) -> Array:
-        """Scores (b,) a_j'y in the precision of y, which has length ``dimension``.
-
-        Unless it is ``fixed`` the order of summation, hence their last bits, depends on where the points lie.
-        """
+    def fast_scores(self, y: Array) -> Array:
+        """Scores (b,) a_j'y in the precision of y, which has length ``dimension``."""
         single, m = y.dtype == np.float32, self.points.shape[1]
-        factor: Array = self.sides.narrow if single else self.sides.scale()
-        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            if self.resident and not fixed and streams(self.points, y.dtype):
-                scores: Array = np.vecdot(self.points, y[:m])
-            else:
-                scores = np.empty(self.size, y.dtype)
-                for rows in self.tiles():
-                    scores[rows] = product(self.tile(rows, single), y[:m])
+        tiles = list(self.tiles())
+        if len(tiles) == 1:
+            scores: Array = product(self.tile(tiles[0], single), y[:m])
+        else:
+            scores = np.empty(self.size, y.dtype)
+            for rows in tiles:
+                scores[rows] = product(self.tile(rows, single), y[:m])
         if self.intercept:
             scores += y[m]
-        scores *= factor
+        scores *= self.sides.narrow if single else self.sides.scale()
         return scores
 
     def unsigned_scores(self, ys: Sequence[Floats]) -> Array:
@@ -232,9 +222,8 @@ class Block:
         return scores
 
     def exact_scores(self, rows: Indices, y: Floats) -> Floats:
-        """Scores (r,) a_j'y in float64, each by one fixed order of summation: the same bits in any partition.
-
-        ``rows`` are rows of this block, ``y`` has length ``dimension``; of dense points each may have its own (r, dimension).
+        """Scores (r,) a_j'y in float64, each by one fixed order of summation: the same bits in any partition. ``rows`` are rows
+        of this block, ``y`` has length ``dimension``; of dense points each may have its own (r, dimension).
         """
         if not rows.size:
             return np.empty(0)
@@ -280,7 +269,18 @@ class Block:
         return np.asarray(np.append(total, factors.sum()) if self.intercept else total, np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+def exact_scores_of(blocks: Sequence[Block], rows: Indices, y: Floats) -> Floats:
+    """``exact_scores`` of some rows, counted from the first of consecutive blocks on."""
+    if len(blocks) == 1:
+        return blocks[0].exact_scores(rows, y)
+    first = np.cumsum([0, *(block.size for block in blocks)])
+    place, scores = np.searchsorted(first, rows, "right") - 1, np.empty(len(rows))
+    for i in np.unique(place).tolist():
+        scores[place == i] = blocks[i].exact_scores(rows[place == i] - first[i], y)
+    return scores
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Columns:
     """Some columns a_j = scale_j times the stored point. Nothing is rounded: factors are float64."""
 
@@ -295,9 +295,8 @@ class Columns:
 
     @classmethod
     def of(cls, block: Block, rows: Indices, unit: bool = True) -> Columns:
-        """Copies of some rows of a block; float64 where float32 products could overflow or underflow.
-
-        With ``unit`` false factors are labels only: what a kernel takes are the points as stored.
+        """Copies of some rows of a block; float64 where float32 products could overflow or underflow. With ``unit`` false
+        factors are labels only: what a kernel takes are the points as stored.
         """
         points = in_type(block.points[rows], np.float32 if block.single else np.float64)
         if block.intercept:
@@ -305,9 +304,9 @@ class Columns:
         return cls(block.start + rows, points, block.sides.scale(rows) if unit else block.label[rows].astype(np.float64))
 
     @classmethod
-    def concatenate(cls, parts: list[Columns]) -> Columns:
+    def concatenate(cls, parts: list[Columns], most: int = 0) -> Columns:
         """All of some columns, in the order given; at least one part. Empties the list: who holds no part elsewhere has memory
-        for all of them once, and not twice.
+        for all of them once, and not twice. Behind them is room for as many as make ``most``, and others join there later.
         """
         some = [part for part in parts if not is_dense(part.points)] or list(parts)  # a dense one among sparse ones is ``none``
         parts.clear()
@@ -316,7 +315,16 @@ class Columns:
         index, scale = np.concatenate([part.index for part in some]), np.concatenate([part.scale for part in some])
         points = [part.points for part in some]
         some.clear()
-        return cls(index, take_together(points), scale)
+        return cls(index, take_together(points, most), scale)
+
+    @classmethod
+    def pick(cls, parts: list[tuple[Columns, Indices]]) -> Columns:
+        """Some rows of each part, in the order given: there is no copy of them beside."""
+        index, scale = (
+            np.concatenate([values[rows] for values, rows in each])
+            for each in ([(part.index, rows) for part, rows in parts], [(part.scale, rows) for part, rows in parts])
+        )
+        return cls(index, pick_together([(part.points, rows) for part, rows in parts]), scale)
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> Columns:
         return Columns(self.index[rows], self.points[rows], self.scale[rows])

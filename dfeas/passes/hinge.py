@@ -9,8 +9,8 @@ summed,
 
 and the ``cap`` points that are nearest to the margin of some y_i are kept as they are.
 
-Of the squared hinge, with z_j = max(0, 1 - s_j), loss_i = sum_j c_j z_j^2 comes with its gradient, and with its curvature as a
-matrix or times a vector. Everything is in float64.
+Of the squared hinge, with z_j = max(0, 1 - s_j), loss_i = sum_j c_j z_j^2 comes with its gradient in two parts, one of each
+class, and with its curvature as a matrix or times a vector. Everything is in float64.
 """
 
 from __future__ import annotations
@@ -150,8 +150,9 @@ class SquaredHingeAnswer:
     support: Indices  # (k,) points with s_j <= 1 that count
     tested: Floats  # (k,) weight of the points that the problem is tested on: its fold, or all
     wrong: Floats  # (k,) weight of those with s_j <= 0
-    total: Floats  # (near,) sum of c_j z_j
-    pull: Floats  # (near, m) sum of c_j z_j l_j x_j
+    total: Floats  # (near, 2) sum of c_j z_j over the points of each class, -1 and +1
+    square: Floats  # (near, 2) sum of c_j z_j^2 over them
+    pull: Floats  # (near, 2, m) sum of c_j z_j l_j x_j over them
     curvature: Floats  # (near, m, m) sum of c_j x_j x_j' over points with z_j > 0, or (near, m) that times ``along``; or empty
 
 
@@ -164,13 +165,13 @@ class SquaredHinge(SumPass[SquaredHingeAnswer]):
     near: int  # 0 .. k
     along: Floats | None = None  # (m, near) vectors for products with the curvature
     matrix: bool = False  # the curvature as matrices
+    centre: Floats | None = None  # (m - 1,) is taken from dense points, beside the intercept, in matrices
 
     def scan(self, block: Block) -> SquaredHingeAnswer:
         (m, k), near = self.Y.shape, self.near
         shape = (near, m, m) if self.matrix else (near, m) if self.along is not None else (0,)
-        sums = SquaredHingeAnswer(
-            np.zeros(k), np.zeros(k, np.int64), np.zeros(k), np.zeros(k), np.zeros(near), np.zeros((near, m)), np.zeros(shape)
-        )
+        of_all = np.zeros(k), np.zeros(k, np.int64), np.zeros(k), np.zeros(k)
+        sums = SquaredHingeAnswer(*of_all, np.zeros((near, 2)), np.zeros((near, 2)), np.zeros((near, 2, m)), np.zeros(shape))
         directions, C = Directions.of(self.Y, self.costs), self.costs.C
         for run in directions.runs(block):
             slacks = Slacks.of(block, run, directions)
@@ -181,15 +182,18 @@ class SquaredHinge(SumPass[SquaredHingeAnswer]):
             sums.tested[:] += tested
             sums.wrong[:] += wrong
             if self.matrix:
-                slacks.add_curvature(sums.curvature)
+                slacks.add_curvature(sums.curvature, self.centre)
             elif self.along is not None:
                 active = slacks.amounts(short > 0, near)
                 slacks.add_pull(sums.curvature, active * slacks.along(self.along) * slacks.label)  # the label twice: none
-            amount = slacks.amounts(short, near)
-            sums.total[:] += amount.sum(axis=1)
-            slacks.add_pull(sums.pull, amount)
-        sums.total[:] *= C[:near]
-        sums.pull[:] *= C[:near, None]
+            classes = np.stack([slacks.label < 0, slacks.label > 0])
+            sums.square[:] += slacks.amounts(short * short, near) @ classes.T
+            amount = slacks.amounts(short, near)[:, None] * classes
+            sums.total[:] += amount.sum(axis=2)
+            slacks.add_pull(sums.pull.reshape(-1, m), amount.reshape(2 * near, -1))
+        sums.total[:] *= C[:near, None]
+        sums.square[:] *= C[:near, None]
+        sums.pull[:] *= C[:near, None, None]
         if sums.curvature.size:
             sums.curvature[:] = (sums.curvature.T * C[:near]).T
         return sums

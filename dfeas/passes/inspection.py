@@ -5,14 +5,15 @@ Where the selection finds a point on the wrong side there is nothing to look at,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats, Points
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import ScoringPass
+from dfeas.passes.protocol import Question, ScoringPass, Together
 from dfeas.passes.select import Select, Selection, SelectPartial
 
 
@@ -32,7 +33,7 @@ class Look(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inspection:
     """A selection, and what all blocks showed; None where some were not looked at."""
 
@@ -44,7 +45,7 @@ class Inspection:
 Inspections = tuple[SelectPartial, Shown | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inspected(ScoringPass):
     """A selection by a ``y`` that is looked at on the same read."""
 
@@ -73,3 +74,19 @@ class Inspected(ScoringPass):
 
     def finish(self, partial: Inspections) -> Inspection:
         return Inspection(self.pass_.y, self.pass_.finish(partial[0]), partial[1])
+
+
+def add_look(question: Question, find_look: Callable[[Floats], Look | None]) -> Question:
+    """The question with a look at the separator of its selection, where one can be had; others may ride beside that."""
+    first = question.passes[0] if isinstance(question, Together) else question
+    if not isinstance(first, Select) or (look := find_look(first.y)) is None:
+        return question
+    seen = Inspected(first, look)
+    return replace(question, passes=(seen, *question.passes[1:])) if isinstance(question, Together) else seen
+
+
+def take_look(answer: Any) -> tuple[Any, Inspection | None]:
+    """The answer to the question without a look, and what the look showed."""
+    if isinstance(answer, tuple) and answer and isinstance(answer[0], Inspection):
+        return (answer[0].answer, *answer[1:]), answer[0]
+    return (answer.answer, answer) if isinstance(answer, Inspection) else (answer, None)

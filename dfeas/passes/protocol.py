@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from dfeas.linalg.points import Array, Floats
 from dfeas.passes.block import Block
@@ -33,6 +33,14 @@ class Pass(Protocol[P, A]):
 AnyPass = Pass[Any, Any]
 
 
+@runtime_checkable
+class RunPass(Pass[P, A], Protocol[P, A]):
+    """A pass that can look at several consecutive blocks at once, with the same answer: less is done for each of them."""
+
+    def scan_run(self, blocks: Sequence[Block]) -> P:
+        """What merging the answers for these blocks gives."""
+
+
 def absorb_partial(pass_: Any, first: Any, second: Any) -> Any:
     """``merge`` of partials that nobody else has: a pass with long ones may have ``absorb``, which works in their memory."""
     return getattr(pass_, "absorb", pass_.merge)(first, second)
@@ -44,9 +52,7 @@ def width(pass_: Any) -> int:
 
 
 def sums_bytes(dimension: int, blocks: int, count: int) -> int:
-    """Bytes of ``count`` such sums that a thread holds at a time: of the block that it scans, of a merge, and of blocks that
-    wait for others, which are as many as the tree has levels.
-    """
+    """Bytes of ``count`` such sums of a thread: of a block, of a merge, and of waiting blocks, one a level of the tree."""
     return 8 * dimension * count * (4 + blocks.bit_length())
 
 
@@ -133,9 +139,8 @@ class VectorPass(Protocol[P, A]):
 
 @dataclass(frozen=True, slots=True)
 class OnVectors:
-    """A vector pass over scratch storage, with or without a read of the points.
-
-    What is written is never read by the same pass, and written once, so that lost work can be done again.
+    """A vector pass over scratch storage, with or without a read of the points. What is written is never read by the same pass,
+    and written once, so that lost work can be done again.
     """
 
     pass_: VectorPass[Any, Any]
@@ -167,7 +172,6 @@ class Batchable(ABC):
 
 class OnPairs(Batchable):
     """A question to all pairs of points, asked of two runs of rows at a time; every two runs, and each with itself, meet once.
-
     Picklable. The runs, their order and the tree in which partials are merged follow from the shape of the data only.
     """
 
@@ -183,9 +187,8 @@ class OnPairs(Batchable):
 
     @abstractmethod
     def scan(self, left: Any, right: Any, tile_cache: Any = None) -> Any:
-        """Answer for two prepared runs, the left one first in the data; or for one and itself.
-
-        The tile cache of an engine has what earlier questions put there; it changes no bit of the answer.
+        """Answer for two prepared runs, the left one first in the data; or for one and itself. The tile cache of an engine has
+        what earlier questions put there; it changes no bit of the answer.
         """
 
     @abstractmethod
@@ -199,7 +202,6 @@ class OnPairs(Batchable):
 
 Exclusive = Partial | Ordered | OnVectors | OnPairs
 """Questions that read in a way of their own; nothing else rides with them, but pairs of one batch key ride together."""
-
 Question = AnyPass | Exclusive
 """What an engine executes."""
 
@@ -257,10 +259,8 @@ class OfClass:
 
 @dataclass(frozen=True, slots=True)
 class OfClasses(Together):
-    """Answers the passes of several classes from one read; the answer is a tuple in their order.
-
-    A class only changes signs. So the products of all selections are one product of matrices, and only what is chosen from the
-    scores is done class by class.
+    """Answers the passes of several classes from one read; the answer is a tuple in their order. A class only changes signs. So
+    the products of all selections are one product of matrices, and only what is chosen from the scores is done class by class.
     """
 
     passes: tuple[OfClass, ...]

@@ -7,16 +7,17 @@ small blocks with one column each would come as a million objects: pieces of few
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats, Indices
-from dfeas.passes.block import Block, Columns, in_precision, rounding
-from dfeas.passes.protocol import Partial, ScoringPass
+from dfeas.passes.block import Block, Columns, exact_scores_of, in_precision, rounding
+from dfeas.passes.protocol import Blocks, Partial, ScoringPass
 
 T = TypeVar("T")
 
@@ -31,9 +32,8 @@ def in_order(
     joined: Callable[[list[T]], T],
     take: Callable[[T, Indices], T],
 ) -> tuple[T, ...]:
-    """Pieces in the order of the points, whose numbers ``index`` ascend in each; empty ones are left out.
-
-    ``size`` is that of a piece in bytes, ``joined`` puts some behind each other, and ``take`` picks points by their places.
+    """Pieces in the order of the points, whose numbers ``index`` ascend in each; empty ones are left out. ``size`` is that of a
+    piece in bytes, ``joined`` puts some behind each other, and ``take`` picks points by their places.
     """
     some = sorted((piece for piece in pieces if len(index(piece))), key=lambda piece: int(index(piece)[0]))
     apart = all(index(first)[-1] < index(second)[0] for first, second in pairwise(some))
@@ -47,7 +47,7 @@ Piece = tuple[Floats, Columns]
 """Scores and columns."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Selection:
     """Columns at or below the threshold."""
 
@@ -62,19 +62,23 @@ class Selection:
         """All of them: a copy, where there are several pieces."""
         return Columns.concatenate(list(self.pieces))
 
-    def append_to(self, others: Columns) -> Columns:
-        """Other columns and these, which are taken out."""
-        parts = [others, *self.pieces]
-        self.pieces.clear()
-        return Columns.concatenate(parts)
+    def append_to(self, others: Columns, most: int) -> Columns:
+        """Other columns, and behind them those of these that are new, all of which are taken out; with room for ``most``."""
+        fresh = ~np.isin(self.index, others.index)
+
+        def take(mine: NDArray[np.bool_]) -> Columns:
+            piece = self.pieces.pop(0)
+            return piece if mine.all() else piece.take(mine)
+
+        edges = np.cumsum([len(piece) for piece in self.pieces])[:-1]
+        return Columns.concatenate([others, *map(take, np.split(fresh, edges))], most)
 
     @property
     def index(self) -> Indices:
         return np.concatenate([piece.index for piece in self.pieces])
 
 
-@dataclass(frozen=True, slots=True)
-class SelectPartial:
+class SelectPartial(NamedTuple):
     """The same for some blocks, in pieces, so that a merge copies few columns unless it drops some."""
 
     violated: int
@@ -83,7 +87,7 @@ class SelectPartial:
     pieces: tuple[Piece, ...]  # in the order of the points; at most ``cap`` columns in all
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Select(ScoringPass):
     """Columns with a_j'y <= threshold: of each block the ``quota`` lowest, of all blocks the ``cap`` lowest."""
 
@@ -98,38 +102,59 @@ class Select(ScoringPass):
 
     def scan(self, block: Block) -> SelectPartial:
         """Select from one block: fast scores choose, scores in float64 by a fixed order of summation decide."""
-        return self.scan_scored(block, block.fast_scores(in_precision(self.y, block.single)))
+        return self.scan_run([block])
+
+    def scan_run(self, blocks: Sequence[Block]) -> SelectPartial:
+        y = in_precision(self.y, all(block.single for block in blocks))
+        return self._select(blocks, [block.fast_scores(y) for block in blocks])
 
     def scan_scored(self, block: Block, fast: Array) -> SelectPartial:
-        if not block.size:
+        return self._select([block], [fast])
+
+    def _select(self, blocks: Sequence[Block], each: Sequence[Array]) -> SelectPartial:
+        """From consecutive blocks and their scores: several at once take as many looks at all scores as one does."""
+        fast: Any = each[0] if len(each) == 1 else np.concatenate(each)
+        if not fast.size:
             return SelectPartial(0, np.inf, -1, ())
-        length = float(np.linalg.norm(self.y))
-        slack = rounding(block.terms, fast.dtype == np.float32) * length
-        # all that is looked at more closely, as a rule: one look at all scores
-        near = np.flatnonzero(fast <= slack)
-        value = fast[near]
-        unsure = near[value >= -slack] if length > 0 else near[:0]
-        violated = len(near) - len(unsure)
-        violated += int((block.exact_scores(unsure, self.y) <= 0).sum())
+        length = float(np.sqrt(self.y @ self.y))
+        slack = rounding(max(block.terms for block in blocks), fast.dtype == np.float32) * length
+        least = float(fast.min())
+        violated, unsure = self._count_violated(fast, least, slack)
         # y = 0 scores every column 0, and the first row stands for all
-        bar = fast.min() + 2 * slack
-        lowest = near[value <= bar] if bar <= slack else np.flatnonzero(fast <= bar)
-        lowest = lowest if length > 0 else np.zeros(1, np.int64)
-        exact = block.exact_scores(lowest, self.y)
-        best = int(exact.argmin())
-        low, arg = float(exact[best]), block.start + int(lowest[best])
+        lowest = np.flatnonzero(fast <= least + 2 * slack) if length > 0 else np.zeros(1, np.int64)
+        exact = exact_scores_of(blocks, np.concatenate((lowest, unsure)) if unsure.size else lowest, self.y)
+        violated += int((exact[len(lowest) :] <= 0).sum()) if unsure.size else 0
+        best = int(exact[: len(lowest)].argmin())
+        low, arg = float(exact[best]), blocks[0].start + int(lowest[best])
+        if not self.raw and least > self.threshold + slack:
+            return SelectPartial(violated, low, arg, ())
+        taken = [self._take_lowest(block, scores, slack, length > 0) for block, scores in zip(blocks, each, strict=True)]
+        return SelectPartial(violated, low, arg, tuple(piece for piece in taken if len(piece[0])))
+
+    def _take_lowest(self, block: Block, fast: Array, slack: float, apart: bool) -> Piece:
+        """The ``quota`` lowest of a block; ``apart`` is false where all scores are 0."""
         size = block.sides.lengths() if self.raw else np.ones(1)
         fast, error = (fast * size, slack * size) if self.raw else (fast, np.full(1, slack))
         rows = np.flatnonzero(fast <= self.threshold + error)
         if len(rows) > self.quota:
-            # y = 0 scores every column 0
-            rows = _could_be_lowest(rows, fast, error, self.quota) if length > 0 else rows[: self.quota]
+            rows = _could_be_lowest(rows, fast, error, self.quota) if apart else rows[: self.quota]
         score = block.exact_scores(rows, self.y) * (size[rows] if self.raw else 1.0)
         kept = np.flatnonzero(score <= self.threshold)
         if len(kept) > self.quota:
             kept = np.sort(kept[np.argsort(score[kept], kind="stable")[: self.quota]])
         rows, score = rows[kept], score[kept]
-        return SelectPartial(violated, low, arg, ((score, Columns.of(block, rows)),) if len(rows) else ())
+        return score, Columns.of(block, rows)
+
+    def _count_violated(self, fast: Array, least: float, slack: float) -> tuple[int, Indices]:
+        """Rows that are certainly on the wrong side, and which may be."""
+        none = np.empty(0, np.int64)
+        if least > slack:
+            return 0, none
+        wrong, maybe = fast < -slack, fast <= slack
+        count, most = int(np.count_nonzero(wrong)), int(np.count_nonzero(maybe))
+        if not slack:  # y = 0
+            return most, none
+        return count, none if count == most else np.flatnonzero(wrong ^ maybe)
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         return merge_lowest(first, second, self.cap)
@@ -149,8 +174,10 @@ def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> I
 
 def merge_lowest(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
     """Both, with the ``cap`` lowest columns."""
-    best = min((s for s in (first, second) if s.arg >= 0), key=lambda s: (s.low, s.arg), default=first)
     both = first.pieces + second.pieces
+    best = second if first.arg < 0 or (second.arg >= 0 and (second.low, second.arg) < (first.low, first.arg)) else first
+    if not both:
+        return SelectPartial(first.violated + second.violated, best.low, best.arg, ())
     pieces = in_order(both, lambda piece: piece[1].index, lambda piece: piece[1].nbytes, _concatenate, _take)
     count = sum(len(score) for score, _ in pieces)
     if count > cap:
@@ -192,8 +219,36 @@ def _lowest(pieces: tuple[Piece, ...], cap: int) -> tuple[Piece, ...]:
     )
 
 
+class Gathering:
+    """A pass whose partials are columns, in pieces."""
+
+    __slots__ = ()
+    dimension: int
+
+    def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
+        return in_order(first + second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
+
+    def finish(self, partial: tuple[Columns, ...]) -> Columns:
+        parts = list(partial)
+        del partial  # who called it holds no part
+        return Columns.concatenate(parts) if parts else Columns.none(self.dimension)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Named(Gathering):
+    """The columns of some points."""
+
+    dimension: int
+    index: Indices  # (s,) of the points, ascending
+    unit: bool = True  # as of a sample
+
+    def scan(self, block: Block) -> tuple[Columns, ...]:
+        rows = self.index[slice(*np.searchsorted(self.index, [block.start, block.start + block.size]))] - block.start
+        return (Columns.of(block, rows, self.unit),) if len(rows) else ()
+
+
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Gathering):
     """``quota`` columns of each block, drawn without replacement; the same for the same seed, however blocks are cut."""
 
     dimension: int
@@ -210,22 +265,18 @@ class Sample:
         rows = np.sort(random.choice(block.size, self.quota, replace=False))
         return (Columns.of(block, rows, self.unit),)
 
-    def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
-        return in_order(first + second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
-
-    def finish(self, partial: tuple[Columns, ...]) -> Columns:
-        parts = list(partial)
-        del partial  # who called it holds no part
-        return Columns.concatenate(parts) if parts else Columns.none(self.dimension)
-
 
 def sample(dimension: int, count: int, n: int, blocks: int, least: int, seed: int, unit: bool = True) -> Partial:
-    """About ``count`` of the ``n`` columns in ``blocks`` blocks of equal size; all of them for count >= n.
-
-    As few blocks are read as leave half of each unused, but at least ``least`` of them: neighbours are often alike.
+    """About ``count`` of the ``n`` columns in ``blocks`` blocks of equal size; all of them for count >= n. As few blocks are
+    read as leave half of each unused, but at least ``least`` of them: neighbours are often alike.
     """
     if count >= n:
         return Partial(Sample(dimension, n, seed, unit), range(blocks))
     wanted = min(blocks, max(least, -(-2 * count * blocks // n)))
     drawn = np.sort(np.random.default_rng(seed).choice(blocks, wanted, replace=False))
     return Partial(Sample(dimension, -(-count // wanted), seed, unit), tuple(drawn.tolist()))
+
+
+def shuffle_others(blocks: int, drawn: Blocks, seed: int) -> Indices:
+    """Numbers of the blocks that a sample did not draw, in random order."""
+    return np.random.default_rng((seed, 1)).permutation(np.setdiff1d(np.arange(blocks), drawn))

@@ -6,11 +6,12 @@ Problems with the same direction, such as all folds before the first step, look 
 the weights that its sums are taken with. All sums are products of matrices.
 
 At y, with s_j = l_j x_j'y of the points as stored and costs c_j: alpha_j is c_j where s_j < 1 and 0 elsewhere (hinge), but for
-points whose alpha_j is given; or 2 c_j max(0, 1 - s_j) (squared hinge). Everything is in float64.
+points whose alpha_j is given; or 2 c_j max(0, 1 - s_j) times a factor of the class (squared hinge). Everything is in float64.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -72,7 +73,6 @@ class SampleCosts:
 
 SLACK_BYTES = 1 << 19
 """Slacks of a run of points: they stay in cache from one operation to the next."""
-
 RUN_BYTES = 1 << 21
 """Entries of a run in float64: they stay in cache from the first product to the last."""
 
@@ -156,10 +156,10 @@ class Slacks:
             total[:, m] += amount.sum(axis=1)
         add_combinations(total[:, :m], amount, self.points)
 
-    def add_curvature(self, total: Floats) -> None:
-        """Add sum of weights times x_j x_j' over points with slack > 0 to the matrices (near, m, m) of the first problems.
-
-        Problems with one direction, which differ in the fold that they leave out, share the sums of the folds.
+    def add_curvature(self, total: Floats, centre: Floats | None) -> None:
+        """Add sum of weights times x_j x_j' over points with slack > 0 to the matrices (near, m, m) of the first problems, of
+        dense points less a centre. Problems with one direction, which differ in the fold that they leave out, share the sums of
+        the folds.
         """
         which, place = self.directions.which[: len(total)], self._place[: len(total)]
         for column in range(len(self.slack)):
@@ -168,15 +168,15 @@ class Slacks:
                 for alike in np.unique(place[problems]):
                     same = problems[place[problems] == alike]
                     rows = np.flatnonzero(active & (self.counts[alike] > 0))
-                    total[same] += self._moments(rows, self.weight[rows])
+                    total[same] += self._moments(rows, self.weight[rows], centre)
                 continue
             for fold in range(len(self.counts) - 1):
                 rows = np.flatnonzero(active & (self.fold == fold))
-                total[problems[place[problems] != fold + 1]] += self._moments(rows, self.weight[rows])
+                total[problems[place[problems] != fold + 1]] += self._moments(rows, self.weight[rows], centre)
 
-    def _moments(self, rows: Indices, weight: Floats) -> Floats:
+    def _moments(self, rows: Indices, weight: Floats, centre: Floats | None) -> Floats:
         """sum_j weight_j x_j x_j' (m, m) over some rows, with the intercept."""
-        some = self.points[rows]
+        some = self.points[rows] if centre is None else self.points[rows] - centre
         square = moments(some, weight)
         if not self.intercept:
             return square
@@ -233,6 +233,7 @@ class Multipliers(Plain[MultipliersAnswer]):
     squared: bool
     index: Indices  # (r,) ascending
     multiplier: Floats  # (r,) alpha of these points
+    factors: tuple[float, float] = (1.0, 1.0)  # of the classes -1 and +1, of the squared hinge
 
     def scan(self, block: Block) -> MultipliersAnswer:
         alpha, pull, total, full = np.zeros(block.size), np.zeros((1, block.dimension)), 0.0, 0
@@ -245,6 +246,7 @@ class Multipliers(Plain[MultipliersAnswer]):
             weight = slacks.amounts(np.ones_like(short), 1)[0]
             cost = C * weight
             if self.squared:  # summed before they are multiplied by 2 C, as the method does it: the same terms cancel
+                short[0] *= np.where(slacks.label > 0, self.factors[1], self.factors[0])
                 amount, factor = weight * short[0], 2 * C
                 here = factor * amount
                 total += float(cost @ (short[0] * (2 - short[0])))
@@ -259,13 +261,11 @@ class Multipliers(Plain[MultipliersAnswer]):
             part = np.zeros_like(pull)
             slacks.add_pull(part, amount[None].copy())
             pull += factor * part
+        if block.intercept:  # times what the bias may be, which is large where points are far
+            pull[0, -1] = math.fsum((alpha * block.label).tolist())
         return MultipliersAnswer(((block.start, alpha),), total, pull[0], int((alpha > 0).sum()), full)
 
     def merge(self, first: MultipliersAnswer, second: MultipliersAnswer) -> MultipliersAnswer:
-        return MultipliersAnswer(
-            tuple(sorted(first.pieces + second.pieces, key=lambda piece: piece[0])),
-            first.total + second.total,
-            first.pull + second.pull,
-            first.support + second.support,
-            first.full + second.full,
-        )
+        pieces = tuple(sorted(first.pieces + second.pieces, key=lambda piece: piece[0]))
+        total, pull = first.total + second.total, first.pull + second.pull
+        return MultipliersAnswer(pieces, total, pull, first.support + second.support, first.full + second.full)

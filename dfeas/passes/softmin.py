@@ -26,7 +26,6 @@ from dfeas.passes.block import Block, rounding
 
 SINGLE_LIMIT = 2.0**14
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""
-
 NEGLIGIBLE = 100.0
 """A tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums."""
 
@@ -35,7 +34,7 @@ _spare = local()
 """Of each thread ``moment`` (k, m), the last that was used up, for the next block: fresh memory costs more than sums."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SoftminAnswer:
     """What softmin found for k questions."""
 
@@ -45,7 +44,7 @@ class SoftminAnswer:
     mean: Floats  # (m, k) A softmax(-A'y / mu); the column arg for mu = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SoftminPartial:
     """Sums over some blocks, relative to their own minimum."""
 
@@ -55,7 +54,7 @@ class SoftminPartial:
     moment: Floats  # (k, m) sum_j exp((low - a_j'y) / mu) a_j; the column arg for mu = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Softmin:
     """k questions: Y (m, k) in any scale, mu (k,) >= 0."""
 
@@ -171,7 +170,9 @@ class Softmin:
 
     def _add(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
         """Their sums in the moments of the first; those of the second are used up."""
-        wins = _wins(first, second)
+        # where the first has the lower minimum, or an equal one that it met first; an empty partial never wins
+        earlier = (second.arg < 0) | (first.arg < second.arg)
+        wins = (first.arg >= 0) & ((first.low < second.low) | ((first.low == second.low) & earlier))
         low = np.where(wins, first.low, second.low)
         # factor of the sums that are not relative to the common minimum
         gap = np.where(first.low == second.low, 0.0, low - np.maximum(first.low, second.low))
@@ -208,9 +209,3 @@ def _scores(points: Tile, factor: Array, questions: Array, intercept: bool) -> A
         scores += questions[m][:, None]
     scores *= factor
     return scores
-
-
-def _wins(mine: SoftminPartial, other: SoftminPartial) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Where my minimum is the lower one, or equal and met first; an empty partial never wins."""
-    earlier = (other.arg < 0) | (mine.arg < other.arg)
-    return np.asarray((mine.arg >= 0) & ((mine.low < other.low) | ((mine.low == other.low) & earlier)))

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import crc32c
 import numpy as np
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """How many positions of offending entries are kept."""
-
 NORM_RANGE = (1e-130, 1e130)
 """Norms outside lose accuracy or overflow when they are squared, and the checker could prove nothing."""
 
@@ -131,19 +130,10 @@ class Survey(Plain[Summary]):
             odd |= norm < NORM_RANGE[0]
         odd[zero] = False
         extreme = np.flatnonzero(odd) if not bad_entries else np.empty(0, np.int64)
-        return Summary(
-            block.size,
-            int((block.label > 0).sum()),
-            bad_entries,
-            first_bad,
-            len(zero),
-            tuple(int(block.start + j) for j in zero[:SHOWN]),
-            len(extreme),
-            tuple(int(block.start + j) for j in extreme[:SHOWN]),
-            float(norm.min(initial=np.inf)),
-            float(norm.max(initial=0.0)),
-            _pack_checksums(block),
-        )
+        counts = block.size, int((block.label > 0).sum())
+        zeros, extremes = ((len(some), tuple(int(block.start + j) for j in some[:SHOWN])) for some in (zero, extreme))
+        ends = float(norm.min(initial=np.inf)), float(norm.max(initial=0.0))
+        return Summary(*counts, bad_entries, first_bad, *zeros, *extremes, *ends, _pack_checksums(block))
 
     def merge(self, first: Summary, second: Summary) -> Summary:
         return Summary(
@@ -179,7 +169,7 @@ def _in_order(first: bytes, second: bytes) -> bytes:
     return np.sort(np.frombuffer(both, _OF_CHUNK), order="start").tobytes()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MomentsAnswer:
     """Of some points (partial and answer alike)."""
 
@@ -227,14 +217,9 @@ class Moments(Plain[MomentsAnswer]):
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             apart, share = second.mean - first.mean, second.points / points
             shared = {place: first.digits[place] + second.digits[place] for place in first.digits.keys() & second.digits}
-            return MomentsAnswer(
-                points,
-                np.minimum(first.least, second.least),
-                np.maximum(first.greatest, second.greatest),
-                first.mean + apart * share,
-                first.squares + second.squares + apart * apart * (first.points * share),
-                first.digits | second.digits | shared,
-            )
+            ends = np.minimum(first.least, second.least), np.maximum(first.greatest, second.greatest)
+            squares = first.squares + second.squares + apart * apart * (first.points * share)
+            return MomentsAnswer(points, *ends, first.mean + apart * share, squares, first.digits | second.digits | shared)
 
 
 DIGIT = 28
@@ -244,9 +229,8 @@ SUMMED = 2.0**900
 
 
 def _digits(points: NDArray[Any], size: float) -> dict[int, Indices]:
-    """Exact sums (m,) of points (t, m) of entries up to a size, in digits: those of multiples of 2**(DIGIT i).
-
-    Next to 1.5 2**(52 + e), floats are the multiples of 2**e (Rump, Ogita and Oishi, Accurate floating-point summation, 2008).
+    """Exact sums (m,) of points (t, m) of entries up to a size, in digits: those of multiples of 2**(DIGIT i). Next to 1.5
+    2**(52 + e), floats are the multiples of 2**e (Rump, Ogita and Oishi, Accurate floating-point summation, 2008).
     """
     digits = dict[int, Indices]()
     if not 0 < size < SUMMED:
@@ -291,7 +275,6 @@ def _of_sparse(points: Tile) -> MomentsAnswer:
 
 LEAST = 1e-12
 """Scores below this, on either side, are in the bin around zero."""
-
 DECADES, BINS_A_DECADE = 12, 20
 
 
@@ -307,15 +290,14 @@ EDGES: Floats = _edges()
 """Edges (bins + 1,), ascending; bin i holds EDGES[i] <= score < EDGES[i + 1], the last one also 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistogramAnswer:
+class HistogramAnswer(NamedTuple):
     """How many points have a score in each bin."""
 
     edges: Floats  # (bins + 1,) ascending, from -1 to 1
     counts: Indices  # (2, bins) points labelled -1 and +1; they add up to n
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Histogram:
     """Scores a_j'y / |y| of all points; y (dimension,) of any length but zero."""
 
@@ -360,7 +342,7 @@ def _bins(score: Floats) -> Indices:
     return np.asarray(np.clip(np.searchsorted(EDGES, score, side="right") - 1, 0, len(EDGES) - 2), np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GramAnswer:
     """Sums over all columns (partial and answer alike)."""
 

@@ -38,7 +38,7 @@ def _take(piece: Piece, rows: Indices) -> Piece:
     return piece[0][rows], piece[1][rows]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SparseWeights:
     """Weights on points: entries that were kept (partial and answer alike)."""
 
@@ -69,7 +69,7 @@ class Gathers(Plain[SparseWeights]):
         return first.with_others(second)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recover(Gathers):
     """Weights of a mixture of T softmaxes; weights of at most ``floor`` are left out."""
 
@@ -97,7 +97,7 @@ class Recover(Gathers):
         return SparseWeights(((block.start + kept, weight[kept]),))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShiftAnswer:
     """What is known of v (partial and answer alike)."""
 
@@ -106,7 +106,7 @@ class ShiftAnswer:
     total: float  # sum_j v_j
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shift(Plain[ShiftAnswer]):
     """Write v = q - A'y / mu. Reads q, or nothing when q is uniform."""
 
@@ -117,7 +117,7 @@ class Shift(Plain[ShiftAnswer]):
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[ShiftAnswer, tuple[Floats, ...]]:
         """One block of v; the least score by a fixed order of summation."""
         assert block is not None
-        scores = np.asarray(block.fast_scores(self.y, fixed=True), np.float64)
+        scores = np.asarray(block.fast_scores(self.y), np.float64)
         slack = rounding(block.terms, False) * float(np.linalg.norm(self.y))
         lowest = np.flatnonzero(scores <= scores.min() + 2 * slack)
         v = (vectors[0] if vectors else self.uniform) - scores / self.mu
@@ -128,7 +128,7 @@ class Shift(Plain[ShiftAnswer]):
         return ShiftAnswer(min(first.low, second.low), max(first.greatest, second.greatest), first.total + second.total)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ExcessAnswer:
     """For each threshold, entries above it (partial and answer alike)."""
 
@@ -136,7 +136,7 @@ class ExcessAnswer:
     count: Floats  # (k,) how many
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Excess(SumPass[ExcessAnswer]):
     """Entries of v above each of some thresholds. Reads v only."""
 
@@ -149,7 +149,7 @@ class Excess(SumPass[ExcessAnswer]):
         return ExcessAnswer(above[first], (len(v) - first).astype(np.float64)), ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CombineAnswer:
     """The projection seen from the columns (partial and answer alike)."""
 

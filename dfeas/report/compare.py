@@ -9,8 +9,7 @@ from typing import Any
 from dfeas.data.storage.places import Place, paths_of
 from dfeas.display import Displayed, Part
 from dfeas.errors import UsageError
-from dfeas.run.result_files import SOFT_MARGIN, certificate_of, find_runs, load_values
-from dfeas.run.table import FINGERPRINT, SOFT_MARGINS, VERDICTS
+from dfeas.run.result_files import FINGERPRINT, SOFT_MARGIN, SOFT_MARGINS, VERDICTS, certificate_of, find_runs, load_values
 
 
 class Comparison(Displayed, list[dict[str, Any]]):

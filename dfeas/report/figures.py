@@ -38,7 +38,6 @@ DOTS = 40
 MOST_DRAWN = 2000
 """Points of a certificate that are drawn."""
 MOST_TICKS = 7
-
 _STYLE: Any = {
     "font.family": ["DejaVu Sans", "sans-serif"],  # the first comes with matplotlib
     "font.size": 11,
@@ -176,9 +175,8 @@ def plain(text: str) -> str:
 
 
 def _scale_by_decades(axes: Axes, which: Literal["x", "y"], values: Sequence[float] | Floats) -> float:
-    """Decades on those sides of zero where there are values; the axis ends at powers of ten, which have labels.
-
-    Returns the least size that is in a decade; below it the axis is linear.
+    """Decades on those sides of zero where there are values; the axis ends at powers of ten, which have labels. Returns the
+    least size that is in a decade; below it the axis is linear.
     """
     found = np.array(values, np.float64)
     found = found[np.isfinite(found)]

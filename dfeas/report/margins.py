@@ -43,9 +43,8 @@ NOT_READ = Seen("The distances of the points are not shown: the report was made 
 
 
 def look(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
-    """By the name of each run: what its data says, and margins where it ended with a separator or a direction.
-
-    Runs on the same data share one read. Raises UsageError when the memory does not hold a block.
+    """By the name of each run: what its data says, and margins where it ended with a separator or a direction. Runs on the same
+    data share one read. Raises UsageError when the memory does not hold a block.
     """
     answers: dict[str, Seen] = {}
     by_source: dict[str, list[Run]] = {}

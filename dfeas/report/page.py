@@ -21,10 +21,20 @@ from dfeas.linalg.points import Floats
 from dfeas.problem import PARAMETERS
 from dfeas.report.compare import explain_difference, load_alike
 from dfeas.report.margins import NOT_READ, Seen, look
-from dfeas.run.result_files import CHECKPOINT, RESULT, SOFT_MARGIN, TRACE, Run, certificate_of, find_runs, load_run
+from dfeas.run.result_files import (
+    CHECKPOINT,
+    RESULT,
+    SOFT_MARGIN,
+    SOFT_MARGINS,
+    TRACE,
+    VERDICTS,
+    Run,
+    certificate_of,
+    find_runs,
+    load_run,
+)
 from dfeas.run.results import Result, class_names, plane_of, sides_from
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.table import SOFT_MARGINS, VERDICTS
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.run.trace import read_trace, what_is_missing
 from dfeas.settings import parse_bytes, require_type
@@ -110,12 +120,17 @@ def report(
                 "title": f"{len(finished)} {'soft margins' if soft else 'runs'}",
                 "grid": table.grid(rows),
                 "beware": explain_difference(rows),
-                "brackets": draw_brackets(with_passes, [run.values["eps"] for run in finished]) if with_passes else None,
+                "brackets": draw_brackets(with_passes, eps_of(finished)) if with_passes else None,
             }
         text = render_page(soft=soft, runs=[describe(run, seen[run.name]) for run in finished], **shown)
     with atomic_write(target) as file:
         file.write(text.encode())
     return target
+
+
+def eps_of(runs: Sequence[Run]) -> list[float]:
+    """What was an answer to runs that asked for one."""
+    return [run.values["eps"] for run in runs if run.values["eps"] is not None]
 
 
 def render_page(**shown: Any) -> str:
@@ -125,7 +140,8 @@ def render_page(**shown: Any) -> str:
     from dfeas.report.figures import encode_figure
 
     loader = jinja2.PackageLoader("dfeas.report", "")
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=_show_controls)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.finalize = lambda value: value if hasattr(value, "__html__") else visible(str(value))
     environment.filters |= {
         "encode": encode_figure,
         "number": "{:g}".format,
@@ -137,10 +153,6 @@ def render_page(**shown: Any) -> str:
         "proof": Proof.explain,
     }
     return environment.get_template("page.html").render(version=__version__, most=MOST_POINTS, **shown)
-
-
-def _show_controls(value: Any) -> Any:
-    return value if hasattr(value, "__html__") else visible(str(value))
 
 
 def format_percent(share: float) -> str:
@@ -164,7 +176,7 @@ def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
     values, certificate, ranks = run.values, run.certificate, None
     ordered = order_conflict(values["conflicts"])
     suspects, explained = explain_conflict(ordered) if ordered else ("", "")
-    found = Verdict.explain(values["verdict"]).replace("above eps", f"above {values['eps']:g}")
+    found = Verdict.explain(values["verdict"]).replace("above eps", f"above {values['eps']}")
     found = found.replace("no hyperplane", f"no hyperplane{_ask_about(values)}")
     upper_only = values["verdict"] == INFEASIBLE
     if ordered:
@@ -178,7 +190,7 @@ def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
         Result.from_json(values, evidence=certificate),
         headline=f"{found}; {suspects}" if suspects else found,
         explained=explained,
-        course=draw_brackets({run.name: run.records}, [values["eps"]], upper_only=upper_only) if run.records else None,
+        course=draw_brackets({run.name: run.records}, eps_of([run]), upper_only=upper_only) if run.records else None,
         peak=max((record.memory_bytes for record in run.records), default=0),
         ordered=ordered,
         ranks=ranks,
@@ -297,10 +309,8 @@ def list_coefficients(
     certificate: Certificate, m: int, names: Sequence[str], classes: tuple[str, str], deviation: Floats | None
 ) -> tuple[list[tuple[str, ...]], float]:
     """The features of the largest coefficients, each with the class towards which it pulls and its coefficient in the units of
-    the data, where the intercept is what is returned beside them.
-
-    Their order is by what one standard deviation more of a feature does, which stands last, where deviations (m,) of points as
-    they were seen are known.
+    the data, where the intercept is what is returned beside them. Their order is by what one standard deviation more of a
+    feature does, which stands last, where deviations (m,) of points as they were seen are known.
     """
     w, bias = plane_of(certificate.y, m, certificate.view)
     weight = w if deviation is None else certificate.y[:m] * deviation

@@ -18,11 +18,11 @@ from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, facts_of
 from dfeas.machine import processors
 from dfeas.methods.registry import SOFT_MARGINS
+from dfeas.problem import OWN_METHODS
 from dfeas.run.spec import SoftMarginOptions
 
 PROCESS_BYTES = 130_000_000
 """An idle process with its libraries, or an idle worker."""
-
 CLIENT_BYTES = 20_000_000
 """What a client of a cluster, with the scheduler of a local one, takes beside that."""
 
@@ -57,13 +57,10 @@ class Projection:
 
 SOFT_COPIES = 1.5
 """Of what a method keeps, at the peak, where a new answer comes while the last one is still there."""
-
 WEIGHT_BYTES = 16
 """Of each weight of a point, in a process that has them all: as it is used, and on its way there."""
-
 MOST_THREADS = 64
 """With more of them a method needs no more memory."""
-
 HOLD_BYTES = 6 * (32 << 20)
 """What a worker reads ahead for a fold: held, on its way, and being folded."""
 
@@ -72,9 +69,8 @@ def choose_method(
     geometry: Geometry, method: str, load: Load, tolerance: float | None = None, shared: bool = False
 ) -> tuple[str, str]:
     """The method for a load, ``auto`` being one that fits, and why. A margin within this ``tolerance`` of the widest is wanted;
-    reads may be ``shared`` with others of its name.
-
-    Raises UsageError for a method that does not work here, or not within the memory, with what is needed.
+    reads may be ``shared`` with others of its name. Raises UsageError for a method that does not work here, or not within the
+    memory, with what is needed.
     """
     name, why = geometry.check_method(method, ("auto",)), "asked for"
     if method == "auto":
@@ -82,7 +78,7 @@ def choose_method(
     reason = geometry.refuse(name, load.dataset, shared)
     need = geometry.cost(name, load).least
     if need > load.memory and not reason:
-        what, other, kept = f"weights of {load.dataset.n} {geometry.rows}", "working-set", "some"
+        what, other, kept = f"what it keeps of {load.dataset.n} {geometry.rows}", "working-set", "some"
         if name == "working-set":
             what, other, kept = f"{geometry.scored} in memory", "mirror-prox-one-pass", "no"
         least = geometry.cost(other, load).least
@@ -107,9 +103,7 @@ def find_abreast(classes: int, memory: int, cost_of: Callable[[int], LoadCost], 
 
 
 def abreast(geometry: Geometry, method: str, classes: int, dataset: Dataset, memory: int) -> int:
-    """How many classes share the memory side by side; the same on any number of threads. What ``auto`` takes where not even
-    one working set fits keeps little.
-    """
+    """How many classes share the memory; the same on any threads. What ``auto`` takes where none fits keeps little."""
     auto = geometry.check_method(method, ("auto",)) == "auto"
     name, load = "working-set" if auto else method, Load(dataset, memory, MOST_THREADS)
     default = classes if auto else 1
@@ -128,11 +122,9 @@ def project(
     classes: int = 1,
     max_passes: int | None = None,
 ) -> Projection:
-    """Project a run of methods side by side with a budget for each process, until a margin, or |Ax|, of ``margin``.
-
-    ``threads`` are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes.
-    Each method is made for some ``classes``, and ends after ``max_passes``.
-    Raises UsageError when the budget is too small for a block.
+    """Project a run of methods side by side with a budget for each process, until a margin, or |Ax|, of ``margin``. ``threads``
+    are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes. Each method
+    is made for some ``classes``, and ends after ``max_passes``. Raises UsageError when the budget is too small for a block.
     """
     threads = threads or threads_that_fit(dataset, memory, processors())
     most = math.inf if max_passes is None else max_passes
@@ -141,13 +133,7 @@ def project(
 
 
 def project_soft(
-    dataset: Dataset,
-    method: str,
-    options: SoftMarginOptions,
-    memory: int,
-    *,
-    workers: int = 0,
-    threads: int | None = None,
+    dataset: Dataset, method: str, options: SoftMarginOptions, memory: int, *, workers: int = 0, threads: int | None = None
 ) -> Projection:
     """The same of a soft margin."""
     own = SOFT_COPIES * SOFT_MARGINS[method].cost(facts_of(dataset, memory), options.problems).kept
@@ -191,16 +177,28 @@ def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
     return first, max(0, first - blocks * dataset.block_bytes * first // dataset.bytes)
 
 
+PATIENCE = 100
+"""Passes of a run without an eps, at least."""
+
+
+def bound_passes(costs: Mapping[str, LoadCost], *, widest: bool) -> tuple[int, str]:
+    """A limit of passes where no |Ax| is an answer, so that methods end which name no conflict, and what is to be said of it.
+    They are as many as methods usually take until the margin of the load, or at most take until the ``widest``.
+    """
+    usual = max((widest and cost.most) or cost.passes for cost in costs.values())
+    limit = max(PATIENCE, math.ceil(usual))
+    return limit, "" if {*costs} <= {*OWN_METHODS} else f"; at most {limit} passes, as neither eps nor max_passes is given"
+
+
 def limit_passes(costs: Mapping[str, LoadCost], memory: int, max_passes: int | None) -> tuple[int | None, str]:
     """A limit of passes where methods with these costs remember them: so many as half of the memory of a class holds; and what
-    is to be said of it, where methods usually take more.
-
-    Raises UsageError when more passes were asked for, and would usually be made.
+    is to be said of it, where methods usually take more. Raises UsageError when more passes were asked for, and would usually
+    be made.
     """
     limit, said = max_passes, ""
     for method, cost in costs.items():
         each, room = cost.per_pass, memory // 2
-        if not each or (limit or math.inf) * each <= room:
+        if not each or min(limit or math.inf, cost.remembered) * each <= room:
             continue
         fit = max(1, room // each)
         if limit is not None:

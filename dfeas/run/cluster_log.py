@@ -27,15 +27,13 @@ LINE_SECONDS = 5.0
 """Between two lines about passes in the log of a scheduler; every pass is an event."""
 EVENTS, LINES = "dfeas", "dfeas-lines"
 """Topics."""
-
 logger = logging.getLogger("dfeas")
 
 
 class ClusterLog(Sink):
     """Sends a cluster what a run does: an event each, ``Client.get_events("dfeas")``, and a line in the log of the scheduler,
-    which need not know dfeas; of passes a line now and then.
-
-    A thread of its own sends them, so that no pass waits for it; to a cluster that is lost nothing is sent.
+    which need not know dfeas; of passes a line now and then. A thread of its own sends them, so that no pass waits for it; to a
+    cluster that is lost nothing is sent.
     """
 
     def __init__(self, client: Client, run: str, line_seconds: float = LINE_SECONDS) -> None:

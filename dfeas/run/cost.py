@@ -185,7 +185,6 @@ class Plan(Displayed):
 
 
 def _time(seconds: float) -> str:
-    """A length of time for people."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -259,8 +258,8 @@ def plan(
     asked = Objective(C=1.0 if C is None else C, loss=loss, folds=folds)
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")
-    if C is not None and (spec.one_vs_rest or method is not None or space is not None or spec.transform):
-        raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel and transform")
+    if C is not None and (spec.one_vs_rest or method is not None or space is not None):
+        raise UsageError("C asks for a soft margin of two classes: leave out method, kernel and one_vs_rest")
     opened = open_data(Source(spec, cones=True).within(budget))[1]
     require_labels(spec, opened)
     geometry = geometry_of(opened, space)
@@ -316,11 +315,8 @@ def _plan(geometry: Geometry, method: str | None, whole: Load, classes: int, spe
 
 
 def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None) -> tuple[float, float]:
-    """Seconds of a pass as the data is now, and of a later one, from some blocks that are read twice.
-
-    It asks the ``question`` of a method, or the central one.
-
-    A later one is as slow as the first when the data does not fit in the memory that is free.
+    """Seconds of a pass as the data is now, and of a later one, from some blocks that are read twice. It asks the ``question``
+    of a method, or the central one. A later one is as slow as the first when the data does not fit in the memory that is free.
     """
     engine, probe = geometry_of(dataset).wrap(LocalEngine(dataset, threads)), PROBE
     with closing(engine):
@@ -339,16 +335,11 @@ SOLVES = 4
 """The work in memory of one C beside that of a working set of as many points."""
 
 
-def soft_plan(
-    dataset: Dataset,
-    options: SoftMarginOptions,
-    budget: int,
-    threads: int,
-) -> Plan:
+def soft_plan(dataset: Dataset, options: SoftMarginOptions, budget: int, threads: int) -> Plan:
     """Estimate a soft margin on two classes, by each method that can."""
     facts, k = facts_of(dataset, budget), options.problems
     names = [method_for("auto", options)[0]]
-    method = margin_method(names[0], options, (1.0, 1.0), 1e-3, np.full(dataset.dimension, dataset.dimension**-0.5))
+    method = margin_method(names[0], options, (1.0, 1.0), np.full(dataset.dimension, dataset.dimension**-0.5))
     question = method.ask(method.init(facts))
     assert not isinstance(question, Exclusive), "with a start it asks about all points at once"
     first, later = read_seconds(dataset, threads, question)

@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
-from dfeas.linalg.blas import heard
 from dfeas.passes.protocol import AnyPass, Batchable, Blocks, Exclusive, Partial, Question, together
 from dfeas.run.resources import Limits, never
-from dfeas.run.solver_thread import Abandoned
+from dfeas.run.solver_thread import Abandoned, end_long_reads
 from dfeas.run.task import BetweenReads, E, Task
 from dfeas.verify.certificate import Certificate, Checked
 
@@ -56,7 +55,7 @@ def no_keep(state: RunState, last: bool) -> None:
     """Keep nothing: the run cannot go on later."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Course:
     """How tasks run side by side, and when they give up."""
 
@@ -72,11 +71,10 @@ class Course:
 
 
 def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course) -> tuple[list[E], float]:
-    """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
-
-    Questions that read in a way of their own are asked on reads of their own. Evidence that the checker refuses does not end a
-    task: the bar rises and it goes on. ``KeyboardInterrupt`` ends the run at once, as ``stop`` does between reads and while a
-    solver in memory works; both with the best evidence so far.
+    """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all. Questions
+    that read in a way of their own are asked on reads of their own. Evidence that the checker refuses does not end a task: the
+    bar rises and it goes on. ``KeyboardInterrupt`` ends the run at once, as ``stop`` does between reads and while a solver in
+    memory works; both with the best evidence so far.
     """
     start = course.clock() if course.began is None else course.began
     loop = _Loop(engine, verify, course, lambda: course.clock() - start, course.shared)
@@ -113,7 +111,7 @@ def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course
     return outcomes, sum(outcome.reads for outcome in outcomes) - loop.shared
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Loop:
     """What tasks are asked, told and checked with, and the reads that they shared."""
 
@@ -138,11 +136,11 @@ class _Loop:
 
     def wave(self, tasks: Sequence[Task[Any]]) -> bool:
         """Ask tasks and tell them their answers, group by group; whether all were told. It ends when time is up, somebody asks
-        to stop, or one has won; before a read has ended where one block takes long.
+        to stop, or one has won; before a read has ended where that takes long, and the tasks stay what they were.
         """
         for group, question in _groups(tasks):
             try:
-                with heard(self._listen):
+                with end_long_reads(self.is_ending):
                     answer = self.engine.run(question)
             except Abandoned:
                 return False
@@ -154,11 +152,6 @@ class _Loop:
             if count < len(group) or self.won(group):
                 return False
         return True
-
-    def _listen(self, text: str) -> None:
-        """What takes long within a block of a read ends with the run; the tasks stay what they were before it."""
-        if self.is_ending():
-            raise Abandoned
 
     def _tell(self, tasks: Sequence[Task[Any]], answers: Sequence[Any]) -> int:
         """Tell tasks their answers until somebody asks to stop, or time is up; how many were told."""
@@ -181,7 +174,6 @@ class _Loop:
             task.ended = self.now()
 
     def give_up(self, tasks: Sequence[Task[Any]], stopped: str, why: str = "") -> None:
-        """End all tasks that are not over."""
         for task in tasks:
             if not task.over:
                 if why:
@@ -191,14 +183,20 @@ class _Loop:
 
     def settle(self, tasks: Sequence[Task[Any]]) -> None:
         """Check the evidence of all decisions until each stands or is gone. Evidence of another kind, after a refusal, is
-        checked as long as no limit is reached.
+        checked as long as no limit is reached, and a check that takes long ends there.
         """
         checked = False
         while claims := [(task, verdict) for task in tasks if (verdict := task.claim) is not None]:
-            if checked and (self.late or self.course.stop()):
+            ended = checked and self.is_ending()
+            try:
+                if not ended:
+                    with end_long_reads(self.is_ending):
+                        self._check(claims)
+            except Abandoned:
+                ended = True
+            if ended:
                 self.give_up([task for task, _ in claims], "time_limit" if self.late else "interrupted")
                 break
-            self._check(claims)
             checked = True
         for task in tasks:
             task.over = task.decision is not None
@@ -236,9 +234,7 @@ class _Loop:
 
 
 def _groups(tasks: Sequence[Task[E]]) -> list[tuple[list[Task[E]], Question]]:
-    """Who reads together, and what: all plain passes, those on the same blocks, each batch, and each question that reads in
-    another way.
-    """
+    """Who reads together, and what: all plain passes, those on the same blocks, each batch, and each other question."""
     groups: list[tuple[list[Task[E]], Question]] = []
     riders: dict[Blocks | None, list[tuple[Task[E], AnyPass]]] = {}
     batches: dict[Hashable, list[tuple[Task[E], Any]]] = {}

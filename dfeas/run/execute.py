@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dfeas.data.dataset import Dataset
 from dfeas.engine.memory import require_addresses
@@ -19,21 +19,15 @@ from dfeas.run.budget import PROCESS_BYTES, Projection
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard, Terminal, Watched
-from dfeas.run.result_files import TRACE, folder_of
-from dfeas.run.results import Result
+from dfeas.run.result_files import TRACE, Saved, folder_of
 from dfeas.run.session import Session, Surveyed, survey
-from dfeas.run.soft_margin.fit import SoftMarginTarget
-from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
-from dfeas.run.spec import RunSpec
+from dfeas.run.spec import HARD_MARGIN, WIDEST, RunSpec
 from dfeas.run.task import Task
-from dfeas.run.termination import RESUMABLE, Goal, passes_to_gap, remaining_passes
+from dfeas.run.termination import RESUMABLE, Goal, Stop, passes_to_gap, remaining_passes
 from dfeas.run.trace import Log, RunOptions, Sink, TraceFile, circumstances
-from dfeas.run.verdict import OneVsRest, Race, VerdictTarget
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
-
-Answer: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
 
 
 class Target(Protocol):
@@ -55,18 +49,20 @@ class Target(Protocol):
     def result(self, name: str, outcome: Any, surveyed: Surveyed, how: RunOptions) -> Any:
         """What is returned of the outcome of a task, not written yet."""
 
+    def together(self, results: dict[str, Any], reads: float) -> Saved:
+        """What is returned of the results of several tasks, not written yet."""
+
 
 def execute(
     session: Session, job: RunSpec, how: RunOptions, folder: Place | None = None, earlier: Checkpoint | None = None
 ) -> Any:
-    """An ``Answer``: the tasks of a job are run until the first has what it looks for, or each has ended, and it is written.
-
-    Raises CorruptDataError when the data is not what it was at the earlier moment.
+    """The result of a job, written: its tasks are run until the first has what it looks for, or each has ended. Raises
+    CorruptDataError when the data is not what it was at the earlier moment.
     """
     return _Execution(session, job, how, folder, earlier).answer()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Execution:
     session: Session
     job: RunSpec
@@ -74,7 +70,7 @@ class _Execution:
     folder: Place | None
     earlier: Checkpoint | None
 
-    def answer(self) -> Answer:
+    def answer(self) -> Any:
         """All of it; files and sinks are closed."""
         job, target = self.job, self.target
         with one_thread(), ExitStack() as stack:  # the sums of methods, too, depend on how many there are
@@ -92,7 +88,9 @@ class _Execution:
             results = {}
             for name, outcome in outcomes.items():
                 result, place = target.result(name, outcome, surveyed, self.how), self.folders[name]
-                results[name] = result if place is None else result.save(place)
+                ended = result.stopped == Stop.INTERRUPTED or job.then not in (HARD_MARGIN, WIDEST)
+                results[name] = result.save(place) if place is not None and ended else result
+                reads += max(0.0, result.reads - (surveyed.reads + outcome.reads))  # of an exact search
             checkpointer.finished = not ({result.stopped for result in results.values()} & set(RESUMABLE) or job.then)
             answer = self._together(results, surveyed.reads + reads)
         self._raise_interruption()
@@ -111,7 +109,13 @@ class _Execution:
 
     @cached_property
     def target(self) -> Target:
-        return VerdictTarget(self.session, self.job) if self.job.soft is None else SoftMarginTarget(self.session, self.job)
+        if self.job.soft is None:
+            from dfeas.run.verdict import VerdictTarget
+
+            return VerdictTarget(self.session, self.job)
+        from dfeas.run.soft_margin.fit import SoftMarginTarget
+
+        return SoftMarginTarget(self.session, self.job)
 
     @cached_property
     def folders(self) -> dict[str, Place | None]:
@@ -164,18 +168,11 @@ class _Execution:
         outcomes, reads = run(self.session.engine, tasks, self.session.checking, course)
         return dict(zip(self.job.names, outcomes, strict=True)), reads
 
-    def _together(self, results: dict[str, Any], reads: float) -> Answer:
+    def _together(self, results: dict[str, Any], reads: float) -> Any:
         if not self.job.several:
             (result,) = results.values()
-            answer: Answer = result
-            return answer
-        seconds, fingerprint = max(result.seconds for result in results.values()), self.session.dataset.fingerprint
-        if self.job.race:
-            several: Race | OneVsRest | SoftMarginClasses = Race(results, reads)
-        elif self.job.soft is None:
-            several = OneVsRest(results, reads, seconds, fingerprint)
-        else:
-            several = SoftMarginClasses(results, reads, seconds, fingerprint)
+            return result
+        several = self.target.together(results, reads)
         if self.folder is not None:
             several.save(self.folder)
         return several
@@ -189,17 +186,17 @@ def open_sinks(
     how: RunOptions,
     earlier: Checkpoint | None,
 ) -> tuple[dict[str, list[Sink]], Scoreboard | None]:
-    """Who is told of each task, and the table of several tasks with margins, where it is shown; the stack closes them. A trace
-    goes on from where it was at an earlier moment.
-    """
+    """Who is told of each task, and the table of several, where shown, until the stack closes; traces go on from a moment."""
     board: Scoreboard | None = None
     shown: Watched | None = None
     if how.progress and sys.stderr is not None:
         if job.several and job.soft is None:
             board = shown = Scoreboard(sys.stderr, "class" if job.classes else "method")
         else:
-            goal = Goal(job.asked.eps, job.asked.margin_tolerance)
-            left: Any = partial(remaining_passes, goal=goal) if job.soft is None else partial(passes_to_gap, goal=goal.eps)
+            goal = Goal(job.asked.eps, job.tolerance)
+            left: Any = partial(remaining_passes, goal=goal)
+            if job.soft is not None:
+                left = partial(passes_to_gap, goal=job.soft.gap)
             shown = Terminal(sys.stderr, left)
         stack.callback(shown.close)
         for engine in (session.engine, session.checking.engine):

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -29,17 +29,18 @@ from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.views import require_names, transform_features
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
-from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.points import Largest, Scores
-from dfeas.geometry.prediction import ConePrediction, Prediction
 from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
+from dfeas.problem import Function
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
-from dfeas.run.signs import TrueSigns, plane_of
 from dfeas.settings import parse_bytes, require_type
-from dfeas.verify.certificate import Certificate, direction, load
+from dfeas.verify.certificate import HYPERPLANE, Certificate, direction, load
+
+if TYPE_CHECKING:
+    from dfeas.geometry.prediction import ConePrediction, Prediction
 
 
 class Predictor(ABC):
@@ -62,8 +63,8 @@ class Predictor(ABC):
         Returns
         -------
         array (n,) or (n, classes)
-            Scores, above 0 for the class +1; of classes each against the rest by directions of unit length; of cones the least
-            eigenvalue of each.
+            Scores, above 0 for the class +1; of classes each against the rest, of separators by directions of unit length; of
+            cones the least eigenvalue of each.
 
         Raises
         ------
@@ -98,6 +99,8 @@ class Predictor(ABC):
         BadInputError
             As there.
         """
+        from dfeas.geometry.prediction import ConePrediction
+
         prediction = predict(self, X, memory=memory)
         if isinstance(prediction, ConePrediction):
             raise UsageError("cones have no classes; see decision_function")
@@ -190,9 +193,8 @@ def predict(
 
 
 def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a result, with the names of the classes that its data has, where that is there.
-
-    A file would have to be read as a whole for that: there, as where the data is gone or another one, those of the run stand.
+    """The keys of a result, with the names of the classes that its data has, where that is there. A file would have to be read
+    as a whole for that: there, as where the data is gone or another one, those of the run stand.
     """
     place_of, sides = values["data"], values.get("sides") or {}
     if not isinstance(place_of, dict) or len(sides) != 2 or place_of.get("also") or is_file(place(place_of["path"])):
@@ -305,9 +307,8 @@ class FittedModel:
 
     def labels_of(self, X: Any) -> str | None:
         """Where a table, or another file, has its labels, where nobody said it: of a table the column that is no feature of the
-        run, if it is the only one. Datasets, cones and arrays say themselves what they have.
-
-        Raises BadInputError for a table with other features.
+        run, if it is the only one. Datasets, cones and arrays say themselves what they have. Raises BadInputError for a table
+        with other features.
         """
         columns: Sequence[str] | None
         if isinstance(X, str | Path):
@@ -337,8 +338,13 @@ class FittedModel:
         data = self._data(needed=geometry.expands)
         names = () if self.classes is not None else self.names
         trained = Trained(self.name, intercept, self.certificates[0].view, tuple(directions), self.classes, data, names)
-        if geometry.expands or dataset.cones is not None or any(each.kind != "separator" for each in self.certificates):
+        trained = replace(trained, fitted=self.certificates[0].kind == HYPERPLANE)
+        if dataset.cones is not None or any(each.kind != "separator" for each in self.certificates):
             return trained
+        from dfeas.run.signs import TrueSigns, plane_of, signs_of_sums
+
+        if geometry.expands:
+            return replace(trained, mend=None if data is None else signs_of_sums(self.certificates, data, self.classes))
         planes = tuple(plane_of(each, m) for each in self.certificates)
         transform = parse_view(trained.view)[1]
         stored = dataset if transform is not None and transform.features else None  # else blocks have what is stored
@@ -366,17 +372,18 @@ class FittedModel:
             return None
         return dataset
 
-    def see(self, dataset: Dataset, geometry: Geometry) -> Dataset:
-        """Points as those of the run were seen, with the numbers of the run.
-
-        Raises BadInputError for points of other features, UsageError where they cannot be seen so.
-        """
+    def require_points(self, dataset: Dataset, geometry: Geometry) -> None:
+        """Raise BadInputError for points of other features."""
         require_names(dataset.features, self.features, dataset.where, f"the run {self.name}")
         if dataset.m != self.m:
             text = f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {self.m}"
             short = dataset.m < self.m and not dataset.features and geometry.labelled
             hint = f"; where svmlight left out the last ones, ingest it with {spell('features', self.m)}" if short else ""
             raise BadInputError(f"{text}{hint}")
+
+    def see(self, dataset: Dataset, geometry: Geometry) -> Dataset:
+        """Points seen as in the run, by its numbers. Raises BadInputError for other features, UsageError where it cannot be."""
+        self.require_points(dataset, geometry)
         transform = parse_view(self.certificates[0].view)[1]
         if transform is None or not transform.features:
             return dataset
@@ -388,9 +395,8 @@ class FittedModel:
 
 
 def read_once(dataset: Dataset, rule: Rule, memory: str | int | None, out: str | Path | None) -> list[NDArray[Any]]:
-    """What a rule gives of all blocks, in the order of the points; the first array is written to ``out``, a .npy file.
-
-    Raises BadInputError when a score is not finite.
+    """What a rule gives of all blocks, in the order of the points; the first array is written to ``out``, a .npy file. Raises
+    BadInputError when a score is not finite.
     """
     with local_engine(dataset, parse_bytes(memory)) as engine:
         parts = engine.map(_score_range, rule)

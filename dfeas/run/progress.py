@@ -18,10 +18,8 @@ from dfeas.run.trace import Sink
 
 FORESEEABLE = 100 * 86400.0
 """Seconds; a longer guess of the time left says nothing."""
-
 LONG = 0.5
 """Seconds of a read after which it is shown how far it is."""
-
 HEAD = ("passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
 SPARE = ("iterations", "violated", "seconds", "passes")
 """Columns that a narrow terminal goes without, in this order."""
@@ -94,10 +92,7 @@ class Watched(Sink):
 
 
 class Terminal(Watched):
-    """A line with the last pass, and how far the next one is; notes have lines of their own.
-
-    ``left`` says how many more passes the goal that was asked for takes.
-    """
+    """A line with the last pass and how far the next is, above it notes; ``left`` says how many passes the goal takes."""
 
     def __init__(self, stream: IO[str], left: Left, **how: Any) -> None:
         super().__init__(stream, **how)
@@ -215,7 +210,7 @@ class Scoreboard(Watched):
         return (name, f"{record.passes:.4g}", str(record.iterations), *margins, violated, f"{record.seconds:.1f}", ended)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Row(Sink):
     """The events of one method, or class."""
 

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.scratch import pieces, spool, total
-from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Evidence, Mixture, ScratchVector, Sparse
+from dfeas.methods.protocol import Evidence, ScratchVector, Sparse
 from dfeas.methods.vector import Expansion
 from dfeas.passes.protocol import OnVectors, Partial, Question
 from dfeas.passes.vectors import Positive
@@ -55,10 +54,9 @@ def recover(
     kernel: str = "",
     portions: Portions | None = None,
 ) -> tuple[Certificate, int]:
-    """The certificate for a verdict, and the number of reads that it takes (0 or 1), without those of the checker.
-
-    ``ask`` reads the data for a question, all at once or in ``portions``. Each weight that is not above ``slack`` may be left
-    out. Raises CorruptDataError when weights do not fit on storage.
+    """The certificate for a verdict, and the number of reads that it takes (0 or 1), without those of the checker. ``ask``
+    reads the data for a question, all at once or in ``portions``. Each weight that is not above ``slack`` may be left out.
+    Raises CorruptDataError when weights do not fit on storage.
     """
     if verdict == FEASIBLE:
         assert evidence.bracket.y is not None
@@ -70,7 +68,7 @@ def recover(
         return _weigh_points(ask, stored, lambda some: replace(stored, blocks=some), portions, fingerprint), 0
     if isinstance(gordan, Sparse):
         return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight, kernel=kernel), 0
-    question = shorten(gordan).question(slack)
+    question = gordan.question(slack)
     return _weigh_points(ask, question, lambda some: Partial(question, some), portions, fingerprint), 1
 
 
@@ -102,21 +100,6 @@ def _weigh_points(
     return Certificate("gordan", fingerprint, support=support, weights=weights)
 
 
-def shorten(mixture: Mixture) -> Mixture:
-    """The same Ax from at most m + 1 of the softmaxes (Caratheodory), so that the last pass asks fewer questions."""
-    if len(mixture.share) <= mixture.mean.shape[0] + 1:
-        return mixture
-    kept, share = basic(lambda chosen: mixture.mean.T[chosen], len(mixture.mean), mixture.share)
-    return replace(
-        mixture,
-        Y=mixture.Y[:, kept],
-        mu=mixture.mu[kept],
-        lse=mixture.lse[kept],
-        share=share / share.sum(),
-        mean=mixture.mean[:, kept],
-    )
-
-
 MOST = 10_000
 """Points that are listed; the certificate has all."""
 
@@ -125,7 +108,6 @@ def conflicts(
     dataset: Dataset, certificate: Certificate, evidence: Evidence
 ) -> tuple[list[dict[str, Any]], NDArray[np.float64] | None]:
     """``point``, ``label`` (its class), ``weight`` and ``score`` of the points of a certificate, at most ``MOST``, and y.
-
     ``score`` is a_j'y under the direction that most points agree with: a mislabelled point has the lowest, and comes first.
     Where the method knows no such direction it is None, and the heaviest points come first.
     """

@@ -1,15 +1,15 @@
-"""The files of a finished run: how all of them are written, and read back."""
+"""The files of a finished run: how all of them are written, and read back, and its row in a table of runs of one kind."""
 
 from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote
 
 from dfeas import __version__
@@ -17,26 +17,73 @@ from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
 from dfeas.data.storage.places import Place, place
 from dfeas.data.storage.scratch import total
-from dfeas.display import Displayed
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.run.table import SOFT_MARGINS
+from dfeas.display import Displayed, Grid
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes
 from dfeas.run.termination import Record
 from dfeas.run.trace import read_trace
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.certificate import load as load_certificate
 
 if TYPE_CHECKING:
-    from dfeas.data.storage.object_store import ObjectPath
+    from dfeas.data.storage.object_path import ObjectPath
 
 RESULT: str = "result.json"
 CERTIFICATE: str = "certificate.npz"
 TRACE: str = "trace.jsonl"
 RACE: str = "race.json"
+SEPARATION = "separation.json"
 SOFT_MARGIN = "soft_margin"
 """``kind`` in the result of a soft margin, whose hyperplane is in ``certificate.npz`` but proves nothing."""
+NEAREST = "nearest.state"
+"""Points that a separator is nearest to, of which only a run that begins from this one knows what to make."""
 CHECKPOINT = "checkpoint"
 CLASSES = "classes"
 """The key of a result that lists one run for each class."""
+FINGERPRINT = "fingerprint"
+
+
+class RunTable(NamedTuple):
+    """The columns of runs of one kind: the keys of ``result.json``, how their numbers are written, and their headings."""
+
+    words: tuple[str, ...]  # columns of text, which are named by their keys
+    numbers: Mapping[str, Callable[[Any], str]]  # key -> how the others are written
+    headings: Mapping[str, str]  # of keys that are not headings themselves
+    spare: tuple[str, ...]  # headings of columns that a narrow terminal goes without, in this order
+
+    def row(self, name: str, folder: Place, values: Mapping[str, Any]) -> dict[str, Any]:
+        keys = (*self.words, *self.numbers, FINGERPRINT)
+        return {"run": name, "folder": str(folder), **{key: values[key] for key in keys}}
+
+    def grid(self, rows: Sequence[Mapping[str, Any]]) -> Grid:
+        """Headings, and the cells of each row under them; what is null was not known, or has no bound. A method that is the
+        name of its run, as in a race, is not said twice.
+        """
+        own = any(row["method"] != row["run"] for row in rows)
+        words = ["run", *(word for word in self.words if own or word != "method")]
+        head = [*words, *(self.headings.get(key, key.replace("_", " ")) for key in self.numbers)]
+        numbers = [["-" if row[key] is None else form(row[key]) for key, form in self.numbers.items()] for row in rows]
+        cells = [[*(str(row[key]) for key in words), *some] for row, some in zip(rows, numbers, strict=True)]
+        return Grid(head, cells, len(words), self.spare)
+
+
+VERDICTS = RunTable(
+    ("method", "verdict", "stopped", "proof"),
+    {
+        **dict.fromkeys(("passes", "reads"), "{:.4g}".format),
+        "iterations": str,
+        **dict.fromkeys(("margin_lower", "margin_upper"), "{:.6g}".format),
+        "bytes_read": format_bytes,
+        "seconds": "{:.2f}".format,
+    },
+    {"bytes_read": "read"},
+    ("iterations", "reads", "read", "stopped", "passes", "proof", "method"),
+)
+SOFT_MARGINS = RunTable(
+    ("method", "loss", "stopped"),
+    dict.fromkeys(("C", "objective", "lower", "gap", "support", "error", "passes", "reads", "seconds"), "{:.6g}".format),
+    {"lower": "at least"},
+    ("reads", "support", "passes", "stopped", "method", "loss"),
+)
 
 
 def versions() -> dict[str, str]:
@@ -106,10 +153,10 @@ _SHAPE = {
     "x?": list,
 }
 """What every result says."""
-_VERDICT = {"verdict": str, "eps": Number(0, 1), "margin_tolerance?": Number(0, 1, none=True)}
+_VERDICT = {"verdict": str, "eps": Number(0, 1, none=True), "margin_tolerance?": Number(0, 1, none=True)}
 """What that of a verdict says, too."""
 _SHOWN = {
-    **dict.fromkeys(("margin_lower", "margin_upper", "eps", "passes", "reads", "iterations"), int | float),
+    **dict.fromkeys(("margin_lower", "margin_upper", "passes", "reads", "iterations"), int | float),
     **dict.fromkeys(("bytes_read", "seconds"), int | float),
     **dict.fromkeys(("stopped", "proof", "method", "why", "message"), str),
     "versions": dict,
@@ -121,10 +168,7 @@ _SOFT_SHOWN = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MA
 
 
 def load_result(run: Place, soft: bool = False) -> dict[str, Any]:
-    """The keys of a finished run, of a soft margin only where that will do.
-
-    Raises BadInputError when there is none, CorruptDataError when it is damaged.
-    """
+    """The keys of a finished run, maybe a soft margin. Raises BadInputError for none, CorruptDataError for a damaged one."""
     if (run / RACE).is_file():
         raise BadInputError(f"{run}: a race; name the folder of one of its methods")
     if not (run / RESULT).is_file():
@@ -162,9 +206,8 @@ def load_values(folder: Place, soft: bool = False) -> dict[str, Any]:
 
 
 def classes_of(run: Place) -> dict[str, Place] | None:
-    """The folder of each class of a finished one-vs-rest run; None for any other run.
-
-    Raises BadInputError when there is none, CorruptDataError when it is damaged.
+    """The folder of each class of a finished one-vs-rest run; None for any other run. Raises BadInputError when there is none,
+    CorruptDataError when it is damaged.
     """
     values = load_result(run, soft=True)
     if CLASSES not in values:
@@ -188,7 +231,7 @@ def folder_of(name: str, place: int) -> str:
     return f"class-{text}" if len(text) <= NAME_LENGTH and not text.endswith((" ", ".")) else f"class-{place}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """A finished run and its files."""
 
@@ -201,10 +244,9 @@ class Run:
 
 
 def find_runs(places: Sequence[str | Path | ObjectPath]) -> dict[str, Place]:
-    """Folders of runs by name. A folder without a result whose direct subfolders have one stands for those, sorted by name.
-
-    The name is that of the folder, or the path as it was given where two have the same. Raises UsageError for no place at
-    all, BadInputError where there is no finished run.
+    """Folders of runs by name. A folder without a result whose direct subfolders have one stands for those, sorted by name. The
+    name is that of the folder, or the path as it was given where two have the same. Raises UsageError for no place at all,
+    BadInputError where there is no finished run.
     """
     if not places:
         raise UsageError("no run was given")

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import parse_view
+from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.places import Place
 from dfeas.display import Part, Row
 from dfeas.errors import format_bytes
-from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
+from dfeas.passes.block import Columns
+from dfeas.problem import Function
+from dfeas.run.checkpoint.codec import dump
 from dfeas.run.prediction import FittedModel, Predictor
-from dfeas.run.result_files import CLASSES, Saved, folder_of, versions
+from dfeas.run.result_files import CLASSES, NEAREST, Saved, folder_of, versions
 from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate
 
@@ -74,9 +78,7 @@ class Fitted(Saved, Predictor):
 
     @property
     def success(self) -> bool:
-        """Whether what was asked for was reached and verified: a verdict, and with a ``margin_tolerance`` the margin; of a soft
-        margin gaps as small as asked.
-        """
+        """Whether what was asked for was reached and verified: a verdict, the margin up to its tolerance, or the gaps."""
         return self.stopped == Stop.VERDICT
 
     @property
@@ -185,9 +187,10 @@ class Result(Fitted):
     margin_lower : float
         The lower end of the bracket: margin_lower <= best margin <= margin_upper.
     margin_upper : float
-        The upper end; no unit vector has a greater margin on the unit points.
-    eps : float
-        The one that was asked for.
+        The upper end; no unit vector has a greater margin on the unit points. Below 0 of infeasible points whose hull is proved
+        to have a ball of radius -margin_upper about the origin.
+    eps : float, optional
+        |Ax| that was an answer, if one was.
     margin_tolerance : float, optional
         The one that was asked for, if any.
     passes : float
@@ -227,6 +230,8 @@ class Result(Fitted):
         What the file of the certificate holds.
     weighed : Sparse, optional
         Of a separator: what margin_upper comes from.
+    nearest : Columns, optional
+        Of a separator: points that it is nearest to, for a run that begins from this one.
     points : Dataset, optional
         Points in memory: a kernel needs some to predict.
     function : Function, optional
@@ -247,7 +252,7 @@ class Result(Fitted):
     verdict      feasible (proof: rigorous)
     """
 
-    HIDDEN: ClassVar = ("evidence", "weighed", "points", "function")
+    HIDDEN: ClassVar = ("evidence", "weighed", "nearest", "points", "function")
     DERIVED: ClassVar = ("success", "status", "message")
 
     verdict: Verdict
@@ -260,7 +265,7 @@ class Result(Fitted):
     intercept: bool
     margin_lower: float
     margin_upper: float
-    eps: float
+    eps: float | None
     margin_tolerance: float | None
     passes: float
     reads: float
@@ -280,6 +285,7 @@ class Result(Fitted):
     features: list[str] | None = None
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
     weighed: Sparse | None = field(default=None, repr=False, compare=False)
+    nearest: Columns | None = field(default=None, repr=False, compare=False)
     points: Dataset | None = field(default=None, repr=False, compare=False)
     function: Function | None = field(default=None, repr=False, compare=False)
     x: Floats | None = field(default=None, repr=False, compare=False)
@@ -296,6 +302,12 @@ class Result(Fitted):
         words["sides"] = sides_from(known.get("sides"))
         words["x"] = None if known.get("x") is None else np.array(known["x"], np.float64)
         return cls(**{**known, **words})
+
+    def save(self, run: Place) -> Self:
+        if self.nearest is not None:
+            with atomic_write(run / NEAREST) as file:
+                dump(self.nearest, file)
+        return super().save(run)
 
     @property
     def status(self) -> int:
@@ -356,17 +368,21 @@ class Result(Fitted):
         return self.sides is not None and len(self.sides) == 1
 
     def _parts(self) -> Iterator[Part]:
-        yield Row("verdict", f" (proof: {self.proof})", self.verdict)
+        smaller = f", margins up to {self.margin_upper:.3g} are not excluded" if self.verdict == Verdict.EPS_INFEASIBLE else ""
+        yield Row("verdict", f" (proof: {self.proof}){smaller}", self.verdict)
         yield Row("", self.message)
         if self.all_positive:
             yield ALL_POSITIVE_ROW
         yield self.margin_row
+        if self.margin_upper < 0 and self.evidence is not None:
+            view = parse_view(self.evidence.view)[1]
+            length = "its length" if view is None or view.normalize else "the length of the longest"
+            yield Row("", f"infeasible, too, if each point moves by less than {-self.margin_upper:.3g} of {length}")
         yield cost_row(self.passes, self.method, self.reads, self.bytes_read, self.seconds)
         yield from self._conflict_rows()
 
     @property
     def margin_row(self) -> Row:
-        """Both ends of the bracket."""
         return Row("margin", f"{self.margin_lower:.6g} .. {self.margin_upper:.6g}")
 
     def _conflict_rows(self) -> Iterator[Row]:

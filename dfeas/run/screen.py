@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import IO, Any, ClassVar, cast
+from typing import IO, Any, ClassVar, NamedTuple, cast
 
 from dfeas.errors import visible
 
@@ -23,8 +23,7 @@ WIDEST = 100
 """Columns of a notebook that lines may have with a bar."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A text, or the texts before and after a bar."""
 
     text: str
@@ -53,7 +52,7 @@ class Line:
         return row
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Screen:
     """Where lines are shown. A stream may be lost: a terminal that nobody reads any more does not end a run."""
 
@@ -72,9 +71,7 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Columns that may be written to, and rows; None in a notebook. The last column is left alone: some terminals begin a
-        new row after it.
-        """
+        """Columns and rows that may be written to; None in a notebook. In the last column some terminals begin a new row."""
         if not self.stream.isatty():
             return None
         try:

@@ -23,12 +23,11 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import answer_bytes, cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError, spell
-from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.machine import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import Problem
+from dfeas.problem import Function, Problem
 from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, engine_there, mark_of, radius_of, with_transform
@@ -40,10 +39,10 @@ from dfeas.verify.points import Sight
 if TYPE_CHECKING:
     from distributed import Client
 
-    from dfeas.data.storage.object_store import ObjectPath
+    from dfeas.data.storage.object_path import ObjectPath
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Checking:
     """The checker's own way to the data."""
 
@@ -70,7 +69,7 @@ class Checking:
         return conclude_separator(self.dataset, certificate, shown)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Session:
     """The data, and who reads it."""
 
@@ -116,10 +115,9 @@ def open_session(
     progress: bool = False,
 ) -> Iterator[Session]:
     """The data of a problem, and who reads it; reads for a transform whose numbers are not known yet are done, and said where
-    ``progress`` is shown. With a client a Dask array or frame stays where it lies.
-
-    n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. Raises what opening does,
-    and UsageError for an ``out`` in the data or around it.
+    ``progress`` is shown. With a client a Dask array or frame stays where it lies. n-vectors of a method will lie in ``out``,
+    or where temporary files do; nothing is written yet. Raises what opening does, and UsageError for an ``out`` in the data or
+    around it.
     """
     spec, client = problem.spec, resources.client
     data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
@@ -200,9 +198,8 @@ def _make_folder(folder: Path) -> Path:
 
 
 def survey(session: Session) -> Surveyed:
-    """What the header says, or one read of a foreign array, which also gives it its fingerprint.
-
-    Raises BadInputError for non-finite entries and for norms that cannot be squared.
+    """What the header says, or one read of a foreign array, which also gives it its fingerprint. Raises BadInputError for
+    non-finite entries and for norms that cannot be squared.
     """
     dataset = session.dataset
     header = dataset.header

@@ -16,6 +16,7 @@ from dfeas.passes.block import Block
 from dfeas.verify.arithmetic import TINY, UP_LOOSE, gamma
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.dyadic import Dyadic, Integers, integer_signs
+from dfeas.verify.separation import rows as rows_of
 
 
 def plane_of(certificate: Certificate, m: int) -> Integers:
@@ -33,6 +34,20 @@ def plane_of(certificate: Certificate, m: int) -> Integers:
     return np.append(normal.at(least), constant.at(least))
 
 
+def signs_of_sums(certificates: Sequence[Certificate], data: Dataset, classes: Sequence[str] | None) -> TrueSigns | None:
+    """Those of separators that weigh points of data by whole numbers, one of each of the classes; None where none does."""
+    m = data.m
+    planes, sizes = np.zeros((len(certificates), m + 1), object), np.zeros((m + 1, len(certificates)))
+    for j, each in enumerate(certificates):
+        if each.integers:
+            some = rows_of(data if classes is None else data.against_rest(classes[j]), each.support)
+            points = Dyadic.of(some if isinstance(some, np.ndarray) else some.toarray())
+            planes[j, :m] = np.array(each.integers, object) @ points.digits
+            # a value of the kernel, and a sum of them, is off by few roundings for each term
+            sizes[m, j] = (m + len(each.support) + 10) * np.abs(each.weights).sum()
+    return TrueSigns(tuple(planes), sizes, None) if sizes.any() else None
+
+
 def give_true_signs(points: Points, planes: Sequence[Integers], scores: Floats, near: NDArray[np.bool_]) -> None:
     """Change scores (r, k) of stored points (r, m) that are ``near`` (r, k) to zero, so that their signs are right."""
     for j in np.flatnonzero(near.any(axis=0)).tolist():
@@ -42,9 +57,7 @@ def give_true_signs(points: Points, planes: Sequence[Integers], scores: Floats, 
 
 
 def near_zero(points: Points, Y: Floats, scores: Floats) -> NDArray[np.bool_]:
-    """Which scores (r, k) under directions Y (m, k) or (m+1, k) may have another sign than exact ones, up to what a point lost
-    when it was centred and scaled.
-    """
+    """Which scores (r, k) under Y (m, k) or (m+1, k) may have a wrong sign, up to what a centred, scaled point lost."""
     m = points.shape[1]
     entries = points if is_dense(points) else points.data
     most = float(max(entries.max(initial=0), -float(entries.min(initial=0))))

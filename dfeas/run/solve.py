@@ -7,25 +7,25 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from dfeas.data.frames import require_aligned
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import Place, place, require_apart
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
-from dfeas.geometry.kernel.kernel import KERNELS
-from dfeas.geometry.protocol import Geometry, Load
+from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.problem import Goal, Kernel, Objective, Problem
-from dfeas.run.budget import abreast, choose_method, limit_passes
+from dfeas.problem import KERNELS, Goal, Kernel, Objective, Problem
+from dfeas.run.budget import abreast, bound_passes, choose_method, limit_passes
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
+from dfeas.run.prediction import Predictor
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, open_session, scratch_of
-from dfeas.run.soft_margin.result import dual_place
-from dfeas.run.spec import Request, RunSpec, classes_to_share, method_for, options_of, require_labels, require_memory
+from dfeas.run.spec import WIDEST, Request, RunSpec, classes_to_share, method_for, options_of, require_labels, require_memory
 from dfeas.run.trace import RunOptions
 from dfeas.settings import require_type
 
@@ -43,17 +43,15 @@ def decide(
     race: bool = False,
     to_the_end: bool = False,
     then: str = "",
+    start: Any = None,
 ) -> Any:
-    """A Result; of a race, or of classes each against the rest, a Race or a OneVsRest.
-
-    ``then`` is what the result is for: a run that goes on later goes on to that.
-    """
+    """A Result, Race or OneVsRest; ``then`` is what it is for, which a run that goes on later goes on to."""
     if not race:
         require_type("method", methods, "str")
     methods, spec = _names(methods) if race else (str(methods),), problem.spec
     space = kernel_options(problem.kernel, resources.scratch)
     _require_known(methods, space, race)
-    request = Request.begun(goal, limits, resources)
+    request = Request.begun(goal.of_methods(methods), limits, resources)
     last = RACE if race else RESULT
     if spec.transform and output.out is not None:  # its numbers take reads
         require_free(place(output.out), last)
@@ -65,19 +63,19 @@ def decide(
         classes: tuple[str, ...] = ()
         if spec.one_vs_rest:
             classes = classes_to_share(session.dataset)
-        geometry, names, whys, request = _choose_methods(session, geometry, methods, request, classes, race)
+        own = replace(request, margin_tolerance=None) if then == WIDEST else request
+        geometry, names, whys, own = _choose_methods(session, geometry, methods, own, classes, race)
+        begin = None
+        if start is not None:
+            from dfeas.run.start import find_start
+
+            begin = find_start(start, session.dataset, geometry, facts_of(session.dataset, own.memory), names[0], whys[0])
+            if begin is not None:
+                whys = (f"{whys[0]}; begins from {start if isinstance(start, str | Path) else 'a result'}",)
         folder = None if output.out is None else stack.enter_context(run_folder(place(output.out), last))
-        job = RunSpec(
-            request,
-            names,
-            whys,
-            race,
-            to_the_end or bool(classes),
-            session.source.spec.without_memory(),
-            kernel=geometry.text,
-            classes=classes,
-            then=then,
-        )
+        own, data = replace(own, margin_tolerance=goal.margin_tolerance), session.source.spec.without_memory()
+        job = RunSpec(own, names, whys, race, to_the_end or bool(classes), data, kernel=geometry.text, classes=classes)
+        job = replace(job, start=begin, then=then)
         return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
@@ -106,11 +104,14 @@ def _choose_methods(
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
         several = f", {len(classes)} classes on the same reads{waiting}"
     share, threads = request.memory // len(methods), session.threads * max(1, session.workers)
-    load = Load(dataset, share, threads, count, request.eps)
+    load = Load(dataset, share, threads, count, request.margin)
     chosen = [choose_method(geometry, method, load, request.margin_tolerance, bool(classes)) for method in methods]
     names = tuple(name for name, _ in chosen)
     costs = {name: geometry.cost(name, load) for name in names}
     limit, limited = limit_passes(costs, share // count, request.max_passes)
+    if request.eps is None and request.max_passes is None:
+        bound, bounded = bound_passes(costs, widest=request.margin_tolerance is not None)
+        limit, limited = (bound, bounded) if limit is None or bound < limit else (limit, limited)
     geometry, resolved = geometry.resolve(session.engine, dataset)
     tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
     return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(request, max_passes=limit)
@@ -119,12 +120,17 @@ def _choose_methods(
 def minimise(problem: Problem, objective: Objective, method: str, limits: Limits, resources: Resources, output: Output) -> Any:
     """A SoftMarginResult, or SoftMarginClasses where each class is set against the rest."""
     require_type("method", method, "str")
-    request = replace(Request.begun(Goal(), limits, resources), eps=float(objective.gap))
-    dual = None if objective.dual is None else dual_place(objective.dual, output.out)
-    if dual is not None:
+    request = Request.begun(Goal(), limits, resources)
+    dual = None
+    if objective.dual is not None:
+        from dfeas.run.soft_margin.result import dual_place
+
+        dual = dual_place(objective.dual, output.out)
         require_apart(dual, problem.spec.where)
     if problem.spec.mask is None:
         require_aligned(problem.spec.where, objective.weights, "weights")
+    if problem.spec.transform and output.out is not None:  # its numbers take reads
+        require_free(place(output.out))
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources, output.out, progress=output.shows_progress))
         dataset, classes = session.dataset, tuple[str, ...]()
@@ -135,25 +141,21 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
                 raise UsageError("balanced weights are of two classes: give weights of points")
         elif len(dataset.classes) > 2:
             raise UsageError(f"{dataset.where} has {len(dataset.classes)} classes: set one against the rest with positive")
+        if isinstance(objective.start, str | Path | Predictor):
+            from dfeas.run.start import find_hyperplanes
+
+            known = find_hyperplanes(objective.start, dataset, geometry_of(dataset), classes)
+            objective = replace(objective, start=known)
         options = options_of(dataset, objective, dual, len(classes))
         name, why = method_for(method, options, shared=bool(classes))
         require_memory(dataset, options, request.memory)
         folder = None if output.out is None else stack.enter_context(run_folder(place(output.out)))
-        job = RunSpec(
-            request,
-            (name,),
-            (why,),
-            race=False,
-            to_the_end=True,
-            data=session.source.spec.without_memory(),
-            soft=options,
-            classes=classes,
-        )
+        data = session.source.spec.without_memory()
+        job = RunSpec(request, (name,), (why,), race=False, to_the_end=True, data=data, soft=options, classes=classes)
         return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
-@dataclass(frozen=True)
-class Resumed:
+class Resumed(NamedTuple):
     """A run that went on, and what it was asked, for what follows from its answer."""
 
     answer: Any
@@ -164,9 +166,8 @@ class Resumed:
 
 
 def go_on(run: Place, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Resumed:
-    """The data of ``problem`` is that of the checkpoint where it has none; it is seen as in the run, but for a mask.
-
-    Limits that are None, and the memory, are those of the run.
+    """The data of ``problem`` is that of the checkpoint where it has none; it is seen as in the run, but for a mask. Limits
+    that are None, and the memory, are those of the run.
     """
     if not run.is_dir():
         raise BadInputError(f"{run}: no such run")

@@ -1,10 +1,13 @@
-"""A solver in memory has a thread of its own: a limit of time or an interrupt need not wait for a factorisation to end."""
+"""A solver in memory has a thread of its own: a limit of time or an interrupt need not wait for a factorisation to end. Nor
+need it wait for a long read.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Event, Thread
@@ -18,13 +21,15 @@ R = TypeVar("R")
 
 LOOK_SECONDS = 0.1
 """How often it is looked whether it has ended, or should."""
+GRACE = 2.0
+"""Seconds that a read may take, whoever asks to stop: its answer is worth more than they are."""
 
 
 class Abandoned(Exception):
     """Nobody waits any more for what a solver would have found."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Raised:
     """What is raised in here is raised where the future is asked for its result."""
 
@@ -37,6 +42,19 @@ class _Raised:
         if error is not None:
             self.future.set_exception(error)
         return True
+
+
+@contextmanager
+def end_long_reads(stop: Callable[[], bool]) -> Iterator[None]:
+    """A read in here that takes more than ``GRACE`` seconds ends when ``stop`` says so, with Abandoned."""
+    began = time.monotonic()
+
+    def listen(text: str) -> None:
+        if time.monotonic() - began > GRACE and stop():
+            raise Abandoned
+
+    with heard(listen):
+        yield
 
 
 def run_solver_here(solver: Callable[[], R], stop: Callable[[], bool]) -> R:
@@ -54,7 +72,11 @@ def run_solver_here(solver: Callable[[], R], stop: Callable[[], bool]) -> R:
         return solver()
 
 
-def run_solver(solver: Callable[[], R], stop: Callable[[], bool], show: Callable[[str, float], None]) -> R:
+def ignore(text: str, seconds: float) -> None:
+    """Show nothing of a solver."""
+
+
+def run_solver(solver: Callable[[], R], stop: Callable[[], bool], show: Callable[[str, float], None] = ignore) -> R:
     """What the solver returns or raises, unless ``stop`` says to wait no longer.
 
     ``show`` is told in this thread what it has said last, and for how many seconds it has worked. One that nobody waits for

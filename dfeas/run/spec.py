@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,17 +18,23 @@ from dfeas.errors import BadInputError, UsageError, enough, format_bytes, spell
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Start
 from dfeas.methods.registry import SOFT_MARGINS
-from dfeas.methods.soft_margin.problem import SoftMargin, least_memory, make_costs
-from dfeas.problem import Goal, Objective
+from dfeas.problem import EPS, Goal, Objective
 from dfeas.run.resources import Limits, Resources
+
+if TYPE_CHECKING:
+    from dfeas.methods.soft_margin.problem import SoftMargin
+
+HARD_MARGIN, WIDEST, SEPARATED = "hard-margin", "widest", "separation"
+"""What a solve may be for, as its checkpoints say."""
 
 
 @dataclass(frozen=True)
 class Request:
     """Options of a solve, as they will be used."""
 
-    eps: float
+    eps: float | None  # |Ax| that is an answer
     margin_tolerance: float | None
     max_passes: int | None
     time_limit: float | None  # seconds
@@ -40,6 +46,11 @@ class Request:
         """What is asked, from now on."""
         ends = limits.max_passes, limits.time_limit
         return cls(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, time.monotonic())
+
+    @property
+    def margin(self) -> float:
+        """That a run is planned for."""
+        return EPS if self.eps is None else self.eps
 
     @property
     def limits(self) -> Limits:
@@ -55,7 +66,9 @@ class SoftMarginOptions:
     folds: int  # 0: no cross-validation
     classes: tuple[float, float] | None  # weights of the classes -1 and +1; None: n / (2 n_class)
     weight: Floats | None  # (n,) of points
+    squares: Floats  # (m,) what each w_i^2 / 2 costs: 1, and of a bias 1/s^2, or 0
     seed: int
+    gap: float  # relative, at which it ends
     start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample; (classes, m) of several
     dual: str | None = None  # a .npy file for the dual variables
 
@@ -78,12 +91,18 @@ class RunSpec:
     kernel: str = ""  # as certificates keep it
     soft: SoftMarginOptions | None = None  # of a soft margin
     classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
-    then: str = ""  # what is asked of the result of a solve: "hard-margin" | "separation"
+    start: Start | None = None  # from an earlier run
+    then: str = ""  # what is asked of the result of a solve: HARD_MARGIN | WIDEST | SEPARATED
 
     @property
     def names(self) -> tuple[str, ...]:
         """What runs side by side: methods, or classes."""
         return self.classes or self.methods
+
+    @property
+    def tolerance(self) -> float | None:
+        """Of its own margin: with a free bias the widest one is looked for when there is a separator."""
+        return None if self.then == WIDEST else self.asked.margin_tolerance
 
     @property
     def several(self) -> bool:
@@ -122,13 +141,17 @@ def options_of(dataset: Dataset, objective: Objective, dual: Path | None = None,
     """Those of ``dfeas.soft_margin`` for this data, or of many ``classes``. Raises UsageError and BadInputError."""
     if objective.folds > dataset.n:
         raise UsageError(f"folds {objective.folds}: expected 0 for none, or 2 to the number of points, {dataset.n}")
+    if dataset.transform is not None and not dataset.transform.normalize:
+        raise UsageError("a soft margin has points with their lengths anyway: leave out lengths (--no-normalize)")
     return SoftMarginOptions(
         objective.prices,
         objective.loss,
         objective.folds,
         objective.weights_of_classes,
         _point_weights(objective.weights, dataset.n),
+        _squares_of(dataset, objective.intercept_scaling),
         objective.seed,
+        float(objective.gap),
         _start_of(objective.start, (classes, dataset.dimension) if classes else (dataset.dimension,)),
         None if dual is None else str(dual),
     )
@@ -138,11 +161,13 @@ def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) ->
     """Raise UsageError when the budget is too small, with what is needed."""
     if 8 * dataset.n > memory // 4 and options.weight is not None:
         raise UsageError(f"weights of {dataset.n} points need {enough(32 * dataset.n)} of memory: raise {spell('memory')}")
-    need = least_memory(facts_of(dataset, memory), options.problems)
+    from dfeas.methods.soft_margin.problem import least_memory
+
+    need, several = least_memory(facts_of(dataset, memory), options.problems, options.loss != "hinge"), options.problems
     if need > memory // 4:
         raise UsageError(
-            f"memory {format_bytes(memory)} is too little for {dataset.m} features and {options.problems} values of C and "
-            f"folds: at least {enough(4 * need)} are needed"
+            f"memory {format_bytes(memory)} is too little for {dataset.m} features"
+            f"{f' and {several} values of C and folds' if several > 1 else ''}: at least {enough(4 * need)} are needed"
         )
 
 
@@ -157,10 +182,21 @@ def method_for(method: str, options: SoftMarginOptions, *, shared: bool = False)
             raise UsageError("method sgd is for the hinge loss, one C and no folds")
         if options.dual is not None:
             raise UsageError("method sgd keeps nothing from which dual variables follow; leave out dual, or take method auto")
+        if (options.squares != 1).any():
+            raise UsageError(f"method sgd has the bias in |w|: give {spell('intercept_scaling', 1)}, or take method auto")
         return "sgd", "a soft margin by stochastic steps, asked for"
     if options.loss == "hinge":
         return "hinge", "a soft margin, whose nearest points are kept in memory"
     return "squared-hinge", "a soft margin by Newton steps"
+
+
+def _squares_of(dataset: Dataset, scaling: float | None) -> Floats:
+    squares = np.ones(dataset.dimension)
+    if dataset.intercept:
+        squares[-1] = 0.0 if scaling is None else 1 / scaling**2
+    elif scaling is not None:
+        raise UsageError(f"{spell('intercept_scaling', scaling)} is for points with an intercept: leave it out")
+    return squares
 
 
 def _point_weights(weights: Any, n: int) -> Floats | None:
@@ -191,10 +227,10 @@ def _start_of(start: Any, shape: tuple[int, ...]) -> Floats | None:
     return array
 
 
-def margin_method(
-    name: str, options: SoftMarginOptions, classes: tuple[float, float], gap: float, start: Floats | None
-) -> SoftMargin:
+def margin_method(name: str, options: SoftMarginOptions, classes: tuple[float, float], start: Floats | None) -> SoftMargin:
     """A method of this name, with weights of the classes -1 and +1, that begins at ``start`` (m,) if there is one."""
+    from dfeas.methods.soft_margin.problem import make_costs
+
     costs = make_costs(options.C, options.folds, classes, options.weight, options.seed)
     begin = None if start is None else np.repeat(start[:, None], len(costs.C), axis=1)
-    return SOFT_MARGINS[name].of(costs, gap, begin)
+    return SOFT_MARGINS[name].of(costs, options.squares, options.gap, begin)

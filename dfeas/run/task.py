@@ -13,15 +13,17 @@ import numpy as np
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.linalg.points import Floats
+from dfeas.machine import used_bytes
 from dfeas.methods.protocol import Bracket, Evidence
-from dfeas.passes.inspection import Inspected, Inspection, Look
+from dfeas.passes.inspection import Look, add_look, take_look
 from dfeas.passes.protocol import Question, of_class
-from dfeas.passes.select import Select
 from dfeas.run.recovery import Portions, recover, separator
 from dfeas.run.resources import Limits, never
 from dfeas.run.solver_thread import run_solver, run_solver_here
 from dfeas.run.termination import (
+    EPS_INFEASIBLE,
     FEASIBLE,
+    NEARLY_ZERO,
     SLACK,
     UNDECIDED,
     Decision,
@@ -32,7 +34,7 @@ from dfeas.run.termination import (
     describe_ending,
     limit_reached,
 )
-from dfeas.run.trace import Sink, resident_bytes
+from dfeas.run.trace import Sink
 from dfeas.verify.certificate import Answer, Certificate, Check
 
 
@@ -65,7 +67,7 @@ class BetweenReads(Protocol):
 E = TypeVar("E", bound=Ended)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Task(ABC, Generic[E]):
     """A method on its way to a goal. One that claims verdicts says what their evidence is, and takes what the checker says."""
 
@@ -128,9 +130,8 @@ class Task(ABC, Generic[E]):
     def tell(
         self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float], stop: Callable[[], bool] = never
     ) -> None:
-        """Take an answer, and decide; ``engine.cost`` is what it took, ``now`` seconds since the start.
-
-        Raises Abandoned when ``stop`` says so before a solver in memory has ended; the state is that before the answer.
+        """Take an answer, and decide; ``engine.cost`` is what it took, ``now`` seconds since the start. Raises Abandoned when
+        ``stop`` says so before a solver in memory has ended; the state is that before the answer.
         """
         cost, n = engine.cost, engine.shape[1]
         share = 1 if cost.points == n else cost.points / n
@@ -166,7 +167,7 @@ class Task(ABC, Generic[E]):
             "scan_seconds": engine.cost.scan_seconds,
             "bytes_read": engine.cost.bytes_read,
             "cached_bytes": engine.cost.cached_bytes,
-            "memory_bytes": resident_bytes(),
+            "memory_bytes": used_bytes()[1],
             "method_seconds": method_seconds,
         }
 
@@ -209,6 +210,13 @@ class Outcome:
     reads: float  # of the data, by passes, recovery and checks of this method
     ended: float | None = None  # when, in seconds since the start
 
+    @property
+    def is_open(self) -> bool:
+        """Whether float64 went as far as it can, and left a verdict open."""
+        if self.check is None:
+            return self.decision.stopped == "stalled"
+        return self.check.verdict == EPS_INFEASIBLE and self.check.margin_upper <= NEARLY_ZERO
+
 
 @dataclass(frozen=True)
 class TaskState:
@@ -226,7 +234,7 @@ class TaskState:
     over: bool
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class VerdictTask(Task[Outcome]):
     """One that looks for a verdict."""
 
@@ -277,20 +285,22 @@ class VerdictTask(Task[Outcome]):
     def question(self) -> Question:
         """With a look at its separator by the checker, where one is expected to be found."""
         question = self.method.ask(self.state)
-        if isinstance(question, Select) and self.inspector is not None and self.method.evidence(self.state).hopeful:
-            certificate = self._separator(question.y)
-            look = None if certificate is None else self.inspector.look(certificate)
-            question = question if look is None else Inspected(question, look)
+        if self.inspector is not None and self.method.evidence(self.state).hopeful:
+            question = add_look(question, self._look)
         return self._of_labels(question)
+
+    def _look(self, y: Floats) -> Look | None:
+        certificate = self._separator(y)
+        return None if certificate is None or self.inspector is None else self.inspector.look(certificate)
 
     def tell(
         self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float], stop: Callable[[], bool] = never
     ) -> None:
-        if isinstance(answer, Inspection):
-            certificate = self._separator(answer.y)
-            if certificate is not None and answer.shown is not None and self.inspector is not None:
-                self._take(certificate, self.inspector.conclude(certificate, answer.shown))
-            answer = answer.answer
+        answer, seen = take_look(answer)
+        if seen is not None and seen.shown is not None and self.inspector is not None:
+            certificate = self._separator(seen.y)
+            if certificate is not None:
+                self._take(certificate, self.inspector.conclude(certificate, seen.shown))
         super().tell(answer, engine, limits, now, stop)
 
     def _separator(self, y: Floats) -> Certificate | None:
@@ -336,8 +346,8 @@ class VerdictTask(Task[Outcome]):
 
     def evidence(self, verdict: str, engine: Engine) -> Certificate:
         evidence = self.method.evidence(self.state)
-        # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
-        slack = SLACK * self.goal.eps / 2 / engine.shape[1]
+        # what is left out weighs at most SLACK bar / 2 in all, so |Ax| grows by no more than that
+        slack = SLACK * self.goal.bar / 2 / engine.shape[1]
         about = verdict, slack, self.fingerprint, self.kernel, self.portions
         certificate, more = recover(lambda question: engine.run(self._of_labels(question)), evidence, *about)
         self.reads += more
@@ -346,14 +356,12 @@ class VerdictTask(Task[Outcome]):
     def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
         """Evidence that is refused does not end the task: the bar rises and it goes on."""
         assert self.decision is not None, "evidence is checked for a decision"
-        refused = str(check) if isinstance(check, CheckFailedError) else ""
-        if (
-            isinstance(check, Check)
-            and self.decision.verdict not in (FEASIBLE, UNDECIDED)
-            and not check.margin_upper <= self.goal.eps
-        ):
-            refused = f"|Ax| <= {check.margin_upper:.6g} only"
+        refused = self._refuse(check)
         if isinstance(check, Check) and not refused:
+            if self._lacks(check):
+                self.decide(limits)
+                if self.decision is None:
+                    return
             self.note("check", f"check: {check.message}", proof=check.proof)
             self.certificate, self.check, self.over = certificate, check, True
             if self.decision.verdict == UNDECIDED:
@@ -364,10 +372,32 @@ class VerdictTask(Task[Outcome]):
             self.over = True
             return
         self.goal = _raise_goal(self.goal, self.record, self.decision)
+        upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
+        stalled = replace(self.record, seconds=seconds, margin_upper=upper, stalled=f"the evidence is refused, {refused}")
+        if self.goal.eps is None and isinstance(check, Check) and upper <= NEARLY_ZERO:
+            self.record = stalled  # no pass brings float64 nearer to zero
         self.expire(limits, seconds)
         if self.decision == Decision("stalled") and not self.record.stalled:
-            upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
-            self.record = replace(self.record, margin_upper=upper, stalled=f"the evidence is refused, {refused}")
+            self.record = stalled
+
+    def _lacks(self, check: Check) -> bool:
+        """Whether what is proved is not as near to the maximum as promised; then the goal counts what rounding takes."""
+        tolerance, upper = self.goal.tolerance, self.record.margin_upper
+        wide = tolerance is None or self.decision != Decision("verdict", FEASIBLE)
+        if wide or upper - check.margin_lower <= (tolerance or 0.0) * upper:
+            return False
+        self.goal = replace(self.goal, unproved=(self.record.margin_lower - check.margin_lower) / upper)
+        return True
+
+    def _refuse(self, check: Check | CheckFailedError) -> str:
+        """Why what the checker says is no proof of what is claimed; empty where it is one."""
+        if isinstance(check, CheckFailedError):
+            return str(check)
+        assert self.decision is not None
+        weak = self.decision.verdict not in (FEASIBLE, UNDECIDED) and not check.margin_upper <= (self.goal.eps or 0.0)
+        if weak and self.goal.eps is None:
+            return "no weights are proved to sum to zero exactly"
+        return f"|Ax| <= {check.margin_upper:.6g} only" if weak else ""
 
     def outcome(self) -> Outcome:
         """How it ended; without a certificate, the best separator so far stands for one, unchecked."""
@@ -390,7 +420,7 @@ def without_a_pass(method: str, certificate: Certificate, check: Check, reads: f
 
 def blank(method: str, upper: float) -> Record:
     """The record before any pass."""
-    return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, resident_bytes())
+    return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, used_bytes()[1])
 
 
 def _raise_goal(goal: Goal, record: Record, decision: Decision) -> Goal:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Protocol, Self
 
 from dfeas.run.resources import Limits
+from dfeas.verify.points import NEARLY
 
 
 class Word(StrEnum):
@@ -35,7 +36,7 @@ class Verdict(Word):
 
     FEASIBLE = "feasible", "Feasible: a hyperplane separates the points"
     INFEASIBLE = "infeasible", "Infeasible: no hyperplane separates the points"
-    EPS_INFEASIBLE = "eps-infeasible", "eps-infeasible: no hyperplane has a margin above eps"
+    EPS_INFEASIBLE = "eps-infeasible", "eps-infeasible: no hyperplane has a margin above eps; smaller ones are not excluded"
     UNDECIDED = "undecided", "Undecided: neither a separator nor a proof that there is none"
 
 
@@ -64,10 +65,10 @@ FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED = Verdict
 
 RESUMABLE = (Stop.INTERRUPTED, Stop.PASS_LIMIT, Stop.TIME_LIMIT)
 """A run that stopped for one of these can go on."""
-
 RESOLUTION = 1e-18
 """A bar for |Ax| below this, after refused evidence, can never be met in float64."""
-
+NEARLY_ZERO = 1e-10
+"""|Ax| up to this, as the checker bounds it, may be zero, or that of points which integers separate."""
 SLACK = 1e-3
 """A method is asked for |Ax| <= (1 - SLACK) eps, so that rounding and dropped weights leave the certificate below eps."""
 
@@ -139,14 +140,18 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What counts as a verdict: margin_lower above one bar, or margin_upper below the other. A check that refuses evidence
-    moves its bar beyond it.
-    """
+    """What counts as a verdict: margin_lower above one bar, or margin_upper below another; refused evidence moves its bar."""
 
-    eps: float = 1e-3
+    eps: float | None = None  # |Ax| that is an answer; None: only an exact proof is one
     tolerance: float | None = None  # a separator must have a margin within this share of margin_upper
     feasible_above: float = 0.0
     infeasible_below: float = math.inf
+    unproved: float = 0.0  # of the tolerance: what rounding of the checker took before
+
+    @property
+    def bar(self) -> float:
+        """|Ax| that is worth a check: without an eps, where an exact proof is tried."""
+        return NEARLY if self.eps is None else self.eps
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +163,19 @@ class Decision:
 
 
 def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
-    """Whether the run ends here; None to go on.
-
-    Feasible comes first: it is proved however small the margin. While the method is hopeful, a small |Ax| counts only when the
-    run ends anyway; while it is refining, a separator does.
+    """Whether the run ends here; None to go on. Feasible comes first: it is proved however small the margin. While the method
+    is hopeful, a small |Ax| counts only when the run ends anyway; while it is refining, a separator does.
     """
     if not (math.isfinite(record.margin_lower) and math.isfinite(record.margin_upper)):
         return Decision(Stop.NUMERICAL_ERROR)
     separated = record.margin_lower > goal.feasible_above
-    gap = record.margin_upper - record.margin_lower
-    beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION
+    gap, room = record.margin_upper - record.margin_lower, None if goal.tolerance is None else goal.tolerance - goal.unproved
+    beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION or (room or 1) < 0
     ended = Stop.STALLED if record.stalled or beyond else limit_reached(record, limits)
-    wide = (bool(ended) or not record.refining) if goal.tolerance is None else gap <= goal.tolerance * record.margin_upper
+    wide = (bool(ended) or not record.refining) if room is None else gap <= room * record.margin_upper
     if separated and wide:
         return Decision(Stop.VERDICT, FEASIBLE)
-    small = record.margin_upper <= (1 - SLACK) * goal.eps and record.margin_upper < goal.infeasible_below
+    small = record.margin_upper <= (1 - SLACK) * goal.bar and record.margin_upper < goal.infeasible_below
     if small and not separated and (ended or not record.hopeful):
         return Decision(Stop.VERDICT, EPS_INFEASIBLE)
     return Decision(ended) if ended else None
@@ -194,16 +197,16 @@ def limit_reached(record: ProgressRecord, limits: Limits) -> Stop | None:
 
 
 def remaining_passes(records: Sequence[Record], goal: Goal) -> float:
-    """Passes still needed, extrapolated from the bracket; inf when it tells nothing yet.
-
-    Both ends move like a - b / t: the lower one from t/2 and t to its zero, the upper one like c / t to eps. With a tolerance a
-    separator is not enough: the gap goes on to its share of the upper end.
+    """Passes still needed, extrapolated from the bracket; inf when it tells nothing yet. Both ends move like a - b / t: the
+    lower one from t/2 and t to its zero, the upper one like c / t to eps. With a tolerance a separator is not enough: the gap
+    goes on to its share of the upper end.
     """
     if len(records) < 4 or records[-1].hopeful:
         return math.inf
     late, early = records[-1], records[len(records) // 2 - 1]
     t, half = late.passes, early.passes
-    upper = t * late.margin_upper / goal.eps if late.margin_upper < 1 and late.margin_lower <= 0 else math.inf
+    falls = goal.eps is not None and late.margin_upper < 1 and late.margin_lower <= 0
+    upper = t * late.margin_upper / goal.bar if falls else math.inf
     if goal.tolerance is not None:
         gaps = [1 - each.margin_lower / each.margin_upper if each.margin_upper > 0 else math.inf for each in (early, late)]
         return min(upper - t, _until(goal.tolerance, half, gaps[0], t, gaps[1]))

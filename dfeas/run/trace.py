@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import psutil
 
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
@@ -49,7 +45,7 @@ class Sink:
         """Be told that no further event will come."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunOptions:
     """How a run is kept and shown; the result does not depend on it."""
 
@@ -92,11 +88,10 @@ class Log(Sink):
 
 
 class TraceFile(Sink):
-    """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note.
-    The first has the number of the format. In an object store lines are there with the next checkpoint.
-
-    With ``size`` it goes on after so many bytes: what a run wrote after its last checkpoint is written again. What storage
-    does not take is lost, which is said once in the log and by a ``gap`` in its place; a run does not end for it.
+    """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note. The first has the
+    number of the format. In an object store lines are there with the next checkpoint. With ``size`` it goes on after so many
+    bytes: what a run wrote after its last checkpoint is written again. What storage does not take is lost, which is said once
+    in the log and by a ``gap`` in its place; a run does not end for it.
     """
 
     def __init__(self, path: Place, size: int | None = None) -> None:
@@ -145,9 +140,8 @@ class TraceFile(Sink):
 
 
 def read_trace(path: Place, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tuple[R, ...], tuple[dict[str, Any], ...]]:
-    """Passes, as ``read_pass`` understands them, and notes. The last line may be torn, as a killed process leaves it.
-
-    Raises CorruptDataError for a damaged line; ``read_pass`` raises ValueError, LookupError or TypeError for it.
+    """Passes, as ``read_pass`` understands them, and notes. The last line may be torn, as a killed process leaves it. Raises
+    CorruptDataError for a damaged line; ``read_pass`` raises ValueError, LookupError or TypeError for it.
     """
     try:
         lines = read_journal(path).split(b"\n")
@@ -191,10 +185,7 @@ def _event(line: bytes) -> str:
 
 
 def last_pass(path: Place) -> dict[str, Any]:
-    """The last pass in a trace that may be written at this moment; empty where there is none.
-
-    Raises CorruptDataError when it is damaged.
-    """
+    """The last pass in a trace that may just be written; empty for none. Raises CorruptDataError when it is damaged."""
     try:
         first, end = read_ends(path, TAIL)
     except FileNotFoundError:
@@ -218,17 +209,6 @@ def _format(first: bytes) -> Any:
         return parse_json(first, dict).get(files.KEY, 0)
     except ValueError:
         return 0
-
-
-def resident_bytes() -> int:
-    """Memory that this process has at the moment."""
-    return int(_process(os.getpid()).memory_info().rss)
-
-
-@cache
-def _process(pid: int) -> psutil.Process:
-    """To find out when a process began takes longer than a pass over small data."""
-    return psutil.Process(pid)
 
 
 def circumstances(workers: int) -> dict[str, Any]:

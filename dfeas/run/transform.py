@@ -40,10 +40,9 @@ Data = tuple[Source, Dataset]
 
 
 def with_transform(data: Data, transform: Transform, memory: int, client: Client | None = None, progress: bool = False) -> Data:
-    """Opened data as it is to be seen; with ``points`` in the transform its numbers are known already, and are used.
-    Reads are said on stderr where ``progress`` is shown.
-
-    Raises UsageError for sparse points that are to be centred, and what the survey of points raises.
+    """Opened data as it is to be seen; with ``points`` in the transform its numbers are known already, and are used. Reads are
+    said on stderr where ``progress`` is shown. Raises UsageError for sparse points that are to be centred, and what the survey
+    of points raises.
     """
     source, dataset = data
     if not transform:
@@ -105,10 +104,7 @@ def _see_with(data: Data, transform: Transform) -> Data:
 def _look(
     data: Data, memory: int, client: Client | None, progress: bool, moments: Moments | None
 ) -> tuple[Summary | None, MomentsAnswer | None]:
-    """One read: a survey of what was not surveyed by an ingest, and moments if they are asked for.
-
-    Raises BadInputError for points that cannot be used.
-    """
+    """One read: a survey of what no ingest did, and moments if asked for. Raises BadInputError for unusable points."""
     dataset = data[1]
     summary: Summary | None = None
     moments_answer: MomentsAnswer | None = None

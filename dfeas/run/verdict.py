@@ -20,20 +20,18 @@ from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.methods.protocol import Sparse, weights_at_once
+from dfeas.problem import EPS, LEAST_EPS
 from dfeas.run.budget import Projection, abreast, project
 from dfeas.run.cost import PROBE, Probe
-from dfeas.run.exact.search import exact_outcome
 from dfeas.run.recovery import Portions, conflicts
-from dfeas.run.result_files import RACE, Saved, versions
+from dfeas.run.result_files import RACE, VERDICTS, Saved, versions
 from dfeas.run.results import ALL_POSITIVE_ROW, PerClass, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
-from dfeas.run.spec import RunSpec
-from dfeas.run.table import VERDICTS
+from dfeas.run.spec import SEPARATED, RunSpec
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, describe_ending
 from dfeas.run.trace import RunOptions, Sink
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.separation import SEPARATED
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class VerdictTarget:
             session.dataset,
             self.job.methods,
             request.memory,
-            request.eps,
+            request.margin,
             workers=session.workers,
             threads=session.threads,
             classes=self.abreast if self.job.classes else 1,
@@ -102,7 +100,9 @@ class VerdictTarget:
         make = geometry.maker(dataset, request.memory, count if job.classes else None)
         if geometry.expands:
             session.engine.keep_pairs(self.projection.tile_bytes, session.tiles)
-        facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius, request.eps)
+        eps = request.eps or 0.0
+        facts = facts_of(dataset, request.memory // count, job.tolerance, surveyed.radius, eps)
+        facts = replace(facts, start=job.start)
         portions = Portions()
         if geometry.weighs_by_block and collection_of(dataset) is None:
             portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)
@@ -112,22 +112,31 @@ class VerdictTarget:
             labelled, code = dataset, None
             if job.classes:
                 labelled, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
-            task = VerdictTask(method, method.init(facts), Goal(request.eps, request.margin_tolerance), sinks[name], code=code)
+            task = VerdictTask(method, method.init(facts), Goal(request.eps, job.tolerance), sinks[name], code=code)
             task.kernel, task.view, task.fingerprint = job.kernel, labelled.view, labelled.fingerprint
             task.inspector, task.portions, task.brief = session.checking, portions, geometry.brief(facts)
             tasks.append(task)
         return tasks
 
+    def together(self, results: dict[str, Any], reads: float) -> Race | OneVsRest:
+        if self.job.race:
+            return Race(results, reads)
+        return OneVsRest(results, reads, max(result.seconds for result in results.values()), self.session.dataset.fingerprint)
+
     def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: RunOptions) -> Result:
-        """What is returned of a task that was alone goes through the exact search where float64 leaves the verdict open."""
+        """What is returned of a task; one that was no race goes through the exact search where float64 leaves it open."""
         session, job = self.session, self.job
         if job.classes:
             spec = replace(session.source.spec, positive=name)
             viewed = session.dataset.against_rest(name)
-            session = replace(session, dataset=viewed, source=replace(session.source, spec=spec))
+            checking = replace(session.checking, dataset=session.checking.dataset.against_rest(name))
+            session = replace(session, dataset=viewed, source=replace(session.source, spec=spec), checking=checking)
         dataset = session.dataset
-        if not job.several and self.geometry.exact and not (dataset.transform or job.then == SEPARATED):
-            outcome = exact_outcome(session, job.asked, outcome, how.stop)
+        exact = not job.race and self.geometry.exact and not (dataset.transform or job.then == SEPARATED)
+        if exact and outcome.is_open:
+            from dfeas.run.exact.search import exact_outcome
+
+            outcome = exact_outcome(session, job, outcome, how)
         positive = surveyed.positive
         if job.classes:
             positive = dataset.count(self.session.dataset.codes[self.session.dataset.classes.index(name)])
@@ -140,8 +149,10 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     request, certificate = job.asked, outcome.certificate
     if certificate is not None and dataset.features:
         certificate = replace(certificate, features=dataset.features)
+    separated = proved is not None and proved.verdict == FEASIBLE
     lower, upper = bracket(record, proved)
-    detail = describe_ending(outcome.decision, record) if proved is None else proved.message + _advice(dataset, job, proved)
+    detail = describe_ending(outcome.decision, record) if proved is None else proved.message
+    detail += _advice(dataset, job, proved, upper)
     x = None
     if dataset.program is not None and proved is not None:
         detail = dataset.program.explain(proved.verdict, detail)
@@ -185,15 +196,24 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         sides=sides_of(session, job, positive),
         features=list(dataset.features) or None,
         evidence=certificate,
-        weighed=_sparse_weights(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
+        weighed=_sparse_weights(outcome) if separated else None,
+        nearest=outcome.evidence.nearest()
+        if separated and outcome.evidence.nearest and not (job.several or job.then)
+        else None,
         points=session.dataset.without_cache() if job.kernel and not job.data.by_path else None,
         function=session.checking.function,
         x=x,
     )
 
 
-def _advice(dataset: Dataset, job: RunSpec, proved: Check) -> str:
-    """How to ask about more hyperplanes, where none through the origin separates points with labels."""
+def _advice(dataset: Dataset, job: RunSpec, proved: Check | None, upper: float) -> str:
+    """How to ask about more hyperplanes, where none through the origin separates points with labels; and for which eps the
+    ``upper`` end of an undecided bracket is an answer.
+    """
+    if proved is None:
+        enough = max(2 * upper, LEAST_EPS)
+        low = job.asked.eps is None and enough <= EPS
+        return f"; margins are at most {upper:.3g}, which eps={enough:.1g} (--eps) takes for an answer" if low else ""
     wider = proved.verdict != FEASIBLE and dataset.classes and not (dataset.intercept or job.kernel or job.data.point)
     return "; intercept=True (--intercept) asks about any hyperplane" if wider else ""
 
@@ -260,6 +280,10 @@ class Race(Saved):
 
     def _parts(self) -> Iterator[Part]:
         return _several(self.results, self.reads)
+
+    @property
+    def is_decided(self) -> bool:
+        return self.first is not None
 
     @property
     def first(self) -> Result | None:

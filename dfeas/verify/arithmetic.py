@@ -43,7 +43,6 @@ ELEMENTARY = 4 * U
 """Relative error of exp and pow, which the libraries in use promise and no theorem does."""
 NORMS = (1e-140, 1e140)
 """Norms of points for which squares neither underflow nor overflow to any effect."""
-
 NARROW_ROWS = 64
 """Sparse points that are looked at without the features that none of them has."""
 
@@ -53,7 +52,7 @@ def gamma(terms: int) -> float:
     return terms * U / (1 - terms * U)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Wide:
     """Some points (r, d) in float64. What a CSR matrix does not store is zero and adds nothing to a sum, rounding neither."""
 
@@ -61,10 +60,7 @@ class Wide:
 
     @classmethod
     def of(cls, points: Any, intercept: bool, where: str) -> Wide:
-        """Of points (r, m), with a feature of ones for an intercept; what is float64 already is not copied.
-
-        Raises CheckFailedError when one is not finite.
-        """
+        """Of points (r, m), with ones for an intercept; float64 is not copied. Raises CheckFailedError for NaN and infinity."""
         count, m = points.shape
         if isinstance(points, np.ndarray):
             if intercept or points.dtype != np.float64:
@@ -164,7 +160,7 @@ def without_zeros(points: Any) -> tuple[Any, Indices]:
     return scipy.sparse.csr_array((points.data, place.reshape(-1), points.indptr), shape=shape), used
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fast:
     """Products of points with one separator, in float32."""
 
@@ -178,10 +174,7 @@ class Fast:
     def of(
         cls, points: Any, separators: list[Floats], intercept: bool, scaling: Callable[[Any], Any] | None = None
     ) -> list[Fast]:
-        """Of all separators, where products in float32 tell something.
-
-        Points that are scaled first are rounded to float32, which the bounds below have room for.
-        """
+        """Of all separators, where products in float32 tell something; scaled points are rounded, as bounds allow for."""
         b, m = points.shape
         exact = isinstance(points, np.ndarray) and (points.dtype.name in EXACT32 or scaling is not None)
         if not separators or not exact or m + intercept >= SINGLE:
@@ -204,11 +197,9 @@ class Fast:
 
     def find_unproved(self, label: NDArray[Any], known: float) -> Indices:
         """Points with these signs (b,) that are not proved here to be on the positive side, with a margin above the least.
-
-        ``known`` is a margin that is proved of other points.
-
-        The bounds are those of float64 with another unit: with x and y rounded, |fl(x'y) - x'y| <= (gamma_m + 3 u) |x| |y|, and
-        so for the squares of the norm; 2 gamma_(m+5) covers each. What under- or overflows is left to float64.
+        ``known`` is a margin that is proved of other points. The bounds are those of float64 with another unit: with x and y
+        rounded, |fl(x'y) - x'y| <= (gamma_m + 3 u) |x| |y|, and so for the squares of the norm; 2 gamma_(m+5) covers each. What
+        under- or overflows is left to float64.
         """
         m = len(self.y) - self.intercept
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):

@@ -31,17 +31,19 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.verify.arithmetic import UP, UP_SUMS, Floats, Indices, floor_of, gamma
-from dfeas.verify.blocks import BlockTally
 from dfeas.verify.cone_rows import ConeRows, DenseConeRows, bound_least
 from dfeas.verify.dyadic import Dyadic, Integers, common
 from dfeas.verify.integers import independent, solve
+from dfeas.verify.tallies import BlockTally
 
 REGULAR = 0.5
 """Largest |I - R M| that is used."""
 STEPS = 8
 """Refinements at most; each divides the error by 1 / |I - R M|."""
-MANY = 100_000
-"""Entries of points that are integers, at most: beyond that elimination takes minutes."""
+MOST_WORK = 1.7e9
+"""Entries of points to the power 1.5, times the bits of the longest integer: 100,000 of 53 bits, or 1.4 million of 0 and 1
+take seconds, and more take minutes.
+"""
 SHARES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 """Of the heaviest weight: lighter ones are left out, for they may be rounding of zero."""
 PIECE = 200_000
@@ -62,24 +64,21 @@ class Balance:
     off: float  # largest difference from the given weights, as a share of the largest; an estimate
 
 
-def balance(points: Floats, weights: Floats) -> Balance | None:
+def balance(points: Floats, weights: Floats, whole: Integers | None = None) -> Balance | None:
     """Whether signed points (s, d), not zero and as stored, have weights x >= 0 with an exactly zero sum, near those given.
-
-    None when nothing is proved.
+    ``whole`` (s, d) are they in integers, where floats are near them only. None when nothing is proved.
     """
     used = weights > 0
-    points, weights = points[used], weights[used]
+    points, weights, whole = points[used], weights[used], whole if whole is None else whole[used]
     if not points.any():
         return None
     columns, w, exact = _scale_columns(points, weights)
-    proved = _by_inverse(columns, w) if exact else None
-    return proved or _by_elimination(points, weights, columns, w)
+    proved = _by_inverse(columns, w) if exact and whole is None else None
+    return proved or _by_elimination(points, weights, columns, w, whole)
 
 
 def _scale_columns(points: Floats, weights: Floats) -> tuple[Floats, Floats, bool]:
-    """Columns (r, s) without rows of zeros, rows and columns of about length one, and weights, all scaled by powers of two; and
-    whether that is exact.
-    """
+    """Columns (r, s) without zero rows, and weights, scaled by powers of two to lengths of about 1; and whether exactly."""
     columns = points.T[points.any(axis=0)]
     exponents = np.where(columns != 0, np.frexp(columns)[1], NONE)
     across = exponents.max(axis=0)  # of columns: what divides a column multiplies its weight
@@ -152,11 +151,19 @@ def _slack(d: int) -> float:
     return (1 + 4 * gamma(d + 16)) * UP_SUMS
 
 
-def _by_elimination(points: Floats, weights: Floats, columns: Floats, w: Floats) -> Balance | None:
+def most_bits(entries: int) -> float:
+    """Of so many integers that are eliminated, at most."""
+    return float(MOST_WORK / entries**1.5)
+
+
+def _by_elimination(points: Floats, weights: Floats, columns: Floats, w: Floats, whole: Integers | None) -> Balance | None:
     """``columns`` and ``w`` are points and weights as scaled for float64."""
-    if points.size > MANY:
+    most = most_bits(points.size)
+    if most < 1:
         return None
-    whole, given = common(points)[0], Dyadic.of(weights).digits
+    whole, given = common(points)[0] if whole is None else whole, Dyadic.of(weights).digits
+    if int(np.abs(whole).max()).bit_length() > most:
+        return None
     last = np.zeros(0, np.int64)
     for share in SHARES:
         kept = np.flatnonzero(w > share * w.max())

@@ -1,16 +1,15 @@
-"""Data as the checker reads it: blocks as they are stored, what labels mean, what consecutive blocks showed, and whether all
-together are the data of a fingerprint. Shares nothing with passes.
+"""Data as the checker reads it: blocks as they are stored, what labels mean, and whether all together are the data of a
+fingerprint. Shares nothing with passes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, TypeGuard, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard
 
 import crc32c
 import numpy as np
@@ -24,11 +23,10 @@ from dfeas.data.storage.scratch import is_mapped, pieces
 from dfeas.data.storage.sparse_readers import Entries
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import Floats, Indices
-from dfeas.verify.certificate import Answer, Certificate
-from dfeas.verify.view import FeatureMoments
+from dfeas.verify.certificate import Certificate
 
-AHEAD, WRONG, SHOWN = 8, 5, 120
-"""Blocks that the kernel is asked to read ahead, points on the wrong side that are enough, characters of a view in messages."""
+AHEAD, SHOWN = 8, 120
+"""Blocks that the kernel is asked to read ahead, and characters of a view in messages."""
 
 
 class Data(Protocol):
@@ -90,7 +88,7 @@ def point_of(data: Data) -> Floats | None:
     return data.points.point if is_translated(data.points) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Block:
     """A block as it was read."""
 
@@ -103,9 +101,8 @@ class Block:
 
 
 def read(data: Data, index: int, buffers: Buffers, points: PointReader | None = None) -> Block:
-    """A block, as its ingest wrote it; it may lie in buffers. ``points`` are those of the data, unless others are given.
-
-    What came damaged over a network is read once more.
+    """A block, as its ingest wrote it; it may lie in buffers. ``points`` are those of the data, unless others are given. What
+    came damaged over a network is read once more.
     """
     return once_more(lambda: _read(data, index, buffers, points), data.points.distant)
 
@@ -125,9 +122,7 @@ def _read(data: Data, index: int, buffers: Buffers, points: PointReader | None) 
 
 
 def _require_chunks(data: Data, checksums: bytes, first: int) -> None:
-    """Raise CorruptDataError when chunks from number ``first`` on are not what their ingest wrote, where that is known, or over
-    a network what the survey saw.
-    """
+    """Raise CorruptDataError when chunks from ``first`` on are not as ingested, where known, or far away as surveyed."""
     base = data.base
     if base.expected is None or (base.header is None and not base.points.distant):
         return
@@ -263,15 +258,8 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
         read_ones = np.isin(np.arange(len(every)) // (data.block_rows // data.chunk_rows), list(chosen))
         every[read_ones] = np.frombuffer(checksums, "<u4").reshape(-1, 2)
         checksums = every.tobytes()
-    dtype = data.base.dtype.name
-    head = {
-        "format": 1,
-        "n": data.n,
-        "m": data.m,
-        "dtype": dtype,
-        "block_rows": data.chunk_rows,
-        "classes": list(data.all_classes),
-    }
+    head = {"format": 1, "n": data.n, "m": data.m, "dtype": data.base.dtype.name, "block_rows": data.chunk_rows}
+    head["classes"] = list(data.all_classes)
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     digest.update(checksums)
     mark = digest.hexdigest()
@@ -284,151 +272,3 @@ def compare(data: Data, checksums: bytes, fingerprint: str, view: str = "", chos
         f"{data.where}: the data is not what the certificate was made for "
         f"(fingerprint {mark[:12]}, certificate {fingerprint[:12]})"
     )
-
-
-class Maps(Protocol):
-    """What the checker needs of an engine."""
-
-    def map(self, function: Any, *args: Any, count: int | None = None) -> list[Any]:
-        """``function(data, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order; where it can be
-        stopped in the middle also with ``stopped=``, which says so.
-        """
-
-
-@dataclass
-class BlockTally:
-    """What some consecutive blocks showed of a certificate."""
-
-    margin: float = math.inf  # least proved margin
-    wrong: list[int] = field(default_factory=list)  # points, or first rows of cones, that are not proved to be positive
-    total: NDArray[np.float64] | None = None  # (d,) sum of weighted unit columns
-    spread: NDArray[np.float64] | None = None  # (d,) sum of their absolute values
-    terms: int = 0
-
-    def add(self, other: Any) -> None:
-        """What the blocks that follow showed."""
-        self.margin = min(self.margin, other.margin)
-        self.wrong = (self.wrong + other.wrong)[:WRONG]
-        if self.total is None or self.spread is None:
-            self.total, self.spread = other.total, other.spread
-        elif other.total is not None and other.spread is not None:
-            self.total, self.spread = self.total + other.total, self.spread + other.spread
-        self.terms += other.terms + int(self.terms > 0 and other.terms > 0)  # zeros are added exactly
-
-    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        assert self.total is not None, "every block adds to the sum"
-        assert self.spread is not None, "every block adds to the sum"
-        return self.total, self.spread
-
-
-@dataclass
-class Tallies:
-    """What some consecutive blocks showed of several certificates."""
-
-    checksums: bytes  # of points and labels of each chunk, as stored
-    tallies: list[Any]  # of each certificate
-    numbers: FeatureMoments | None = None  # that a transform is made of
-    signs: bool = True  # whether all labels are -1 or +1
-
-    def add(self, other: Tallies) -> None:
-        self.checksums = self.checksums + other.checksums
-        self.signs = self.signs and other.signs
-        for mine, others in zip(self.tallies, other.tallies, strict=True):
-            mine.add(others)
-        if self.numbers is None or other.numbers is None:
-            self.numbers = self.numbers or other.numbers
-        else:
-            self.numbers.add(other.numbers)
-
-    def beside(self, other: Tallies) -> Tallies:
-        """Both, of which neither is changed; of blocks without numbers of a transform."""
-        both = replace(self, tallies=[replace(tally) for tally in self.tallies])
-        both.add(other)
-        return both
-
-
-class Addend(Protocol):
-    """What some consecutive blocks showed."""
-
-    checksums: bytes  # of points and labels of each chunk
-
-    def add(self, other: Any) -> None:
-        """What the blocks that follow showed."""
-
-
-P = TypeVar("P", bound=Addend)
-Node = tuple[int, int, P]
-"""(level, i, what the blocks i 2^level .. (i + 1) 2^level - 1 showed)."""
-
-
-def append_node(nodes: list[Node[P]], node: Node[P]) -> None:
-    """Append a node, and add up pairs: the sums are the same, to the bit, whoever looked at which blocks."""
-    while nodes and node[1] % 2 == 1 and nodes[-1][:2] == (node[0], node[1] - 1):
-        level, index, part = nodes.pop()
-        part.add(node[2])
-        node = (level + 1, index // 2, part)
-    nodes.append(node)
-
-
-def nodes_of(parts: Iterable[tuple[int, P]]) -> list[Node[P]]:
-    """Of what blocks showed, each with its number."""
-    nodes: list[Node[P]] = []
-    for index, part in parts:
-        append_node(nodes, (0, index, part))
-    return nodes
-
-
-class Looker(Protocol):
-    """Looks at blocks for certificates. Picklable."""
-
-    as_stored: ClassVar[bool] = False  # whether it looks at points without their transform
-
-    def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Any]:
-        """Takes blocks one after the other, and says what each shows of all certificates."""
-
-
-class Checker(Looker, Protocol):
-    """How certificates of one kind are proved."""
-
-    def require(self, certificate: Certificate, data: Data) -> None:
-        """Raise CheckFailedError when a certificate cannot be one of the data, whatever its blocks hold."""
-
-    def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
-        """The blocks, ascending, that a first look at certificates needs; None for all."""
-        return None
-
-    def more(self, certificates: Sequence[Certificate]) -> int:
-        """Reads of all blocks after the first look, as a rule."""
-        return 0
-
-    def conclude(self, part: Any, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
-        """What all blocks show of each, or why that proves nothing; ``read`` has them looked at again, in another way.
-
-        Raises CheckFailedError when one of them cannot be looked at.
-        """
-
-
-def look_at(
-    data: Data,
-    first: int,
-    stop: int,
-    looker: Looker,
-    certificates: Sequence[Certificate],
-    chosen: Sequence[int] | None,
-    stopped: Stop | None = None,
-) -> list[Node[Any]]:
-    """What blocks first .. stop-1, of all or of the chosen ones, show of certificates."""
-    indices = range(first, stop) if chosen is None else chosen[first:stop]
-    look, points = looker.look(data, certificates), data.base.points if looker.as_stored else data.points
-    return nodes_of((first + place, look(block)) for place, block in blocks(data, indices, stopped, points))
-
-
-def whole(ranges: Iterable[list[Node[P]]]) -> P:
-    """What all blocks showed, from the nodes of ranges of them."""
-    nodes: list[Node[P]] = []
-    for node in (node for each in ranges for node in each):
-        append_node(nodes, node)
-    part = nodes[0][2]
-    for _, _, rest in nodes[1:]:
-        part.add(rest)
-    return part

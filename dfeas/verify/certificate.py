@@ -10,8 +10,9 @@ With a kernel there is one array more, ``kernel``: its name and parameters as JS
 the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum. Where the data is not
 taken as it is stored there is ``view``: what it is seen as, as JSON, of which the fingerprint is one, too. Where features have
 names there is ``features``, a JSON list of them. A separator in whole numbers has ``integers``, a JSON list of their decimal
-digits, which are what is proved: y is their rounding, divided by a power of two. ``format`` is the number of the format: 2 with
-names, 1 without.
+digits, which are what is proved: y is their rounding, divided by a power of two. With a kernel whose space is that of the
+points they weigh those of ``support`` as they are stored, with their signs, and the weights, of unit vectors, are the rounding.
+``format`` is the number of the format: 2 with names, 1 without.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -42,15 +43,14 @@ _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 _LONG = ("support", "weights")
 _MORE = ("kernel", "view", "features", "integers")
 """Texts that are there when they are not empty."""
-
 MANY = 1 << 20
 """Weights of points above which they stay in the file."""
-
 LOOKED = 4 << 20
 """Bytes of such a file that are read at a time for their checksum."""
-
 HYPERPLANE = "hyperplane"
 """Kind of a direction that proves nothing: the one of a soft margin."""
+BALL = "ball"
+"""Kind of points whose hull has a ball about the origin, with a direction in which it is thin; never in a file of its own."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +76,8 @@ class Certificate(Displayed):
     features : tuple of str
         Names of the m features of the data; empty where it has none.
     integers : tuple of int
-        The separator in whole numbers, of which y is the rounding; empty where y itself is what is proved.
+        The separator in whole numbers, of which y is the rounding, or weights of stored points, of which the weights are;
+        empty where y or the weights themselves are what is proved.
     whole : int
         Weights of the certificate that these are some of; 0: these are all.
 
@@ -112,7 +113,6 @@ class Certificate(Displayed):
 
     @property
     def many(self) -> int:
-        """Weights of the whole certificate."""
         return self.whole or len(self.support)
 
     def take_points(self, first: int, stop: int) -> Certificate:
@@ -291,8 +291,7 @@ Answer = Check | CheckFailedError
 """What was proved, or why nothing was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """What was proved of some certificates."""
 
     answers: list[Answer]  # of each, in their order

@@ -157,7 +157,6 @@ class SparseConeRows(ConeRows):
 
     @property
     def _cone(self) -> Indices:
-        """The cone (e,) of each entry."""
         count = np.diff(self.rows.indptr[:: self.dimension])
         return np.repeat(np.arange(len(count)), count)
 
@@ -232,9 +231,8 @@ def bound_singular_values(rows: Any, d: int) -> tuple[Floats, Floats]:
 
 
 def split_rows(rows: Any, d: int) -> Iterator[tuple[Indices, Any]]:
-    """Rows of matrices (d, m) in parts, those of as many rows at a time, with the matrix (p,) that each part is of.
-
-    No feature of a matrix is in two of its parts, so XX' has no entry but in one, and its largest eigenvalue is that of a part.
+    """Rows of matrices (d, m) in parts, those of as many rows at a time, with the matrix (p,) that each part is of. No feature
+    of a matrix is in two of its parts, so XX' has no entry but in one, and its largest eigenvalue is that of a part.
     """
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     feature = np.unique(row // d * rows.shape[1] + rows.indices, return_inverse=True)[1].reshape(-1)

@@ -20,13 +20,13 @@ from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import NORMS, UP, Floats, U, gamma, longest
 from dfeas.verify.balance import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
-from dfeas.verify.blocks import WRONG, Block, BlockTally, Checker, Data, Looker, Tallies, look_at, require_support
+from dfeas.verify.blocks import Block, Data, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.cone_rows import ConeRows, DenseConeRows, SparseConeRows, bound_least, unit
+from dfeas.verify.tallies import WRONG, BlockTally, Checker, Looker, Tallies, look_at
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
 """Kind, size and first rows of cones."""
-
 PIECE = 1 << 18
 """Entries of rows that are looked at at a time."""
 CLOSE = 1 - 1e-9

@@ -13,48 +13,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
 from dfeas.data.storage.scratch import is_mapped
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import TINY, UP, Floats, Indices, gamma
-from dfeas.verify.blocks import (
-    Checker,
-    Data,
-    Maps,
-    Node,
-    Tallies,
-    blocks,
-    compare,
-    crc,
-    is_translated,
-    look_at,
-    require_features,
-    share,
-    signs_of,
-    whole,
-)
+from dfeas.verify.arithmetic import TINY, UP, Floats, Indices, Wide, gamma
+from dfeas.verify.blocks import Data, blocks, compare, crc, is_translated, require_features, require_support, share, signs_of
 from dfeas.verify.blocks import read as read_block
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt
-from dfeas.verify.cones import Cones
-from dfeas.verify.kernel import Kernels
-from dfeas.verify.kernel_bounds import Function, Kernel
 from dfeas.verify.points import Points, Sight
+from dfeas.verify.tallies import Checker, Maps, Node, Tallies, look_at, whole
 from dfeas.verify.view import SignedBlock
+
+if TYPE_CHECKING:
+    from dfeas.verify.kernel_bounds import Function
 
 
 def checker_of(data: Data, certificate: Certificate, function: Function | None = None) -> Checker:
-    """The checker of a certificate about the data: of points, with a kernel, or of cones.
-
-    Raises BadInputError when its kernel is a ``function`` that is not given.
+    """The checker of a certificate about the data: of points, or, imported for these, with a kernel, or of cones. Raises
+    BadInputError when its kernel is a ``function`` that is not given.
     """
     if data.kind == "cones":
+        from dfeas.verify.cones import Cones
+
         return Cones()
     if not certificate.kernel:
         return Points()
+    from dfeas.verify.kernel import Kernels
+    from dfeas.verify.kernel_bounds import Kernel
+
     kernel = Kernel.from_text(certificate.kernel, function)
     weighs = certificate.kind == "gordan" and not (data.intercept or certificate.y.size)
     return Points() if weighs and kernel.plain else Kernels(kernel)
@@ -72,18 +62,12 @@ def _groups(data: Data, certificates: Sequence[Certificate], function: Function 
 
 
 def check_each(
-    engine: Maps,
-    data: Data,
-    certificates: Sequence[Certificate],
-    function: Function | None = None,
-    *,
-    quick: bool = False,
+    engine: Maps, data: Data, certificates: Sequence[Certificate], function: Function | None = None, *, quick: bool = False
 ) -> Checked:
     """Prove certificates on all of the data: one read for all of them, two with a kernel; ``quick`` reads the blocks of
-    conflicts only, and takes it that all others are what they should be.
-
-    Where labels are codes of classes, each certificate says which class is meant. Raises CorruptDataError when the data is not
-    what one was made for, BadInputError when its kernel is a ``function`` that is not given.
+    conflicts only, and takes it that all others are what they should be. Where labels are codes of classes, each certificate
+    says which class is meant. Raises CorruptDataError when the data is not what one was made for, BadInputError when its kernel
+    is a ``function`` that is not given.
     """
     answers: dict[int, Answer] = {}
     shares: list[float] = []
@@ -154,9 +138,8 @@ PORTION = 1 << 20
 
 
 def _by_portions(engine: Maps, data: Data, checker: Points, certificates: Sequence[Certificate]) -> Iterator[list[Node[Any]]]:
-    """What all blocks show where weights are in files: of some blocks after the others, each with the weights of its points.
-
-    Of each as many as a node of the tree covers, so that the sums are the same, to the bit.
+    """What all blocks show where weights are in files: of some blocks after the others, each with the weights of its points. Of
+    each as many as a node of the tree covers, so that the sums are the same, to the bit.
     """
     count = -(-data.n // data.block_rows)
     size = 1 << max(0, (PORTION // data.block_rows).bit_length() - 1)
@@ -224,45 +207,81 @@ def _score_rows(block: SignedBlock, rows: Indices, y: Floats) -> tuple[Floats, F
         return points.score(y) * block.label[rows], error, points.norm()
 
 
-@dataclass(frozen=True)
-class Reach:
+class Reach(NamedTuple):
     """How near to a hyperplane and how far from the origin points are, as they are seen."""
 
     low: float  # the least l_j z_j'y is not below this,
     high: float  # and not above this
     longest: float  # length of a point, rounded
+    apart: HullDistance | None = None
 
 
-def reach(engine: Maps, data: Data, certificate: Certificate) -> Reach:
+@dataclass(frozen=True)
+class HullDistance:
+    """Of two points, one of the hull of each class: no hyperplane is farther from all points than half of it."""
+
+    half: float  # not below it
+    rounding: float  # what that allows for rounding errors
+    weights: Floats  # (s,) of points, half of them in each class
+
+
+Hulls = tuple[Indices, Floats]
+"""Points (s,), ascending, and weights of at least 0: of each class they make a point of its hull."""
+
+
+def reach(engine: Maps, data: Data, certificate: Certificate, hulls: Hulls | None = None) -> Reach:
     """Of all points and a separator, in one read. Raises CorruptDataError when it was made for other data."""
-    parts = engine.map(_reach_of_range, certificate)
-    compare(data, b"".join(checksums for checksums, _ in parts), certificate.fingerprint, certificate.view)
-    low, high, longest = np.array([each for _, some in parts for each in some]).T
-    return Reach(float(low.min()), float(high.min()), float(longest.max()))
+    if hulls is not None:
+        require_support(hulls[0], data.n)
+    parts = engine.map(_reach_of_range, certificate, np.empty(0, np.int64) if hulls is None else hulls[0])
+    compare(data, b"".join(checksums for checksums, _, _ in parts), certificate.fingerprint, certificate.view)
+    low, high, longest = np.array([each for _, some, _ in parts for each in some]).T
+    held = [each for _, _, some in parts for each in some]
+    apart = None if hulls is None else _bound_distance(held, hulls[1], data.m)
+    return Reach(float(low.min()), float(high.min()), float(longest.max()), apart)
+
+
+def _bound_distance(held: list[tuple[Wide, Floats]], weights: Floats, m: int) -> HullDistance | None:
+    """From sums of s weighted points over sums of s weights; None where a class has no weight."""
+    label, place = np.concatenate([each for _, each in held]), np.cumsum([0, *(len(each) for _, each in held)])
+    total, spread, halves = np.zeros(m), np.zeros(m), np.zeros(len(weights))
+    for sign in (1, -1):
+        amount = np.where(label == sign, weights, 0.0)
+        if not amount.any():
+            return None
+        amount /= amount.sum()
+        halves += amount / 2
+        for (points, _), first in zip(held, place, strict=False):
+            sums = points.sums(amount[first : first + points.size])
+            total, spread = total + sign * sums[0][:m], spread + sums[1][:m]
+    terms = 2 * len(weights) + len(held) + 12
+    error = gamma(terms) / (1 - 2 * gamma(terms)) * spread * UP + terms * TINY
+    half = float(np.linalg.norm(np.abs(total) + error)) / 2 * (1 + gamma(m + 4)) * UP
+    return HullDistance(half, float(np.linalg.norm(error)), halves) if np.isfinite(half) else None
 
 
 def _reach_of_range(
-    data: Data, first: int, stop: int, certificate: Certificate, stopped: Stop | None = None
-) -> tuple[bytes, list[tuple[float, float, float]]]:
-    look, checksums, found = Sight.of(data, [certificate]), b"", []
+    data: Data, first: int, stop: int, certificate: Certificate, support: Indices, stopped: Stop | None = None
+) -> tuple[bytes, list[tuple[float, float, float]], list[tuple[Wide, Floats]]]:
+    look, checksums, found, held = Sight.of(data, [certificate]), b"", [], []
     for _, block in blocks(data, range(first, stop), stopped, data.base.points):
         checksums += block.checksums
         signed = look.sign_block(block, look.codes[0])
         rows = np.arange(signed.size)
+        chosen = support[slice(*np.searchsorted(support, [block.start, block.start + signed.size]))] - block.start
+        if len(chosen):
+            held.append((signed.wide(chosen), signed.label[chosen]))
         for piece in signed.cut(rows, len(certificate.y)):
             score, error, norm = _score_rows(signed, rows[piece], certificate.y)
             low, high = score - error, score + error
             if not np.isfinite(high).all():
                 raise CheckFailedError(f"{data.where}: a score is too large to be bounded")
             found.append((float(low.min()), float(high.min()), float(norm.max())))
-    return checksums, found
+    return checksums, found, held
 
 
 def positives(engine: Maps, data: Data) -> int:
-    """How many points have the label +1, by a read of all labels.
-
-    Raises CorruptDataError where labels are not what their ingest wrote.
-    """
+    """How many points have the label +1, by a read of all. Raises CorruptDataError for labels that its ingest did not write."""
     return sum(engine.map(_positives_of_range, data.positive))
 
 

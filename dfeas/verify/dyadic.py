@@ -24,7 +24,6 @@ from dfeas.verify.arithmetic import UP_SUMS as UP
 
 Integers = NDArray[np.object_]
 """Python integers of any length."""
-
 FAR = 1 << 20
 """Above all exponents."""
 
@@ -47,7 +46,7 @@ def _align(whole: NDArray[np.int64], power: NDArray[np.int64], axis: int | None 
     return np.where(whole != 0, power - (least if axis is None else np.expand_dims(least, axis)), 0), least
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dyadic:
     """``digits`` 2**``exponent``, exactly. Digits have any shape; the exponent is one for all."""
 
@@ -93,7 +92,7 @@ LARGEST = 2.0**900
 """Magnitudes below this are added up exactly."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ExactSums:
     """Sums (m,) of the features of points, exactly: those of digits[i] 2**(STEP i), of either sign."""
 
@@ -101,10 +100,8 @@ class ExactSums:
 
     @classmethod
     def of(cls, points: Floats) -> ExactSums:
-        """Of points (r, m), r <= 2**24. Raises CheckFailedError when an entry is not below ``LARGEST``.
-
-        Adding and taking away 3 2**(51 + STEP i) rounds what is smaller to multiples of 2**(STEP i), and what is left of it is
-        exact, too.
+        """Of points (r, m), r <= 2**24. Raises CheckFailedError when an entry is not below ``LARGEST``. Adding and taking away
+        3 2**(51 + STEP i) rounds what is smaller to multiples of 2**(STEP i), and what is left of it is exact, too.
         """
         rest, whole, ones = points.copy(), np.empty_like(points), np.ones(len(points))
         digits = dict[int, NDArray[np.int64]]()
@@ -249,7 +246,6 @@ PRIME_BITS = 19
 WIDTH = 1 << 13
 FLOOR = 2.0**-1000
 """Bounds below this are taken for it."""
-
 Matrix = Any
 """Points (r, d) of float64: an array, or a CSR matrix."""
 
@@ -319,9 +315,7 @@ def _bits(basis: Integers) -> list[int]:
 
 
 def _are_orthogonal(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
-    """Which points (r,) are orthogonal to all columns of a basis (d, k), where |products| are at most ``most`` (r, k), of the
-    columns as ``scaled`` makes them.
-    """
+    """Which points (r,) are orthogonal to a ``scaled`` basis (d, k), where |products| are at most ``most`` (r, k)."""
     alive = np.ones(points.shape[0], np.bool_)
     if not alive.size:
         return alive

@@ -156,9 +156,8 @@ def exponents(points: Any) -> Indices:
 
 
 def units(points: Any) -> Indices:
-    """Features of a CSR matrix without zeros among its entries, such that no row has two: all entries are 1 or -1.
-
-    Features with few entries go first. In each round those are chosen that do so in all their rows.
+    """Features of a CSR matrix without zeros among its entries, such that no row has two: all entries are 1 or -1. Features
+    with few entries go first. In each round those are chosen that do so in all their rows.
     """
     count = np.bincount(points.indices, minlength=points.shape[1])
     unit = (np.bincount(points.indices[np.abs(points.data) == 1], minlength=points.shape[1]) == count) & (count > 0)
@@ -188,10 +187,9 @@ MOST_WORK = 5_000_000
 
 @dataclass
 class Echelon:
-    """Sparse rows of integers, eliminated by pivots of 1 and -1: modulo the rows a pivot is equal to its ``terms``.
-
-    The column that fewest of these have goes first, so rows of one or two levels and few numbers fill up little. Columns below
-    zero, which a caller may add, are no pivots.
+    """Sparse rows of integers, eliminated by pivots of 1 and -1: modulo the rows a pivot is equal to its ``terms``. The column
+    that fewest of these have goes first, so rows of one or two levels and few numbers fill up little. Columns below zero, which
+    a caller may add, are no pivots.
     """
 
     count: Indices  # entries of each column

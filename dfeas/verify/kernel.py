@@ -4,8 +4,10 @@ bounds of their errors. Quick bounds come from products of matrices, sharper one
 A separator y = sum_i w_i a_i over the support, a_i signed unit vectors of the kernel's space, has the scores
 a_j'y = l_j sum_i w_i l_i K(x_j, x_i) / sqrt(K_jj K_ii); each must exceed the bound of its own error (``kernel_bounds``),
 and the least of them over an upper bound of |y| is the margin. Of a Gordan certificate |sum_i w_i a_i| is bounded in the same
-way. That is rigorous in the model of these bounds; with a function of Python the values are believed, and the proof is in
-floating point. Two equal points of the support with opposite labels need no arithmetic: no kernel separates them.
+way, and of polynomials it is proved to be zero in the integers that monomials of the points are. That is rigorous in the model
+of these bounds; with a function of Python the values are believed, and the proof is in floating point. Two equal points of the
+support with opposite labels need no arithmetic: no kernel separates them. Where the space is that of the points (``plain``),
+a separator may weigh them, as they are stored, by whole numbers: their sum is a separator of points, and proved as one.
 
 Several certificates with one kernel, as those of classes, are checked in two reads: one gathers the points of all of them, one
 evaluates the kernel for all points with these.
@@ -15,7 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -25,21 +28,12 @@ from numpy.typing import NDArray
 from dfeas.errors import CheckFailedError
 from dfeas.verify.arithmetic import UP_SUMS as UP
 from dfeas.verify.arithmetic import Floats, Indices, Wide, gamma
-from dfeas.verify.blocks import (
-    WRONG,
-    Block,
-    Checker,
-    Data,
-    Looker,
-    blocks_of,
-    code_of,
-    look_at,
-    require_signs,
-    require_support,
-    signs_of,
-)
+from dfeas.verify.blocks import Block, Data, blocks_of, code_of, point_of, require_signs, require_support, signs_of
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
+from dfeas.verify.dyadic import common, scale_integers, split_integers
 from dfeas.verify.kernel_bounds import BoundedValues, Kernel, Same, bound_quickly, bound_values
+from dfeas.verify.points import NEARLY, Points
+from dfeas.verify.tallies import WRONG, Checker, Looker, look_at
 
 TILE_BYTES = 8 << 20
 """Kernel values at a time."""
@@ -47,6 +41,10 @@ SHARP = 1e-4
 """Share of a score, and of the square of a length, that the quick bounds may take before the sharp ones are asked. They depend
 on what else is checked in the same reads, and so by such a share do margins.
 """
+
+
+ALIKE = 1e-9
+"""Share of the greatest weight that rounding takes, at most."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,25 @@ class KernelSums(Looker):
         rows = np.flatnonzero(self.amounts[:, columns].any(axis=1))
         codes = tuple(self.codes[column] for column in columns)
         return KernelSums(self.kernel, self.index[rows], self.points[rows], self.amounts[rows][:, columns], codes)
+
+    def combine(self, column: int, certificate: Certificate) -> Certificate:
+        """The separator of points that a sum in whole numbers is. Raises CheckFailedError where its weights are others."""
+        rows = np.searchsorted(self.index, certificate.support)
+        points, numbers = self.points[rows], np.array(certificate.integers, object)
+        near = scale_integers(numbers[:, None])[0][:, 0] * Wide(points).norm()
+        weights = certificate.weights / np.abs(certificate.weights).max()
+        if not np.abs(near / np.abs(near).max() - weights).max() < ALIKE:
+            raise CheckFailedError("the weights in whole numbers are others than those in floats")
+        digits, exponent = common(points if isinstance(points, np.ndarray) else points.toarray())
+        sign = np.where((self.amounts[rows, column] < 0) == (weights < 0), 1, -1).astype(object)
+        y = ((numbers * sign) @ digits) << (exponent - exponent.min()).astype(object)
+        y //= max(1, math.gcd(*y.tolist()))
+        try:
+            near_y = split_integers(y)[0]
+        except OverflowError as error:
+            raise CheckFailedError(f"the separator in {error}") from None
+        none = certificate.support[:0], certificate.weights[:0]
+        return replace(certificate, kernel="", y=near_y, support=none[0], weights=none[1], integers=tuple(y.tolist()))
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], ScoreTally]:
         """Scores all points: the kernel is evaluated once for all sums."""
@@ -153,6 +170,8 @@ def prove_scores(
 
 ENTRIES = 40_000_000
 """Entries of the points of all certificates that are checked in one read."""
+MONOMIALS = 100_000
+"""Of all points of a support, at most."""
 SHARP_GORDAN = 1e-6
 """The same for the length of a sum that is to be small, which depends on nothing else."""
 
@@ -204,17 +223,20 @@ class Kernels(Checker):
             raise CheckFailedError("the weights are zero, not finite, or outside 1e-100 .. 1e100")
         if certificate.kind == "gordan" and ((weights < 0).any() or abs(float(weights.sum()) - 1) > 1e-6):
             raise CheckFailedError("the weights are not on the simplex")
+        seen = data.base is not data or point_of(data) is not None
+        sound = self.kernel.plain and certificate.kind == "separator" and weights.all() and not seen
+        if certificate.integers and not (sound and len(certificate.integers) == len(weights)):
+            raise CheckFailedError("whole numbers are no weights of these points with this kernel")
         code_of(data, certificate)
 
     def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
         return blocks_of(data, (certificate.support for certificate in certificates))
 
     def more(self, certificates: Sequence[Certificate]) -> int:
-        """All points are scored by separators when those that are weighed are gathered."""
-        return int(any(certificate.kind != "gordan" for certificate in certificates))
+        """All points are scored by separators when those that are weighed are gathered; by those in whole numbers alone."""
+        return len({bool(certificate.integers) for certificate in certificates if certificate.kind != "gordan"})
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], SupportTally]:
-        """Gathers the points that are weighed."""
         width = data.m if data.entries is None else data.entries.count / data.n + 1
         if len(certificates) > 1 and sum(len(each.support) for each in certificates) * width > ENTRIES:
             raise CheckFailedError("more points than are looked at together")
@@ -232,7 +254,13 @@ class Kernels(Checker):
     ) -> list[Answer]:
         sums = self._sums(part, certificates, data)
         answers: dict[int, Answer] = {}
-        separators = [column for column, certificate in enumerate(certificates) if certificate.kind != "gordan"]
+        planes = {place: attempt(sums.combine, place, each) for place, each in enumerate(certificates) if each.integers}
+        sound = {place: plane for place, plane in planes.items() if isinstance(plane, Certificate)}
+        if sound:
+            shown = read(look_at, Points(), list(sound.values()), None)
+            answers |= zip(sound, Points().conclude(shown, list(sound.values()), data, read), strict=True)
+        answers |= {place: refused for place, refused in planes.items() if isinstance(refused, CheckFailedError)}
+        separators = [column for column, each in enumerate(certificates) if each.kind != "gordan" and not each.integers]
         if separators:
             some = sums.some(separators)
             scored = read(look_at, some, certificates, None)
@@ -286,8 +314,33 @@ def _conclude_weights(expansion: KernelSums, certificate: Certificate, n: int) -
     weight = float(certificate.weights.sum()) * (1 - gamma(len(certificate.weights) + 1))
     upper = float(lengths(expansion, *of_itself(expansion), SHARP_GORDAN)[0]) / weight * UP
     count = len(certificate.support)
+    if upper <= NEARLY and balances(expansion):
+        text = f"some weights on {count} points make their sum in the kernel's space exactly zero: no function separates them"
+        return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     text = f"no unit vector of the kernel's space has a margin above {upper:.6g} (weights on {count} of {n} points)"
     return Check("eps-infeasible", _level(expansion.kernel), -1.0, min(1.0, upper), n, 0, text)
+
+
+def balances(expansion: KernelSums) -> bool:
+    """Whether the first sum is proved to be zero with other weights of the same signs, of a polynomial kernel: monomials of a
+    point are its coordinates there, but for positive factors, and integers where its entries are.
+    """
+    kernel, amounts, points = expansion.kernel, expansion.amounts[:, 0], expansion.points
+    degree, ones = kernel.degree, int(kernel.coef0 > 0)
+    count = len(amounts) * math.comb(points.shape[1] + ones + degree - 1, degree)
+    if kernel.name != "polynomial" or count > MONOMIALS:
+        return False
+    from dfeas.verify.balance import balance, most_bits  # which loads FLINT
+
+    points = points if isinstance(points, np.ndarray) else points.toarray()
+    features = np.hstack([common(points)[0], np.ones((len(points), ones), object)]).T
+    if degree * int(np.abs(features).max()).bit_length() > most_bits(count):
+        return False
+    whole = np.array([math.prod(factors) for factors in combinations_with_replacement(features, degree)], object).T
+    with np.errstate(all="ignore"):
+        weights = np.abs(amounts) / (kernel.gamma * np.einsum("ij,ij->i", points, points) + kernel.coef0) ** (degree / 2)
+    signed = np.where(amounts < 0, -1, 1).astype(object)[:, None] * whole
+    return bool(np.isfinite(weights).all()) and balance(scale_integers(signed)[0], weights, signed) is not None
 
 
 def _level(kernel: Kernel) -> str:

@@ -54,7 +54,6 @@ LOST = 2.0**-1070
 """More than underflow takes from a product."""
 DENSE_WORK, DENSE_BYTES = 400, 32 << 20
 """A multiplication of stored entries takes so many times as long as one of arrays; bytes of an array that is made for it."""
-
 Same = tuple[Indices, Indices]
 """Rows and columns of some values."""
 
@@ -71,9 +70,7 @@ class Kernel:
 
     @classmethod
     def from_text(cls, text: str, function: Function | None = None) -> Kernel:
-        """Of a certificate. Raises BadInputError when it is none, or needs a function that is not given, UsageError when it is
-        not positive definite.
-        """
+        """Of a certificate. Raises BadInputError for none, or a function that is not given, UsageError for indefinite ones."""
         try:
             values = json.loads(text)
             kernel = cls(str(values["name"]), float(values["gamma"]), int(values["degree"]), float(values["coef0"]), function)
@@ -164,9 +161,8 @@ class BoundedValues:
 
 
 def bound_values(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> tuple[Floats, Floats]:
-    """Normalised kernel (b, s) of points (b, m) and others (s, m), and how far each value is off at most.
-
-    ``same`` says where both are one point. For a function of Python nothing bounds its own errors; zeros are returned for them.
+    """Normalised kernel (b, s) of points (b, m) and others (s, m), and how far each value is off at most. ``same`` says where
+    both are one point. For a function of Python nothing bounds its own errors; zeros are returned for them.
     """
     filled = _fill_rows(points, others) if kernel.of_distance else None
     if filled is not None:
@@ -179,10 +175,7 @@ def bound_values(kernel: Kernel, points: Any, others: Any, same: Same | None = N
 
 
 def bound_quickly(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> BoundedValues:
-    """The same in the time of one product of matrices, a little less sharp where distances are small beside lengths.
-
-    ``same`` says where both are one point.
-    """
+    """The same by one product of matrices, less sharp for small distances of long points; ``same``: where both are one."""
     count = points.shape[0]
     if kernel.name == "callable":
         assert kernel.function is not None, "a callable kernel has its function"

@@ -29,14 +29,9 @@ from numpy.typing import NDArray
 from dfeas.data.storage.scratch import pieces, total
 from dfeas.errors import CheckFailedError, spell
 from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Floats, Indices, Wide, gamma, without_zeros
-from dfeas.verify.balance import balance
 from dfeas.verify.blocks import (
-    WRONG,
     Block,
-    BlockTally,
-    Checker,
     Data,
-    Tallies,
     blocks_of,
     checksums_of,
     code_of,
@@ -45,22 +40,28 @@ from dfeas.verify.blocks import (
     require_support,
     signs_of,
 )
-from dfeas.verify.certificate import HYPERPLANE, Answer, Certificate, Check, attempt
+from dfeas.verify.certificate import BALL, HYPERPLANE, Answer, Certificate, Check, attempt
 from dfeas.verify.dyadic import signs as exact_signs
 from dfeas.verify.dyadic import split_integers
+from dfeas.verify.radius import DIGITS, bound_across, bound_radius
+from dfeas.verify.tallies import WRONG, BlockTally, Checker, Tallies
 from dfeas.verify.view import FeatureMoments, FeatureScaling, SignedBlock, ViewTransform, transform_of
 
 LOST = 2.0**-500
 """More than a quotient weight / norm that underflows takes from a sum: TINY times the largest norm."""
 SUPPORT_ENTRIES = 10_000_000
 """Largest support, in entries of its points, that is kept for a proof that it balances exactly."""
+RADIUS_ENTRIES = 1 << 20
+"""The same for a proof that the hull has a ball."""
+RADIUS_POINTS = 64
+"""Of those, for each feature: weights of all points, as a smooth method has them, show none."""
 LEVEL = 1e-12
 """A share of all weights that may be rounding of zero."""
 NEARLY = 1e-6
 """|Ax| up to which such a proof is tried."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PointTally(BlockTally):
     """What some consecutive blocks showed of a certificate."""
 
@@ -68,6 +69,7 @@ class PointTally(BlockTally):
     exact_points: int = 0
     zero: bool = False  # a point with a weight is zero
     support: list[tuple[Any, Floats]] = field(default_factory=list)  # signed points (r, d) as stored, weights over norms (r,)
+    units: list[tuple[Any, Floats]] = field(default_factory=list)  # the same points as unit vectors, weights (r,)
     origin: Floats | None = None  # what weighs as much as all of the support, if it is seen from somewhere
 
     def add(self, other: PointTally) -> None:
@@ -76,10 +78,11 @@ class PointTally(BlockTally):
         self.exact_points += other.exact_points
         self.zero = self.zero or other.zero
         self.support = self.support + other.support
+        self.units = self.units + other.units
         self.origin = other.origin if self.origin is None else self.origin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sight:
     """How blocks are looked at for some certificates."""
 
@@ -102,9 +105,7 @@ class Sight:
         return cls(data.where, *rows, data.intercept, certificates, codes, transform, point_of(data), sign)
 
     def __call__(self, start: int, points: Any, label: NDArray[Any]) -> Tallies | None:
-        """What points (b, m) from number ``start`` on and labels (b,), which somebody else has read, show; None where they
-        cannot be looked at.
-        """
+        """What points (b, m) from ``start`` on, and labels as others have read them, show; None where they show nothing."""
         label = label if self.sign == 1 else -label
         block = Block(start // self.block_rows, start, points, points, label, checksums_of(points, label, self.chunk_rows))
         shown = attempt(self.look, block, [math.inf] * len(self.certificates))
@@ -167,7 +168,9 @@ class Points(Checker):
             if not 1e-100 < np.abs(y).max() < 1e100:
                 raise CheckFailedError("the entries of the separator are outside 1e-100 .. 1e100; scale it to length 1")
         else:
-            if y.size and not (y.shape == (dimension,) and np.isfinite(y).all() and np.abs(y).max() < 1e100):
+            if (y.size or certificate.kind == BALL) and not (
+                y.shape == (dimension,) and np.isfinite(y).all() and np.abs(y).max() < 1e100
+            ):
                 raise CheckFailedError(f"the direction of a conflict has not {dimension} finite entries{_name_option(y, data)}")
             require_support(certificate.support, data.n)
             if not all(((piece >= 0) & (piece <= 2)).all() for (piece,) in pieces(weights)):
@@ -210,7 +213,6 @@ def _name_option(y: Floats, data: Data) -> str:
 
 def parts_of(certificate: Certificate) -> Floats:
     """Vectors (k, d) whose sum is the separator, exactly: y, and what it lacks of the integers that it is the rounding of.
-
     Raises CheckFailedError for integers that float64 does not hold.
     """
     if not certificate.integers:
@@ -294,18 +296,21 @@ def look_at_weights(tally: PointTally, block: SignedBlock, certificate: Certific
     summed, spread = np.zeros(dimension), np.zeros(dimension)
     for piece in block.cut(rows, dimension):
         some = rows[piece]
-        chosen, factor = _take_weighted(tally, block, some, weights[piece])
+        chosen, factor, size = _take_weighted(tally, block, some, weights[piece])
         sums = chosen.sums(factor)
         summed += sums[0]
         spread += sums[1]
         tally.terms += len(some) + 1
         if certificate.many * chosen.terms <= SUPPORT_ENTRIES:
             tally.support.append((_as_stored(tally, block, some, chosen).scale_rows(block.label[some]), np.abs(factor)))
+        few = certificate.many <= min(RADIUS_POINTS * dimension, RADIUS_ENTRIES // dimension)
+        if few and not tally.zero:
+            tally.units.append((chosen.scale_rows(block.label[some] / size), weights[piece]))
     tally.total, tally.spread = summed, spread
 
 
-def _take_weighted(tally: PointTally, block: SignedBlock, rows: Indices, weights: Floats) -> tuple[Wide, Floats]:
-    """Points, and their signed weights over their norms; 0 for a point that is zero."""
+def _take_weighted(tally: PointTally, block: SignedBlock, rows: Indices, weights: Floats) -> tuple[Wide, Floats, Floats]:
+    """Points, their signed weights over their norms, 0 for a point that is zero, and these norms."""
     chosen = block.wide(rows)
     with np.errstate(over="ignore", under="ignore"):
         norm = chosen.norm()
@@ -314,7 +319,7 @@ def _take_weighted(tally: PointTally, block: SignedBlock, rows: Indices, weights
         raise CheckFailedError(f"a point of the support has a norm outside {NORMS[0]:g} .. {NORMS[1]:g}; nothing can be proved")
     tally.zero = tally.zero or bool(zero.any())
     size = norm if block.length is None else np.full(len(rows), block.length)
-    return chosen, np.divide(weights, size, out=np.zeros(len(rows)), where=~zero) * block.label[rows].astype(np.float64)
+    return chosen, np.divide(weights, size, out=np.zeros(len(rows)), where=~zero) * block.label[rows].astype(np.float64), size
 
 
 def _as_stored(tally: PointTally, block: SignedBlock, rows: Indices, chosen: Wide) -> Wide:
@@ -341,9 +346,16 @@ def conclude_weights(tally: PointTally, certificate: Certificate, data: Data) ->
     size = float(np.linalg.norm(residual)) * (1 + gamma(len(residual) + 4)) * UP
     weight = total(certificate.weights) * (1 - gamma(len(certificate.weights) + 1))
     upper = size / weight * UP
+    if certificate.kind == BALL:
+        radius = _measure_ball(tally, len(summed), certificate.y)
+        if not radius:
+            raise CheckFailedError("no ball is proved in the hull of its points")
+        text = f"the hull of {certificate.many} points has a ball of radius {radius:.6g} about the origin"
+        return Check("infeasible", "exact", -1.0, -radius, n, 0, text, radius * 2.0 ** (1 - DIGITS))
     exact = _prove_balance(tally, upper, name_hyperplanes(data))
     if exact is not None:
-        return Check("infeasible", "exact", -1.0, 0.0, n, 0, exact)
+        radius = _measure_ball(tally, len(summed), None)
+        return Check("infeasible", "exact", -1.0, 0.0 - radius, n, 0, exact, radius * 2.0 ** (1 - DIGITS))
     text = f"no unit vector has a margin above {upper:.6g} (weights on {certificate.many} of {n} points)"
     share = float(np.linalg.norm(rounding)) / weight * UP
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), n, 0, text, share)
@@ -374,6 +386,8 @@ def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
         more = int(abs(signed) > LEVEL * float(factors.sum()))
     if more and tally.origin is not None:
         points, factors = np.vstack([points, np.copysign(1.0, signed) * tally.origin]), np.append(factors, abs(signed))
+    from dfeas.verify.balance import balance  # which loads FLINT
+
     proved = balance(points, factors)
     if proved is None:
         return None
@@ -381,6 +395,18 @@ def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
     near = f" (those given are off by {proved.off:.1g})" if proved.off else ""
     said = f"some weights on them make their sum exactly zero{near}, no hyperplane{where} separates them"
     return f"{count} points conflict: {said}"
+
+
+def _measure_ball(tally: PointTally, d: int, y: Floats | None) -> float:
+    """A lower bound of the radius of the ball about 0 in the hull of the unit points, by their weights or along y (d,)."""
+    points = _stack_points([points for points, _ in tally.units], RADIUS_ENTRIES) if tally.units else None
+    if points is None or points.shape[1] < d:
+        return 0.0
+    # each entry is rounded in a view, in a length and in a quotient; a length of sums of d squares is
+    off = 4 * gamma(d + 24) + LOST
+    if y is not None:
+        return bound_across(points, y, off) if len(points) > d else 0.0
+    return bound_radius(points, np.concatenate([weights for _, weights in tally.units]), off)
 
 
 def _stack_points(parts: list[Any], most: int) -> Floats | None:

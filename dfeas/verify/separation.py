@@ -24,31 +24,14 @@ from dfeas.data.storage.places import Place
 from dfeas.data.storage.readers import Buffers, Stop
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Indices, Wide
-from dfeas.verify.blocks import (
-    Block,
-    Data,
-    Maps,
-    Node,
-    blocks,
-    compare,
-    nodes_of,
-    point_of,
-    read,
-    require_signs,
-    require_support,
-    signs_of,
-    whole,
-)
+from dfeas.verify.blocks import Block, Data, blocks, compare, point_of, read, require_signs, require_support, signs_of
 from dfeas.verify.certificate import Check
 from dfeas.verify.dyadic import Integers, Matrix, common, find_orthogonal, integer_signs
 from dfeas.verify.integers import IntegerEntries, exponents, independent
 from dfeas.verify.integers import rank as rank_of
+from dfeas.verify.tallies import Maps, Node, nodes_of, whole
 
 COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
-SEPARATION = "separation.json"
-SEPARATED = "separation"
-"""What a solve is for, as its checkpoints say."""
-
 LONG = 1000
 """Bits of the longest integers that are numbers; longer ones are strings of hexadecimal digits."""
 CLAIMED = {
@@ -114,11 +97,10 @@ class Wanted:
 
 
 def look(engine: Maps, data: Data, fingerprint: str, wanted: Wanted, take: int = 1) -> SideCounts:
-    """All points beside a hyperplane and a subspace; ``missed`` are at most ``take`` that are not where they should be.
-
-    Raises CorruptDataError when the data has another fingerprint.
+    """All points beside a hyperplane and a subspace; ``missed`` are at most ``take`` that are not where they should be. Raises
+    CorruptDataError when the data has another fingerprint.
     """
-    sides: SideCounts = whole(engine.map(look_at_range, wanted, take))
+    sides: SideCounts = whole(engine.map(look_at_range, wanted, take, data.positive))
     compare(data, sides.checksums, fingerprint, data.view)
     reference = _reference(data)
     if reference is not None:
@@ -127,13 +109,13 @@ def look(engine: Maps, data: Data, fingerprint: str, wanted: Wanted, take: int =
 
 
 def look_at_range(
-    data: Data, first: int, stop: int, wanted: Wanted, take: int, stopped: Stop | None = None
+    data: Data, first: int, stop: int, wanted: Wanted, take: int, code: int | None, stopped: Stop | None = None
 ) -> list[Node[SideCounts]]:
-    """Look at blocks first .. stop-1."""
+    """Look at blocks first .. stop-1; the code is that of the class that is +1, None where labels are signs."""
 
     def look_at_block(block: Block) -> SideCounts:
         sides = SideCounts(take, checksums=block.checksums)
-        for piece, points in _pieces(data, block):
+        for piece, points in _pieces(data, block, code):
             sides.add(_sides(points, wanted, block.start + piece, take))
         return sides
 
@@ -147,7 +129,7 @@ def rows(data: Data, index: Indices) -> Matrix:
     for each in np.unique(number[index < data.n]).tolist():
         block = read(data, each, buffers)
         chosen = index[(number == each) & (index < data.n)] - block.start
-        parts.append(_wide(data, block.plain[chosen], block.label[chosen]))
+        parts.append(_wide(data, block.plain[chosen], block.label[chosen], data.positive))
     reference = _reference(data)
     if reference is not None and data.n in index:
         parts.append(reference)
@@ -162,18 +144,18 @@ def _reference(data: Data) -> Floats | None:
     return None if point is None else -np.append(point, 1.0)[None, :]
 
 
-def _pieces(data: Data, block: Block) -> Iterator[tuple[int, Matrix]]:
+def _pieces(data: Data, block: Block, code: int | None) -> Iterator[tuple[int, Matrix]]:
     """Where pieces of a block begin, and their points; a sparse block is one."""
     count = int(block.plain.shape[0])
     dense = isinstance(block.plain, np.ndarray)
     size = max(1, PIECE_BYTES // (8 * dimension_of(data)) if dense else count)
     for piece in range(0, count, size):
-        yield piece, _wide(data, block.plain[piece : piece + size], block.label[piece : piece + size])
+        yield piece, _wide(data, block.plain[piece : piece + size], block.label[piece : piece + size], code)
 
 
-def _wide(data: Data, plain: Any, label: NDArray[Any]) -> Matrix:
+def _wide(data: Data, plain: Any, label: NDArray[Any], code: int | None) -> Matrix:
     """Points (r, d), as stored, with their signs and the feature of the intercept."""
-    sign = signs_of(label, data.positive)
+    sign = signs_of(label, code)
     require_signs(bool(sign.all()), data.where)
     return Wide.of(plain, dimension_of(data) > data.m, f"{data.where}: a point").scale_rows(sign.astype(np.float64))
 
@@ -232,10 +214,7 @@ def _integer(value: Any) -> int:
 
 
 def prove(engine: Maps, data: Data, claim: Claim, proved: Check | None = None) -> str:
-    """The level of proof. Raises CheckFailedError when the claim does not follow from the data.
-
-    Without a y, complete is what was ``proved`` of a separator.
-    """
+    """The level of proof; complete without a y is what was ``proved`` of a separator. Raises CheckFailedError otherwise."""
     if claim.kind not in (COMPLETE, QUASI, OVERLAP):
         raise CheckFailedError(f"it says {claim.kind!r}")
     if claim.kind == COMPLETE and claim.y is None:
@@ -271,9 +250,8 @@ def require_idle(claim: Claim, d: int) -> None:
 
 
 def _require_conflict(data: Data, claim: Claim) -> int:
-    """The rank of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint.
-
-    Raises CheckFailedError when the weights are not positive with a sum of exactly zero.
+    """The rank of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint. Raises
+    CheckFailedError when the weights are not positive with a sum of exactly zero.
     """
     support = claim.support
     require_support(support, data.n + int(point_of(data) is not None))

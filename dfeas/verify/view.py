@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -48,8 +48,7 @@ _VIEW = {
 }
 
 
-@dataclass(frozen=True)
-class ViewTransform:
+class ViewTransform(NamedTuple):
     """What a view says of points."""
 
     scale: str | None  # "maxabs" | "std"
@@ -77,7 +76,7 @@ def transform_of(view: str, m: int) -> ViewTransform | None:
     return ViewTransform(scale, center, values["points"], values["length"], scaling)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FeatureScaling:
     """What is applied to stored points."""
 
@@ -101,7 +100,6 @@ class FeatureScaling:
 
     def signs(self, plain: Wide, y: Floats) -> tuple[NDArray[np.int8], Floats]:
         """Signs (r,) of exact scores, and lower bounds (r,) of their magnitudes, of points as stored, with their intercept.
-
         Raises CheckFailedError when a product of a factor with an entry of y underflows.
         """
         m = len(self.factor if self.factor is not None else self.shift if self.shift is not None else y)
@@ -127,7 +125,7 @@ class FeatureScaling:
         return np.asarray(np.bincount(points.nonzero()[0], minlength=points.shape[0]) > 0)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FeatureMoments:
     """What the points say that a transform is made of."""
 
@@ -223,7 +221,7 @@ def _pieces(points: Any) -> Iterator[Any]:
     return (points[first : first + size] for first in range(0, len(points), size))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SignedBlock:
     """A block with the labels that one certificate means."""
 

@@ -3,14 +3,17 @@
 python scripts/gallery/cancer_race.py [PICTURE]
 """
 
+import sys
 from collections import defaultdict
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
-from figure import axes, save
 from sklearn.datasets import load_breast_cancer
 
 import dfeas
+
+plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
 
 METHODS = ["working-set", "mirror-prox-one-pass", "smooth-perceptron", "von-neumann-away", "normalized-perceptron"]
 X, y = load_breast_cancer(return_X_y=True)
@@ -24,14 +27,14 @@ found = dfeas.race(
     max_passes=200,
     callback=lambda record: records[record.method].append(record) and False,
 )
-axis = axes()
+_, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, result in found.results.items():
     upper = np.minimum.accumulate([each.margin_upper for each in records[name]])
     axis.loglog([each.passes for each in records[name]], upper, label=f"{name}: {result.verdict}")
-    print(f"{name}: {result.verdict} after {result.passes:.3g} passes, |Ax| <= {result.margin_upper:.2g}")
+    print(f"{name}: {result.verdict} after {result.passes:.3g} passes, best margin <= {result.margin_upper:.2g}")
 axis.set(
     xlabel="passes", ylabel="upper end of the bracket, |Ax|", title="569 cells, 20 measurements: no hyperplane separates them"
 )
 axis.set_ylim(bottom=5e-4)
 axis.legend(loc="lower left")
-save()
+plt.savefig(sys.argv[1] if len(sys.argv) > 1 else "cancer_race.png", dpi=180)

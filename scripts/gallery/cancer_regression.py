@@ -3,19 +3,23 @@
 python scripts/gallery/cancer_regression.py [PICTURE]
 """
 
+import sys
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
-from figure import BLUE, ORANGE, axes, save
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 
 import dfeas
 
+BLUE, ORANGE = "#2a6fbb", "#e08a1e"
+plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
+
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 scaled = (X - X.mean()) / X.std()
 penalties = np.logspace(0, 8, 9)
-axis = axes()
+_, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for m, colour in ((10, BLUE), (30, ORANGE)):
     found = dfeas.check_separation(X.iloc[:, :m], y)
     with warnings.catch_warnings():
@@ -32,4 +36,4 @@ axis.set(
     title="Without a penalty, estimates are finite or run away",
 )
 axis.legend()
-save()
+plt.savefig(sys.argv[1] if len(sys.argv) > 1 else "cancer_regression.png", dpi=180)

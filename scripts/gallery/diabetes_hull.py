@@ -3,17 +3,22 @@
 python scripts/gallery/diabetes_hull.py [PICTURE]
 """
 
+import sys
+
+import matplotlib.pyplot as plt
 import numpy as np
-from figure import BLUE, GREY, ORANGE, axes, save
 from scipy.spatial import ConvexHull
 from sklearn.datasets import load_diabetes
 
 import dfeas
 
+BLUE, GREY, ORANGE = "#2a6fbb", "#9aa0a6", "#e08a1e"
+plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
+
 X = np.ascontiguousarray(load_diabetes(scaled=False).data[:, [2, 3]])  # body mass index, blood pressure
 seen, fresh = X[:60], X[60:140]
 inside = np.array([bool(dfeas.in_hull(point, seen).inside) for point in fresh])
-axis = axes()
+_, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 axis.scatter(*seen.T, s=12, color=GREY, label=f"seen: {len(seen)}")
 axis.fill(*seen[ConvexHull(seen).vertices].T, color=GREY, alpha=0.15)
 for side, colour in ((True, BLUE), (False, ORANGE)):
@@ -25,4 +30,4 @@ axis.set(
 )
 axis.legend()
 print(f"{(~inside).sum()} of {len(fresh)} lie outside")
-save()
+plt.savefig(sys.argv[1] if len(sys.argv) > 1 else "diabetes_hull.png", dpi=180)

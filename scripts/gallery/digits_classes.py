@@ -3,14 +3,19 @@
 python scripts/gallery/digits_classes.py [PICTURE]
 """
 
-from figure import BLUE, RED, axes, save
+import sys
+
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 import dfeas
 
+BLUE, RED = "#2a6fbb", "#c0392b"
+plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
+
 digits = load_digits()
 found = dfeas.one_vs_rest(digits.data, digits.target)
-axis = axes()
+_, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for digit, result in enumerate(found.results.values()):
     feasible = result.verdict == "feasible"
     axis.bar(digit, result.margin_upper if feasible else 0, color=BLUE, alpha=0.25, label="upper end" if digit == 0 else None)
@@ -27,4 +32,4 @@ axis.set(
 )
 axis.legend(loc="upper right")
 print("not separable:", *(name for name, result in found.results.items() if result.verdict != "feasible"))
-save()
+plt.savefig(sys.argv[1] if len(sys.argv) > 1 else "digits_classes.png", dpi=180)

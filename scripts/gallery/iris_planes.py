@@ -3,15 +3,20 @@
 python scripts/gallery/iris_planes.py [PICTURE]
 """
 
+import sys
+
+import matplotlib.pyplot as plt
 import numpy as np
-from figure import BLUE, GREY, ORANGE, RED, axes, save
 from sklearn.datasets import load_iris
 
 import dfeas
 
+BLUE, GREY, ORANGE, RED = "#2a6fbb", "#9aa0a6", "#e08a1e", "#c0392b"
+plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
+
 iris = load_iris()
 X = np.ascontiguousarray(iris.data[:, 2:])  # length and width of petals
-panels = axes(2, sharey=True)
+_, panels = plt.subplots(1, 2, sharey=True, figsize=(6.4, 3.8), layout="constrained")
 for panel, (name, chosen) in zip(panels, {"setosa": X[:, 0] > 0, "versicolor": iris.target > 0}.items(), strict=True):
     points, label = X[chosen], iris.target_names[iris.target[chosen]] == name
     result = dfeas.solve(points, label)
@@ -29,4 +34,4 @@ for panel, (name, chosen) in zip(panels, {"setosa": X[:, 0] > 0, "versicolor": i
     panel.legend(loc="lower right")
     print(f"{name}: {result.verdict}, {len(result.conflicts)} points in conflict")
 panels[0].set_ylabel("width of petals in cm")
-save()
+plt.savefig(sys.argv[1] if len(sys.argv) > 1 else "iris_planes.png", dpi=180)

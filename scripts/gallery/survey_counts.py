@@ -3,11 +3,16 @@
 python scripts/gallery/survey_counts.py [PICTURE]
 """
 
+import sys
+
+import matplotlib.pyplot as plt
 import numpy as np
 import statsmodels.api as sm
-from figure import BLUE, RED, axes, save
 
 import dfeas
+
+BLUE, RED = "#2a6fbb", "#c0392b"
+plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
 
 data = sm.datasets.randhie.load_pandas()
 visits, X = data.endog.to_numpy(), data.exog
@@ -20,7 +25,7 @@ for size in sizes:
         finite += bool(dfeas.check_separation(X.iloc[rows], visits[rows], outcome="poisson").finite)
     shares.append(finite / 10)
 whole = dfeas.check_separation(X, visits, outcome="poisson")
-axis = axes()
+_, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 axis.semilogx(sizes, 100 * np.array(shares), "o-", color=BLUE)
 axis.axhline(100, color=RED, linewidth=0.5)
 axis.set(
@@ -29,4 +34,4 @@ axis.set(
     title="Visits to a doctor, nine variables: ten samples of each size",
 )
 print(f"all {len(X)} people: {whole.kind}; of samples of {sizes[0]}: {100 * shares[0]:.0f} % have finite estimates")
-save()
+plt.savefig(sys.argv[1] if len(sys.argv) > 1 else "survey_counts.png", dpi=180)

@@ -135,6 +135,18 @@ def test_powers_of_a_year_are_answered_although_float64_hardly_tells_them_apart(
     assert "cube" in found.columns
 
 
+def test_powers_of_which_float64_guesses_a_singular_basis_are_answered() -> None:
+    rng = np.random.default_rng(1067)
+    n, m = int(rng.integers(20, 120)), int(rng.integers(2, 14))
+    x = rng.standard_normal((n, m))[:, 0]
+    X = np.column_stack([x**power for power in range(1, m + 1)]) * 10.0 ** rng.integers(-20, 20)
+    dummy = rng.integers(0, 3, n) == 2
+    X[:, -1] = dummy * float(10.0 ** rng.integers(-9, 9))
+    found = dfeas.check_separation(X, dummy | (rng.random(n) < 0.5))
+    assert (found.kind, found.proof) == ("complete", "exact")
+    assert m - 1 in found.columns
+
+
 def test_columns_of_tiny_numbers_only_are_no_advice_that_was_tried() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"large": np.repeat([-1.0, 1.0], 6), "tiny": 1e-200 * rng.standard_normal(12)})
@@ -286,6 +298,28 @@ def test_a_small_table_is_decided_as_a_large_one(seed: int) -> None:
     assert (found.kind, found.proof) == (small.kind, "exact")
 
 
+@pytest.mark.parametrize("kind", ["complete", "quasi-complete"])
+def test_a_small_table_is_opened_once_for_the_answer_and_once_for_each_advice(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns that the separation can do without are left out of its direction where the table lies, in whole numbers."""
+    rng, opened = np.random.default_rng(3), []
+    X = rng.standard_normal((60, 5))
+    y = X[:, 1] + X[:, 3] > 0
+    if kind == "quasi-complete":
+        X[:, 0] = y & (rng.random(60) < 0.3)
+        y |= rng.random(60) < 0.3
+    original = dfeas.analysis.separation.open_session
+    monkeypatch.setattr("dfeas.analysis.separation.open_session", lambda *a, **k: (opened.append(a), original(*a, **k))[1])
+    found = dfeas.check_separation(X, y)
+    assert found.kind == kind
+    assert found.columns == ([1, 3] if kind == "complete" else [0])
+    direction = np.array([found.direction.get(i, 0.0) for i in range(5)])
+    score = (X @ direction + found.intercept) * np.where(y, 1, -1)
+    assert (score > 0).sum() == found.separated
+    assert len(opened) == 2
+
+
 def test_limits_hold_for_a_small_table() -> None:
     X = np.arange(12.0)[:, None]
     y = np.arange(12) > 5
@@ -328,7 +362,9 @@ def test_whole_numbers_of_an_array_that_float64_has_not_are_refused() -> None:
             dfeas.check_separation(X, [0, 1] * 4)
 
 
-def test_a_limit_leaves_it_undecided() -> None:
+def test_a_limit_leaves_it_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.run.solver_thread.GRACE", 0.0)
+    monkeypatch.setattr("dfeas.run.solver_thread.LOOK_SECONDS", 0.0)
     found = dfeas.check_separation(patients(), "died", time_limit=1e-9)
     assert (found.kind, found.finite, found.columns) == (None, None, [])
     assert "not decided" in str(found)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
+from dfeas.run.task import VerdictTask
 
 
 def test_the_hyperplane_is_canonical_and_the_weights_make_the_upper_end(
@@ -44,6 +46,18 @@ def test_its_share_is_the_one_that_is_given() -> None:
     assert dfeas.hard_margin(X, y, intercept=False).margin_tolerance == 1e-3
 
 
+@pytest.mark.parametrize(("method", "taken"), [("working-set", 0.02), ("working-set", 0.2), ("mirror-prox", 0.02)])
+def test_a_margin_is_as_near_as_promised_by_what_is_proved_of_it(
+    method: str, taken: float, arrays: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower, judge = lambda check: replace(check, margin_lower=(1 - taken) * check.margin_lower), VerdictTask.judge
+    monkeypatch.setattr(VerdictTask, "judge", lambda self, evidence, check, *more: judge(self, evidence, lower(check), *more))
+    X, y = arrays("planted", 5, 300, margin=0.05, dtype="float64")
+    found = dfeas.solve(X, y, method=method, margin_tolerance=0.1)
+    assert (found.verdict, found.stopped) == ("feasible", "verdict" if taken < 0.1 else "stalled")
+    assert (found.margin_upper - found.margin_lower <= 0.1 * found.margin_upper) == (taken < 0.1)
+
+
 def test_the_command_writes_the_figures(dataset: Callable[..., Any], tmp_path: Path) -> None:
     data, _ = dataset("planted", 5, 500, margin=0.1)
     runner, out = CliRunner(), tmp_path / "run"
@@ -56,7 +70,8 @@ def test_the_command_writes_the_figures(dataset: Callable[..., Any], tmp_path: P
     mixed, _ = dataset("gaussian", 5, 500, name="mixed")
     other = runner.invoke(commands, ["solve", str(mixed), "--hard-margin", "--out", str(tmp_path / "other"), "--json"])
     assert other.exit_code == 0
-    assert json.loads(other.stdout)["hard_margin"]["w"] is None
+    values = json.loads(other.stdout)["hard_margin"]
+    assert (values["margin"], np.linalg.norm(values["w"])) == (None, pytest.approx(1))
     both = runner.invoke(commands, ["solve", str(data), "--hard-margin", "--separation", "--out", str(tmp_path / "both")])
     assert both.exit_code == 2
 

@@ -16,7 +16,7 @@ import pytest
 import zarr
 
 import dfeas
-from dfeas.data.storage.layout import seal
+from dfeas.data.storage.stored_array import seal
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.passes.survey import Moments, MomentsAnswer, _of
 from dfeas.verify.certificate import load
@@ -39,7 +39,10 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dfeas.solve(room / "flip-data", intercept=True, out=room / "flip")
     dfeas.hard_margin(room / "data", intercept=True, out=room / "hard")
     dfeas.hard_margin(room / "data", intercept=True, transform=["std", "center"], out=room / "seen")
-    dfeas.hard_margin(room / "data", intercept=True, method="mirror-prox", max_passes=300, out=room / "no-weights")
+    names = np.where((score > 0.5)[score != 0.5], "ham", "spam")
+    dfeas.ingest(X[score != 0.5], room / "origin-data", labels=names, block_rows=16)
+    dfeas.hard_margin(room / "origin-data", intercept=False, out=room / "origin")
+    dfeas.hard_margin(room / "origin-data", intercept=False, method="mirror-prox", max_passes=300, out=room / "no-weights")
     return room
 
 
@@ -89,17 +92,34 @@ def test_names_that_were_exchanged_are_another_fingerprint(room: Path, tmp_path:
     assert dfeas.ingest(X, tmp_path / "a", labels=names).fingerprint == marks[0]
 
 
-@pytest.mark.parametrize("name", ["hard", "seen"])
-def test_a_maximum_margin_is_proved_from_its_weights(room: Path, name: str) -> None:
-    proved, values = dfeas.verify_run(room / name), json.loads((room / name / "margin.json").read_text())
+def test_a_maximum_margin_of_unit_points_is_proved_from_its_weights(room: Path) -> None:
+    proved, name = dfeas.verify_run(room / "origin"), "origin"
     assert proved.margin_lower >= 0.999 * proved.margin_upper
     assert "it is the maximum" in proved.message
-    assert not {"w of margin.json", "margin of margin.json", "margin_upper"} & set(proved.not_checked)
+    assert "margin_upper" not in proved.not_checked
     lower = proved.margin_lower
     for change in (5.0, 1.0, lower, lower * (1 - 1e-6), proved.margin_upper * (1 + 1e-6)):
         if abs(change - proved.margin_upper) > 1e-9:
             with pytest.raises(CheckFailedError, match=r"margin_upper is|above margin_upper"):
                 dfeas.verify_run(forged(room / name, lambda values, change=change: values.update(margin_upper=change)))
+
+
+@pytest.mark.parametrize("name", ["origin", "hard", "seen"])
+def test_what_a_hard_margin_says_is_proved(room: Path, name: str) -> None:
+    proved, values = dfeas.verify_run(room / name), json.loads((room / name / "margin.json").read_text())
+    assert not {each for each in proved.not_checked if each.endswith("of margin.json")} - {"format of margin.json"}
+    if name != "origin":
+        assert values["lower"] >= 0.999 * values["upper"]
+        assert "it is the widest up to" in proved.message
+        for more in ({"lower": values["lower"] * (1 - 1e-6)}, {"upper": values["upper"] * (1 - 1e-6)}, {"lower": None}):
+            with pytest.raises(CheckFailedError):
+                dfeas.verify_run(forged(room / name, lambda values, more=more: values.update(more), "margin.json"))
+        for weight in (0.5, 1.5):  # one weight is another share of its class
+            with pytest.raises(CheckFailedError):
+                dfeas.verify_run(forged(room / name, lambda values, weight=weight: _scale_first(values, weight), "margin.json"))
+        none = {"weights": None, "support": None, "leave_one_out": None, "upper": None}
+        with pytest.raises(CheckFailedError):
+            dfeas.verify_run(forged(room / name, lambda values: values.update(none), "margin.json"))
     changes: dict[str, Any] = {
         "margin": values["margin"] * (1 + 1e-6), "w": [w + 1e-6 for w in values["w"]], "bias": values["bias"] + 1e-6,
         "radius": values["radius"] * 1.001, "corrections": 1.0, "dimension": values["dimension"] + 1, "margin_tolerance": 0.5,
@@ -111,6 +131,10 @@ def test_a_maximum_margin_is_proved_from_its_weights(room: Path, name: str) -> N
                 dfeas.verify_run(
                     forged(room / name, lambda values, key=key, value=value: values.update({key: value}), "margin.json")
                 )
+
+
+def _scale_first(values: dict[str, Any], factor: float) -> None:
+    values["weights"][0] *= factor
 
 
 def test_an_upper_end_without_weights_is_not_checked(room: Path) -> None:

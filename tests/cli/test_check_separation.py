@@ -211,7 +211,6 @@ WRONG: dict[str, tuple[Sequence[str], int, str]] = {
     "id": (["--label-column", "died", "--without", "born"], 4, "column id has another text in each of 45000 rows"),
     "dates": (["--label-column", "died", "--without", "id"], 4, "column born holds dates or times"),
     "counts": (["--label-column", "falls", *without("id", "born")], 2, "counts (--outcome poisson)"),
-    "limit": (["--label-column", "died", *without(*rest("died")), "--time-limit", "1e-9"], 3, ""),
 }
 
 

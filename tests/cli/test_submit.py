@@ -20,7 +20,8 @@ from distributed import LocalCluster
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.cli.remote import RunStatus, cancel, fetch, run_status, status, submit
+from dfeas.cli.outputs import RunStatus, run_status
+from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.cluster_log import ClusterLog
@@ -228,8 +229,8 @@ def test_a_run_is_looked_at_while_its_checkpoints_come_and_go(tmp_path: Path) ->
         while not ended.is_set():
             folder.mkdir(exist_ok=True)
             for number in range(1, 20):
-                (folder / f"{number:08d}.zip").touch()
-                (folder / f"{max(1, number - 1):08d}.zip").unlink(missing_ok=True)
+                (folder / f"{number:08d}.state").touch()
+                (folder / f"{max(1, number - 1):08d}.state").unlink(missing_ok=True)
             ended.wait(0.002)  # a look that falls in here finds the last one
             shutil.rmtree(folder)
 

@@ -259,7 +259,7 @@ def test_the_image_has_what_it_copies_and_is_not_root() -> None:
     found = instructions()
     assert {name for name, _ in found} <= {"FROM", "COPY", "RUN", "ENV", "USER", "WORKDIR", "CMD"}
     assert found[0][0] == "FROM"
-    assert re.fullmatch(r"python:3\.\d+-slim", found[0][1])
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", found[0][1])
     copied = [shlex.split(rest) for name, rest in found if name == "COPY"]
     sources = [source for *these, _ in copied for source in these]
     wheel = "dist/dfeas-*.whl"  # built before, as the first lines say

@@ -49,7 +49,7 @@ SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0
 MpiDefault=none
-KillWait=5
+KillWait=60
 CompleteWait=0
 NodeName={host} NodeAddr=127.0.0.1 CPUs=16 RealMemory=65536
 PartitionName=short Nodes=ALL Default=YES MaxTime=INFINITE State=UP

@@ -17,7 +17,7 @@ from dfeas.cli.main import main
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.storage import object_store, patience
-from dfeas.data.storage.object_store import ObjectPath
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.errors import StorageAwayError
 from tests.data.s3 import Door, lead
 

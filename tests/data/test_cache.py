@@ -1,7 +1,8 @@
 """The block cache: within its budget, the same blocks, and nothing read twice that fits."""
 
+import pickle
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,16 +17,18 @@ from hypothesis import strategies as st
 
 from dfeas.data.cache import HELD_BYTES, Kept
 from dfeas.data.dataset import FILE_READS, SIDES_WIDTH, Dataset
-from dfeas.data.open import forget, open_cached, open_source
+from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.chunks import ChunkReader, chunk_reader
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files
 from dfeas.data.storage.stored_array import StoredArray
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import thread_bytes
-from dfeas.machine import available_bytes
+from dfeas.engine.worker import forget_run, open_cached
+from dfeas.machine import available_bytes, memory_bytes, used_bytes
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Ordered, Partial
+from dfeas.passes.select import Select
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from dfeas.passes.vectors import Recover
@@ -81,6 +84,53 @@ def test_threads_share_one_budget() -> None:
     assert all((memory == number).all() for number, memory in enumerate(taken))
 
 
+@pytest.mark.parametrize("kept", [0, 1, 2, 3, 4, 5])
+def test_blocks_that_stay_are_selected_from_together_and_others_before_their_buffer_is_used_again(
+    dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    runs: list[int] = []
+    scan_run = Select.scan_run
+
+    def counted(self: Select, blocks: Sequence[Block]) -> Any:
+        runs.append(len(blocks))
+        return scan_run(self, blocks)
+
+    monkeypatch.setattr(Select, "scan_run", counted)
+    found = opened(dataset, kept * FULL)
+    none = replace(found, kept=Kept())
+    for y in np.random.default_rng(kept).standard_normal((4, 5)):
+        question = Select(y, 0.1, 300, 300)
+        answers = [LocalEngine(each, threads).run(question) for each, threads in ((found, 1), (found, 2), (none, 1))]
+        assert len({pickle.dumps((each.violated, each.low, each.arg, each.score, each.columns)) for each in answers}) == 1
+    runs.clear()
+    LocalEngine(found, 1).run(question)
+    wanted = {
+        0: [1] * 5,
+        1: [2, 1, 1, 1],
+        2: [2, 1, 1, 1],
+        3: [4, 1],
+        4: [4, 1],
+        5: [4, 1],
+    }  # one that goes may be the last of a run
+    assert runs == wanted[kept]
+
+
+def test_blocks_of_an_array_in_memory_are_selected_from_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = open_source(Source(DataSpec(np.ones((40_000, 50)), np.resize([-1, 1], 40_000), intercept=False)))
+    question, scan = Select(np.ones(50), 0.1, 9, 9), Select.scan
+    assert array.blocks > 2
+    LocalEngine(array, 1).run(question)  # labels and norms stay from then on
+    scanned: list[int] = []
+
+    def counted(self: Select, block: Block) -> Any:
+        scanned.append(block.start)
+        return scan(self, block)
+
+    monkeypatch.setattr(Select, "scan", counted)
+    assert LocalEngine(array, 1).run(question).arg == 0
+    assert len(scanned) < 2
+
+
 @pytest.mark.parametrize("past_cache", [False, True])
 @pytest.mark.parametrize("kept", [0, 1, 3, 5])
 def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], past_cache: bool, kept: int) -> None:
@@ -110,6 +160,9 @@ def test_blocks_that_came_past_the_page_cache_are_kept_as_others_are(dataset: Ca
 @pytest.mark.parametrize("rows", [10**3, 10**12])
 def test_data_that_memory_cannot_hold_is_read_past_the_page_cache(tmp_path: Path, rows: int) -> None:
     assert 0 < available_bytes() <= psutil.virtual_memory().total
+    assert memory_bytes() <= psutil.virtual_memory().total
+    used = psutil.Process().memory_info()
+    assert used_bytes() == pytest.approx((used.vms, used.rss), rel=0.1)
     reader = chunk_reader("X", tmp_path / "X", StoredArray((rows, 100), 1000, np.dtype("f4")))
     assert isinstance(reader, ChunkReader)
     assert isinstance(reader.folder, Files)
@@ -238,12 +291,12 @@ def test_a_process_keeps_blocks_of_the_run_it_opened_last(dataset: Callable[...,
     assert read_all(first)[1].cached_bytes == 0
     for _ in range(FILE_READS + 1):
         read_all(second)
-    forget("one")
+    forget_run("one")
     assert read_all(second)[1].bytes_read == 0
-    forget("two")
+    forget_run("two")
     assert read_all(second)[1].cached_bytes == 0
     assert open_cached(two) is not second
-    forget("two")
+    forget_run("two")
 
 
 def test_a_closed_cache_is_empty_and_takes_nothing() -> None:

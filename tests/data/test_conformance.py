@@ -16,7 +16,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.chunks import ChunkReader
-from dfeas.data.storage.object_store import ObjectPath
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import Files
 from dfeas.data.views import transform_features
 from tests.conformance.readers import ReaderTests, Rows

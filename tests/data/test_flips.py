@@ -13,7 +13,7 @@ import dfeas
 from dfeas import ingest
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, SparseInstance, generate
-from dfeas.data.storage.object_store import ObjectPath
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import CorruptDataError

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import crc32c
 import h5py
 import numpy as np
 import pytest
@@ -276,7 +277,7 @@ ROWS: dict[str, tuple[Callable[[], Words], int, str]] = {
     # JSON
     "result.json is deep": (changed_run(DEEP, "verify", "r"), 5, "r/result.json: not a readable result: nested too deeply"),
     "its data is text": (changed_run(lambda v: v.update(data="x"), "verify", "r"), 5, "data is 'x', expected dict | None"),
-    "its eps is null": (changed_run(lambda v: v.update(eps=None), "predict", "r", "data", "o.npy"), 5, "eps is None"),
+    "its eps is a word": (changed_run(lambda v: v.update(eps="small"), "predict", "r", "data", "o.npy"), 5, "eps is 'small'"),
     "its m is huge": (changed_run(lambda v: v.update(m=10**400), "verify", "r"), 5, "m is 1000"),
     "its classes are none": (changed_run(lambda v: v.update(classes={"a": 1}), "compare", "r"), 5, "classes.a is 1, expected"),
     "its looks are deep": (changed_run(DEEP, "status", "r"), 5, "r/result.json: not a readable result: nested too deeply"),
@@ -356,15 +357,11 @@ def test_what_nobody_foresaw_is_one_line(dfeas: Callable[..., Any], monkeypatch:
     ("field", "value"),
     [("lower", "x"), ("lower", None), ("upper", {"tuple": [1.0]}), ("y", 3), ("y", {"scalar": 0}), ("lower", True)],
 )
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_checkpoint_of_sound_bytes_and_other_types_is_refused(field: str, value: Any, method: int) -> None:
-    file = io.BytesIO()
+def test_a_checkpoint_of_sound_bytes_and_other_types_is_refused(field: str, value: Any) -> None:
     tree = {"object": ["Bracket", {"lower": 0.5, field: value}]}
-    with zipfile.ZipFile(file, "w", method) as archive:
-        archive.writestr("tree.json", json.dumps({"version": "1", "arrays": [["<i8", [1], None]], "value": tree}))
-        archive.writestr("arrays", bytes(8))
-    with pytest.raises(CorruptDataError, match=f"{field} of Bracket is" if method == zipfile.ZIP_STORED else "compressed"):
-        load(file, "here")
+    content = json.dumps({"version": "1", "arrays": [["<i8", [1], None]], "value": tree}).encode() + b"\n" + bytes(8)
+    with pytest.raises(CorruptDataError, match=f"{field} of Bracket is"):
+        load(io.BytesIO(content + crc32c.crc32c(content).to_bytes(4, "little")), "here")
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage import locks, object_store
+from dfeas.data.storage import locks, object_path, object_store
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.object_readers import KeptBlocks
-from dfeas.data.storage.object_store import ObjectPath
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.sparse_readers import pieces
@@ -390,7 +390,7 @@ def write_sources(folder: Path) -> dict[str, dict[str, Any]]:
 def test_every_format_is_ingested_from_and_to_an_object_store(
     door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_store, "PART_BYTES", 9_000)
+    monkeypatch.setattr(object_path, "PART_BYTES", 9_000)
     sources = write_sources(tmp_path)
     for path in tmp_path.rglob("*"):
         if path.is_file():
@@ -405,7 +405,7 @@ def test_every_format_is_ingested_from_and_to_an_object_store(
 
 @pytest.mark.parametrize("part", [64, 1000])
 def test_a_file_reads_as_any_other(door: Door, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_store, "PART_BYTES", part)
+    monkeypatch.setattr(object_path, "PART_BYTES", part)
     rng = np.random.default_rng(part)
     content = rng.bytes(700)
     ObjectPath.of(f"{URL}/file").write_bytes(content)
@@ -430,7 +430,7 @@ def test_a_file_reads_as_any_other(door: Door, part: int, monkeypatch: pytest.Mo
 
 
 def test_an_object_that_changes_while_it_is_ingested_is_noticed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_store, "PART_BYTES", 100)
+    monkeypatch.setattr(object_path, "PART_BYTES", 100)
     path = ObjectPath.of(f"{URL}/moving")
     path.write_bytes(bytes(2000))
     with path.open() as buffered:
@@ -488,7 +488,7 @@ def test_a_writer_that_was_silent_too_long_gives_way(door: Door, monkeypatch: py
 
 
 def test_nobody_takes_over_what_is_still_being_removed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("BEAT_SECONDS", 0.02), ("LOOK_SECONDS", 0.1), ("DEAD_SECONDS", 1.0)):
+    for name, seconds in (("BEAT_SECONDS", 0.02), ("LOOK_SECONDS", 0.1), ("DEAD_SECONDS", 20.0)):
         monkeypatch.setattr(locks, name, seconds)
     where = ObjectPath.of(f"{URL}/removed/data")
     for name in (locks.LOCK, "left"):

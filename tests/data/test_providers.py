@@ -21,7 +21,7 @@ import dfeas
 from dfeas import ingest
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.storage import object_store
-from dfeas.data.storage.object_store import ObjectPath
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.errors import BadInputError, DfeasError, UsageError
 from tests.data.s3 import SECRET, Door, serving
 

@@ -12,7 +12,7 @@ import dfeas
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.object_store import ObjectPath
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Cost
 from tests.data.s3 import Door, lead, serving

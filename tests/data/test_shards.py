@@ -31,8 +31,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.chunks import ChunkReader, IndexForm, read_index
 from dfeas.data.storage.files import DATASET
-from dfeas.data.storage.layout import MARKER
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, stamp_of
+from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.storage.zarr_arrays import MOST_CHUNKS
 from dfeas.data.writers.chunks import CHUNKS, SHARD_BYTES, SHARDED_ABOVE, SIDE_CHUNKS, chunks_of_shard
 from dfeas.data.writers.dataset import DatasetWriter

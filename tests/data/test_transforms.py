@@ -100,7 +100,8 @@ def test_bounds_are_those_of_the_array_transformed_by_numpy(
         assert found.verdict == "infeasible"
         assert np.linalg.norm(found.weights @ columns[found.support]) < 1e-12
     assert (found.verdict == "feasible") == (flipped == 0)  # a feature that is the same everywhere is as good as an intercept
-    assert dfeas.verify_run(tmp_path / "run").margin_lower == found.margin_lower
+    proved = found.margin_lower if found.verdict == "feasible" else -1.0  # what scores a conflict is nobody's proof
+    assert dfeas.verify_run(tmp_path / "run").margin_lower == proved
     alone = dfeas.verify_certificate(data, tmp_path / "run" / "certificate.npz", intercept=intercept, **way)
     assert alone.proof == found.proof
     assert found.bytes_read == round(found.reads * X.nbytes)
@@ -144,7 +145,7 @@ def test_entries_at_the_ends_of_floats() -> None:
         scaled = X * np.array([1, factor, 1, 1, 1])
         for way in WAYS:
             found = dfeas.solve(scaled, label, intercept=True, **way)
-            assert found.verdict in ("feasible", "eps-infeasible", "infeasible")
+            assert found.verdict in ("feasible", "infeasible") or (found.stopped == "stalled" and found.margin_upper < 1e-12)
     X[3, 1] = 1e200
     with pytest.raises(BadInputError, match="point 3"):
         dfeas.solve(X, label, transform="std")

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, SchedulerPlugin
 
 import dfeas
 from dfeas.cli.remote import status, submit
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
+from tests.cli.test_submit import awaited
 from tests.run.test_resume import after, digest, run_until
 
 
@@ -147,3 +148,33 @@ def test_each_question_has_a_bar_and_a_colour(client: Any, tmp_path: Path) -> No
     two = bars(client, lambda: dfeas.race(*data, methods=["perceptron", "mirror-prox"], max_passes=4, client=client))
     assert any("softmin" in name.split("-") and len(name.split("-")) > 2 for name in two)
     assert "dfeas" not in client.run_on_scheduler(counts)
+
+
+class News(SchedulerPlugin):
+    """Sends two clients that come a message together with the greeting, as cancelled tasks of others do on a busy cluster."""
+
+    left = 2
+
+    def add_client(self, scheduler: Any, client: str) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            scheduler.loop.asyncio_loop.call_soon(scheduler.report, {"op": "cancelled-keys", "keys": []})
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_news_that_come_with_the_greeting_of_a_scheduler(inside: bool, dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("planted", 10, 5000, margin=0.1)
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.register_plugin(News())
+        with pytest.raises(AssertionError):  # Dask's own
+            Client(cluster.scheduler_address)
+        if not inside:
+            assert dfeas.solve(path, client=cluster.scheduler_address).verdict == "feasible"
+            return
+        run = submit(path, out=tmp_path / "run", client=client)
+        awaited(client, run, lambda found: found.task == "memory")

@@ -8,12 +8,13 @@ from uuid import uuid4
 
 import pytest
 
-from dfeas.data.open import open_cached, open_source
+from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
+from dfeas.engine.worker import open_cached
 from tests.conformance.engines import BYTES, PASSES, EngineTests, source
 
 __all__ = ["source"]  # a fixture of the tests below

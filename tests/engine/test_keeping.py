@@ -66,9 +66,9 @@ def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(dataset: Callable[...,
 
 def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[..., Any], client: Any) -> None:
     def kept(run: str) -> int:
-        from dfeas.data import open
+        from dfeas.engine import worker
 
-        return sum(d.kept.taken for s, d in open._opened.items() if s.run == run)
+        return sum(d.kept.taken for s, d in worker._opened.items() if s.run == run)
 
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
     source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
@@ -82,9 +82,9 @@ def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[...,
 
 def test_what_a_driver_that_is_gone_left_is_forgotten_and_what_a_living_one_has_is_not(dataset: Callable[..., Any]) -> None:
     def known() -> set[str]:
-        from dfeas.data import open
+        from dfeas.engine import worker
 
-        return {source.run for source in open._opened}
+        return {source.run for source in worker._opened}
 
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
     source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
@@ -110,6 +110,7 @@ def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
         for _ in range(2):
             assert engine.run(QUESTION).lse == here.lse
         client.restart()  # all addresses are new
+        wait_until(lambda: len(engine._watch.threads()) == 2)  # one that joins later reads its share later
         for reads in (*[WHOLE] * (FILE_READS + 1), 0):
             assert engine.run(QUESTION).lse == here.lse
             assert engine.cost.bytes_read <= max(reads, WHOLE / 4)

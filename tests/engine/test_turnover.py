@@ -15,8 +15,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine import watch
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
-from dfeas.engine.turnover import TOPIC
-from dfeas.engine.watch import Watch
+from dfeas.engine.watch import TOPIC, Watch
 from dfeas.passes.softmin import Softmin
 from tests.engine.test_keeping import until
 from tests.faults.faulty import wait_until

@@ -48,14 +48,18 @@ def test_scikit_learns_whole_check(estimator: Any) -> None:
 def test_linear_svc_is_that_of_scikit_learn(classes: int) -> None:
     X, y = load_iris(return_X_y=True)
     X, y = X[y < classes] + np.random.default_rng(0).standard_normal((int((y < classes).sum()), 4)), y[y < classes]
-    ours = LinearSVC(C=0.3, tol=1e-11).fit(X, y)
+    ours = LinearSVC(C=0.3, tol=1e-11, intercept_scaling=1).fit(X, y)
     theirs = svm.LinearSVC(C=0.3, dual=False, tol=1e-11, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-5, atol=1e-6)
     assert (ours.predict(X) == theirs.predict(X)).all()
-    hinge = LinearSVC(C=0.3, loss="hinge", tol=1e-9).fit(X, y)
+    hinge = LinearSVC(C=0.3, loss="hinge", tol=1e-9, intercept_scaling=1).fit(X, y)
     peer = svm.LinearSVC(C=0.3, loss="hinge", tol=1e-6, max_iter=1_000_000).fit(X, y)
     np.testing.assert_allclose(hinge.coef_, peer.coef_, atol=2e-3)
+    free = LinearSVC(C=0.3, loss="hinge", tol=1e-9).fit(X[y < 2], y[y < 2])
+    machine = svm.SVC(C=0.3, kernel="linear", tol=1e-9).fit(X[y < 2], y[y < 2])
+    np.testing.assert_allclose(free.coef_, machine.coef_, atol=1e-4)
+    np.testing.assert_allclose(free.intercept_, machine.intercept_, atol=1e-3)
 
 
 def test_it_works_in_a_pipeline_a_grid_search_and_a_pickle(capfd: pytest.CaptureFixture[str]) -> None:

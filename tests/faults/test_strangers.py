@@ -192,7 +192,7 @@ def test_a_worker_that_joins_is_asked_first_and_then_works(yard: Yard, data: Pat
 
     with yard.open() as client:
         yard.join("first")
-        options = {**HOW, "max_passes": 300, "margin_tolerance": 1e-6}
+        options = {**HOW, "max_passes": 40, "margin_tolerance": 1e-6}
         found = dfeas.solve(data, client=client, callback=join, **options)
         assert len(seen) > 10
         assert executed(client)[joined["good"]]
@@ -289,10 +289,9 @@ def test_annotations_choose_workers_for_all_tasks(yard: Yard, data: Path) -> Non
             run_all()
         assert not executed(client)[left]
         assert executed(client)[right]
-        with dask.annotate(resources={"DISK": 1}):
-            run_all()
-        with dask.config.set({"dfeas.workers": [right], "dfeas.priority": 1}):
-            run_all()
+        for chosen in (dask.annotate(resources={"DISK": 1}), dask.config.set({"dfeas.workers": [right], "dfeas.priority": 1})):
+            with chosen:
+                dfeas.solve(data, client=client, **HOW)
         assert not executed(client)[left]
         with dask.annotate(workers=["right"]):
             submit(data, out=yard.folder / "run", client=client)

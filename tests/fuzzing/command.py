@@ -15,6 +15,7 @@ from tests.fuzzing.arrays import Arrays
 from tests.fuzzing.case import FAILED, Case, Kind
 from tests.fuzzing.edited import Edited
 from tests.fuzzing.forged import Forged
+from tests.fuzzing.hard import Hard
 from tests.fuzzing.hostile import Hostile
 from tests.fuzzing.hull import HullKind
 from tests.fuzzing.kernel import KernelKind
@@ -36,6 +37,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "edited": Edited,
     "hostile": Hostile,
     "soft": Soft,
+    "hard": Hard,
     "kills": Kills,
     "arrays": Arrays,
 }

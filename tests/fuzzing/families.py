@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tests.fuzzing import thin
+
 Drawn = tuple[np.ndarray, np.ndarray]
 Family = Callable[[np.random.Generator], Drawn]
 
@@ -159,9 +161,29 @@ def planted_twin(rng: np.random.Generator) -> Drawn:
     return np.vstack([X, X[j : j + 1]]), np.append(labels, -labels[j])
 
 
+def turned_scales(rng: np.random.Generator) -> Drawn:
+    """No scale of features helps; one label may be wrong."""
+    X, labels = thin.turn_scales(int(rng.integers(2, 60)), int(rng.integers(2, 7)), 10.0 ** rng.integers(3, 13), _seed(rng))
+    if rng.random() < 0.3:
+        labels[rng.integers(len(X))] *= -1
+    return X, labels
+
+
+def near_a_plane(rng: np.random.Generator) -> Drawn:
+    """A hair from it, or with a margin planted there, which may be a negative one."""
+    n, m, distance = int(rng.integers(4, 60)), int(rng.integers(2, 7)), 10.0 ** -rng.integers(3, 14)
+    if rng.random() < 0.5:
+        return thin.hair(n, m, distance, _seed(rng))
+    return thin.planted(n, m, distance * rng.choice([1, 1, -1]), _seed(rng))
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(1 << 32))
+
+
 LINEAR: tuple[Family, ...] = (
     gaussian, twins, collinear, feature_scales, power_scales, point_scales, one_hot, low_rank, integers, low_precision, offsets,
-    zero_points, dates, ids, denormals, planted, planted_twin,
+    zero_points, dates, ids, denormals, planted, planted_twin, turned_scales, near_a_plane,
 )  # fmt: skip
 
 

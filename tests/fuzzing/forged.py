@@ -92,7 +92,7 @@ def forged_result(rng: np.random.Generator, values: Values) -> tuple[str, Any]:
         "proof": stronger(values["proof"]),
         "margin_lower": [values["margin_upper"] + 0.1, math.nan, None, "0.1"],
         "margin_upper": [min(values["margin_lower"], 0) - 0.1, math.nan, None],
-        "eps": [math.nan, -1.0, None],
+        "eps": [math.nan, -1.0, "small"],
         "intercept": [not values["intercept"], 1.5],
         "n": [values["n"] + 1, None], "m": [values["m"] + 1, -1],
         "fingerprint": ["0" * 64, None],

@@ -14,6 +14,7 @@ import dfeas
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from tests.fuzzing import gram
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
+from tests.fuzzing.oracle import Truth, as_stored
 
 SLACK = 1e-6
 """Relative, of an end that the method computed; ends that are proved have none."""
@@ -111,7 +112,8 @@ def of_ends(result: Any, said: str, X: np.ndarray, labels: np.ndarray, options: 
     least, most = gram.bracket(X, labels, options)
     low, high = result.margin_lower, result.margin_upper
     slack = 0.0 if result.verdict == "eps-infeasible" else SLACK * least + ROUNDING
-    if high < least - slack:
+    conflicting = result.verdict == "infeasible" and least == 0  # the best margin is below zero, and the oracle says no more
+    if not conflicting and high < least - slack:
         return wrong(f"{said}: margin_upper {high!r}, a margin of {least!r} exists")
     slack = 0.0 if result.verdict == "feasible" else SLACK * most + ROUNDING
     if low > most + slack:
@@ -119,8 +121,14 @@ def of_ends(result: Any, said: str, X: np.ndarray, labels: np.ndarray, options: 
     if result.verdict == "eps-infeasible" and high > result.eps:
         return wrong(f"{said}: margin_upper {high!r} is above eps {result.eps:g}")
     if result.verdict == "feasible":
-        with localcontext(gram.DIGITS):
-            least = gram.least_score(gram.values(X, labels, options), result.support.tolist(), result.weights.tolist())
+        if result.evidence.integers:
+            chosen = as_stored(X, labels)
+            pairs = [(number, chosen[j]) for number, j in zip(result.evidence.integers, result.support.tolist(), strict=True)]
+            y = [sum(number * point[k] for number, point in pairs) for k in range(X.shape[1])]
+            least = Truth(X, labels).least(np.array(y, object))
+        else:
+            with localcontext(gram.DIGITS):
+                least = gram.least_score(gram.values(X, labels, options), result.support.tolist(), result.weights.tolist())
         if low > least * (1 + 1e-15):
             return wrong(f"{said}: margin_lower {low!r}, the separator has {least!r}")
     return None

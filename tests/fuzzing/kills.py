@@ -66,7 +66,7 @@ def content(folder: Path) -> dict[str, bytes]:
     found = {}
     for path in sorted(folder.rglob("*")):
         # of a run that reached a limit; how many there were is a matter of time
-        if path.is_file() and not (path.parent.name == "checkpoint" and path.suffix == ".zip"):
+        if path.is_file() and not (path.parent.name == "checkpoint" and path.suffix == ".state"):
             name, data = str(path.relative_to(folder)), path.read_bytes()
             if path.name in ("result.json", "race.json"):
                 data = json.dumps(_lasting(json.loads(data))).encode()

@@ -93,7 +93,7 @@ def of_verdict(result: Any, truth: Truth, options: Any, known: bool | None = Non
             return wrong(f"{said}: {result.margin_lower!r} is not within {tolerance:g} of {result.margin_upper!r}")
     if result.verdict == "infeasible" and feasible:
         return wrong(f"{said}: a separator exists")
-    if result.verdict == "infeasible" and result.margin_upper != 0:
+    if result.verdict == "infeasible" and result.margin_upper > 0:
         return wrong(f"{said}: margin_upper {result.margin_upper!r}")
     if result.verdict == "eps-infeasible" and not result.margin_upper <= result.eps:
         return wrong(f"{said}: margin_upper {result.margin_upper!r} is above eps {result.eps:g}")
@@ -120,7 +120,8 @@ def of_bracket(result: Any, truth: Truth) -> Judgement | None:
     single = truth.X.dtype.itemsize < 8 and truth.X.dtype != np.int32
     slack = SLACK_SINGLE if single and result.verdict in ("feasible", "undecided") else SLACK
     least, most = truth.margin
-    if high < least * (1 - slack) - slack:
+    conflicting = result.verdict == "infeasible" and least == 0  # the best margin is below zero, and the oracle says no more
+    if not conflicting and high < least * (1 - slack) - slack:
         return wrong(f"{result.verdict} by {result.method}: margin_upper {high!r}, a margin of {least!r} exists")
     if low > most * (1 + slack) + slack:
         return wrong(f"{result.verdict} by {result.method}: margin_lower {low!r}, none above {most!r} exists")

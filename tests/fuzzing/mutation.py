@@ -10,6 +10,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 
+import crc32c
 import numpy as np
 
 NUMBERS = (
@@ -146,8 +147,16 @@ def mutated(rng: np.random.Generator, data: bytes) -> tuple[str, bytes]:
         if inside and data.startswith(magic):
             way, text = mutated(rng, packer.decompress(data))
             return f"{way} inside", packer.compress(text)
+    if inside and data.startswith(b"{") and data[-4:] == seal(data[:-4]):  # a checkpoint
+        way, text = mutated(rng, data[:-4])
+        return f"{way} inside", text + seal(text)
     way = WAYS[rng.integers(len(WAYS))]
     return way.__name__, way(rng, data)
+
+
+def seal(data: bytes) -> bytes:
+    """The crc32c at the end of a checkpoint."""
+    return int(crc32c.crc32c(data)).to_bytes(4, "little")
 
 
 def _member(rng: np.random.Generator, data: bytes) -> tuple[str, bytes]:

@@ -19,6 +19,7 @@ from tests.fuzzing import command, gram
 from tests.fuzzing.case import Case, Judgement, Kind, Word, wrong
 from tests.fuzzing.child import Ended
 from tests.fuzzing.forged import Forged
+from tests.fuzzing.hard import Hard
 from tests.fuzzing.hostile import of_ending
 from tests.fuzzing.hull import HullKind
 from tests.fuzzing.kernel import KernelKind
@@ -62,6 +63,8 @@ LIES: dict[str, Callable[[], Kind]] = {
         verdict="eps-infeasible", proof="rigorous", margin_lower=-1.0, margin_upper=1e-9)),
     "an objective": lambda: Soft(lying(dfeas.soft_margin, objective=1e-3)),
     "a bound of the minimum": lambda: Soft(lying(dfeas.soft_margin, lower=1e9)),
+    "a distance that none has": lambda: Hard(lying(dfeas.hard_margin, lower=1e90, upper=1e91)),
+    "a bound of the distance": lambda: Hard(lying(dfeas.hard_margin, lower=1e-91, upper=1e-90)),
     "a checker that believes": lambda: Forged(lambda *words, **options: SimpleNamespace(
         verdict="feasible", proof="rigorous", margin_lower=0.99, margin_upper=1.0), verify_run=lambda run: None),
 }  # fmt: skip
@@ -70,7 +73,7 @@ LIES: dict[str, Callable[[], Kind]] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_noticed_kept_and_noticed_again(lie: str, tmp_path: Path) -> None:
     kind, said = LIES[lie](), list[str]()
-    tallies = fuzz([kind], 24, 5, tmp_path, say=said.append, clock=clock_of(20))
+    tallies = fuzz([kind], 24, 7, tmp_path, say=said.append, clock=clock_of(20))
     assert tallies[kind.name].failed
     kept = sorted(tmp_path.glob("*.npz"))
     assert len(kept) == len(said) == tallies[kind.name].failed

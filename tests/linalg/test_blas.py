@@ -2,12 +2,19 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
+from typing import Any
 
+import numpy as np
 import pytest
+import scipy.linalg
 from threadpoolctl import threadpool_limits
 
+from dfeas.linalg.basic import LOADING, conflict, solve_triangular
 from dfeas.linalg.blas import controller, one_thread
+from dfeas.linalg.separate import solve
+from dfeas.linalg.sparse_columns import column_matrix
 
 
 def threads() -> set[int]:
@@ -66,3 +73,36 @@ def test_an_error_gives_back_what_was() -> None:
     with pytest.raises(ZeroDivisionError), one_thread(of_scipy=True):
         raise ZeroDivisionError
     assert threads() == {3}
+
+
+@pytest.mark.parametrize("size", [1, 2, 20, LOADING, LOADING + 1, 200])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_triangles_of_any_size_are_solved(size: int, transposed: bool) -> None:
+    rng = np.random.default_rng(size)
+    factor = np.triu(rng.standard_normal((size, size))) + 9 * np.diag(2.0 ** -rng.integers(0, 40, size))
+    wanted = rng.standard_normal(size)
+    x = solve_triangular(factor, wanted, transposed=transposed)
+    matrix = factor.T if transposed else factor
+    assert (abs(matrix @ x - wanted) <= 1e-13 * (abs(matrix) @ abs(x) + abs(wanted))).all()  # backward stable, row by row
+    with pytest.raises(np.linalg.LinAlgError):
+        solve_triangular(np.triu(np.ones((size, size)), 1), wanted, transposed=transposed)
+
+
+@pytest.mark.usefixtures("three")
+def test_scipy_has_one_thread_wherever_a_solver_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where ``scipy.linalg`` was not loaded when the solver began."""
+    called: set[str] = set()
+
+    def watch(name: str, own: Any, *given: Any, **named: Any) -> Any:
+        assert threads() == {1}
+        called.add(name)
+        return own(*given, **named)
+
+    for module, name in ((scipy.linalg, "qr"), (scipy.linalg, "solve_triangular"), (scipy.linalg.lapack, "dposv")):
+        monkeypatch.setattr(module, name, partial(watch, name, getattr(module, name)))
+    points = np.random.default_rng(0).standard_normal((900, LOADING + 20))
+    assert solve(column_matrix(points * np.sign(points @ points[0])[:, None], 1 / np.linalg.norm(points, axis=1))).margin > 0
+    solve_triangular(np.eye(LOADING + 1), np.ones(LOADING + 1))
+    pairs = np.vstack([points[:5], -points[:5]])
+    assert conflict(column_matrix(pairs, 1 / np.linalg.norm(pairs, axis=1)), np.full(10, 0.1)) is not None
+    assert called == {"qr", "solve_triangular", "dposv"}

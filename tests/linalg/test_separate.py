@@ -16,11 +16,12 @@ from scipy.sparse import csr_array
 import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.linalg import basic as basic_vectors
-from dfeas.linalg import blas, separate
+from dfeas.linalg import blas
 from dfeas.linalg.basic import basic, conflict, nearest
 from dfeas.linalg.blas import heard
 from dfeas.linalg.columns import LARGE, ColumnMatrix
-from dfeas.linalg.newton import line_search
+from dfeas.linalg.newton import Newton, conjugate_gradients, line_search
+from dfeas.linalg.rounds import Round
 from dfeas.linalg.separate import Solution, solve
 from dfeas.linalg.sparse_columns import column_matrix
 from tests.exact import conflicts, small_instance
@@ -194,13 +195,13 @@ def test_margins_below_the_resolution_of_float32(margin: float, dtype: str) -> N
 
 def test_systems_too_large_to_factorise_are_solved_by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[int] = []
-    plain = scipy.sparse.linalg.cg
+    plain = conjugate_gradients
 
     def counting(*words: Any, **more: Any) -> Any:
         used.append(1)
         return plain(*words, **more)
 
-    monkeypatch.setattr(scipy.sparse.linalg, "cg", counting)
+    monkeypatch.setattr("dfeas.linalg.newton.conjugate_gradients", counting)
     for kind, outcome in (("halfspace", "separated"), ("gaussian", "conflict")):
         X, labels = Instance(kind, 60, 3000).block(0)
         matrix = replace(matrix_of((X * labels[:, None]).T, np.float32), direct=10)
@@ -265,6 +266,43 @@ def test_the_line_search_finds_the_minimum(m: int, c: int, C: float, seed: int) 
         assert here <= value(s) + 1e-9 * scale
 
 
+def halfspace(m: int, n: int, flips: float = 0.0) -> ColumnMatrix:
+    points, labels = Instance("halfspace", m, n, seed=4).block(0)
+    labels[np.random.default_rng(5).random(n) < flips] *= -1
+    return matrix_of((points * labels[:, None]).T, np.float32)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_a_start_that_is_too_long_is_as_good_as_one_that_is_not(C: float) -> None:
+    """min over t of f(t v) is where f'(t v) v = 0, and the same for all lengths of v."""
+    matrix = halfspace(40, 2000)
+    v = np.linalg.lstsq(unit(matrix)[:200], np.ones(200))[0]
+    ends = []
+    for length in (1e2, 1e5):
+        newton = Newton(matrix, length * v)
+        newton.minimise(C, 0.3, 0.05, most=0)
+        w, score = newton.point.v, newton.point.score
+        assert w @ w == pytest.approx(C * float(newton.point.slack() @ score), rel=1e-6)
+        newton.minimise(C, 0.3, 0.05)
+        ends.append((newton.steps, newton.point.v))
+    assert ends[0][0] == ends[1][0]
+    assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-4)
+
+
+@pytest.mark.parametrize(("flips", "outcome", "grown"), [(0.0, "separated", 1), (0.2, "conflict", 0)])
+def test_columns_cheaper_to_score_than_to_factorise_are_solved_at_once(
+    flips: float, outcome: str, grown: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix, counts = halfspace(120, 1700, flips), []
+    assert len(Round(matrix, np.zeros(120), at_once=False).rows) == 480
+    assert Round(matrix, np.ones(120), at_once=False).whole
+    extend = Newton.extend
+    monkeypatch.setattr(Newton, "extend", lambda *args: counts.append(1) or extend(*args))
+    found = solve(matrix)
+    check(matrix, found)
+    assert (found.outcome, len(counts)) == (outcome, grown)
+
+
 @given(st.integers(1, 6), st.integers(1, 300), st.integers(0, 999))
 def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -301,7 +339,7 @@ def test_many_features_follow_directions_from_a_factor_unless_columns_are_depend
 
 
 @pytest.mark.parametrize("distance", [1e-6, 1e-8])
-def test_no_more_points_than_features_are_separated_by_interpolation(distance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_points_than_features_are_separated_in_a_few_steps(distance: float) -> None:
     """Any labels of them are: one of two near points is wrong, the margin is tiny, and a soft margin comes there slowly."""
     rng = np.random.default_rng(1)
     points = rng.standard_normal((300, 300))
@@ -310,13 +348,10 @@ def test_no_more_points_than_features_are_separated_by_interpolation(distance: f
     label = np.concatenate([label, label])
     label[157] *= -1
     matrix = matrix_of((points * label[:, None]).T)
-    slow = solve(matrix)
-    monkeypatch.setattr(separate, "DEAR", 0)
     found = solve(matrix)
-    for each in (slow, found):
-        assert each.outcome == "separated"
-        check(matrix, each)
-    assert 4 * found.steps < slow.steps
+    assert found.outcome == "separated"
+    check(matrix, found)
+    assert found.steps < 10  # 200 in the coordinates of the points
 
 
 @pytest.mark.parametrize("noise", [1e-15, 1e-17, 1e-30])
@@ -336,6 +371,30 @@ def test_a_feature_of_any_scale_is_found_where_it_alone_separates(exponent: int)
     found = dfeas.solve(np.c_[rng.standard_normal(60), 10.0**exponent * y * (0.5 + rng.random(60))], y)
     assert found.verdict == "feasible"
     assert found.margin_lower > 0
+
+
+@pytest.mark.parametrize("spread", [40, 60, 150])
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_units_of_features_are_no_matter(spread: int, flipped: bool, sparse: bool) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = np.where(rng.random((300, 12)) < 0.7, 0, rng.integers(-9, 10, (300, 12))).astype(np.float64)
+        X[:, -1] = 1
+        signed = X * np.where(2 * X @ rng.integers(-3, 4, 12) + 1 > 0, 1, -1)[:, None]
+        if flipped:
+            signed[-1] = -signed[:3].sum(axis=0)
+        scaled = signed * 2.0 ** rng.integers(-spread, spread + 1, 12)
+        scale = 1 / np.linalg.norm(scaled, axis=1)
+        found = solve(column_matrix(csr_array(scaled) if sparse else scaled, scale))
+        assert found.outcome == ("conflict" if flipped else "separated")
+        assert found.steps < 100
+        if flipped:
+            weight = found.weight * scale[found.rows]
+            np.testing.assert_allclose(weight @ signed[found.rows] / weight.sum(), 0, atol=1e-11)
+        else:
+            assert 0 < found.margin == pytest.approx(float((scaled @ found.y * scale).min()))
+            assert (scaled @ found.y > 0).all()
 
 
 MANY = LARGE // 40
@@ -438,8 +497,7 @@ def test_a_gram_matrix_in_slabs_is_the_sum_of_products(single: bool) -> None:
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for a basis of fewer columns than there are, as of 6000 x 6000."""
-    monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", 1 << 23)
-    monkeypatch.setattr("dfeas.linalg.newton.BASIS_BYTES", 1 << 23)
+    monkeypatch.setattr(column_matrix, "__defaults__", (1 << 23,))
     monkeypatch.setattr("dfeas.linalg.columns.LARGE", 1 << 18)
 
 
@@ -491,11 +549,12 @@ def test_a_row_of_dummies_with_both_labels_is_named_long_before_the_others_are_s
     assert found.steps <= 80
 
 
-def test_heavy_columns_that_are_too_wide_for_a_basis_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = np.random.default_rng(0).standard_normal((40, 300)).astype(np.float32)
+def test_heavy_columns_that_are_too_wide_for_a_basis_end_the_search() -> None:
+    points = np.random.default_rng(0).integers(-9, 10, (40, 300)).astype(np.float32)
     points[-1] = -points[:-1].sum(axis=0)
-    monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", 1 << 10)
-    assert conflict(column_matrix(points, np.ones(40)), np.full(40, 1 / 40)) is None
+    x = np.full(40, 1 / 40)
+    assert conflict(column_matrix(points, np.ones(40)), x) is not None
+    assert conflict(column_matrix(points, np.ones(40), 1 << 10), x) is None
 
 
 @pytest.mark.usefixtures("little_room")
@@ -555,10 +614,9 @@ def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypat
     points[:, ::5] = np.random.default_rng(0).integers(-9, 9, (40, 100))
     points[-1] = -points[:-1].sum(axis=0)
     monkeypatch.setattr("dfeas.linalg.sparse_columns.DIRECT_SPARSE", 100)
-    matrix = column_matrix(csr_array(points), np.ones(40))
-    assert matrix.wide
     for room in (8 * 40 * 100, 8 * 40 * 99):
-        monkeypatch.setattr("dfeas.linalg.sparse_columns.BASIS_BYTES", room)
+        matrix = column_matrix(csr_array(points), np.ones(40), room)
+        assert matrix.wide
         found = conflict(matrix, np.full(40, 1 / 40))
         assert (found is None) == (room < 8 * 40 * 100)
         if found is not None:
@@ -575,16 +633,46 @@ def test_wide_columns_with_a_wrong_label_end_with_a_small_combination() -> None:
     check(matrix, found)
 
 
+@pytest.mark.parametrize("d", [1, 4, 12])
+def test_conjugate_gradients_end_exactly_after_d_products_and_before_at_a_share(d: int) -> None:
+    """Hestenes and Stiefel 1952, theorem 4.1; and what is wrong by a share of what is wanted has taken fewer products."""
+    random = np.random.default_rng(d)
+    basis = random.standard_normal((d, d + 2))
+    matrix, wanted, products = basis @ basis.T + np.eye(d), random.standard_normal(d), []
+
+    def multiply(v: np.ndarray) -> np.ndarray:
+        products.append(v)
+        return np.asarray(matrix @ v)
+
+    found = conjugate_gradients(multiply, wanted, 1e-9, 100)
+    assert len(products) <= d
+    assert found == pytest.approx(np.linalg.solve(matrix, wanted), rel=1e-6)
+    products.clear()
+    some = conjugate_gradients(multiply, wanted, 0.5, 100)
+    assert np.linalg.norm(matrix @ some - wanted) <= 0.5 * np.linalg.norm(wanted)
+    assert len(products) < d or d == 1
+    assert not conjugate_gradients(multiply, np.zeros(d), 0.5, 100).any()
+
+
+def test_many_columns_are_not_solved_by_their_gram_matrix_at_first() -> None:
+    """Of 4,100 columns with 512 features, not large but heavy, the first steps are products with vectors."""
+    X = np.random.default_rng(0).standard_normal((4100, 512)).astype(np.float32)
+    matrix = column_matrix(X, np.sign(X @ X[0]) / np.linalg.norm(X, axis=1))
+    assert not matrix.large
+    newton = Newton(matrix, np.zeros(512))
+    newton.minimise(1.0, 0.3, 0.05, most=1)
+    assert 0 < newton.products < 100
+
+
 @pytest.mark.parametrize("kind", ["planted", "one-flip"])
 def test_columns_with_more_features_than_points_are_decided_as_by_highs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same solver, where the room for a basis is small, so that HiGHS has an answer in time."""
-    monkeypatch.setattr("dfeas.linalg.columns.BASIS_BYTES", 1 << 18)
-    monkeypatch.setattr("dfeas.linalg.newton.BASIS_BYTES", 1 << 18)
     monkeypatch.setattr("dfeas.linalg.columns.LARGE", 1 << 12)
     instance = Instance(kind, 200, 1200, margin=0.05)
     X, labels = instance.block(0)
     points = X * labels[:, None].astype(X.dtype)
-    matrix = column_matrix(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1))
+    matrix = column_matrix(points, 1 / np.linalg.norm(points.astype(np.float64), axis=1), 1 << 18)
+    assert matrix.wide
     found = solve(matrix, eps=1e-3)
     columns = unit(matrix)
     best = linprog(
@@ -634,7 +722,7 @@ def test_wide_sparse_points_without_a_separator_are_solved() -> None:
     rng = np.random.default_rng(0)
     few = scipy.sparse.random_array((40, 45_000), density=0.002, random_state=rng, format="csr", dtype=np.float32)
     points = csr_array(csr_array(rng.integers(0, 2, (150, 40)).astype(np.float32)) @ few)
-    result = dfeas.solve(points, rng.choice([-1, 1], 150))
+    result = dfeas.solve(points, rng.choice([-1, 1], 150), eps=1e-3)
     assert result.verdict in ("eps-infeasible", "infeasible")
 
 

@@ -17,7 +17,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
-from dfeas.methods.protocol import Facts, Mixture, ScratchVector, Sparse
+from dfeas.methods.mixture import Mixture
+from dfeas.methods.protocol import Facts, ScratchVector, Sparse
 from dfeas.passes.protocol import OnVectors
 
 

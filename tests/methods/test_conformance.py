@@ -1,10 +1,13 @@
 """Every linear method keeps the laws of the protocol."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dfeas.methods.protocol import Start
 from dfeas.methods.registry import METHODS
+from dfeas.methods.rescaled_perceptron import RescaledPerceptron
 from tests.conformance.methods import Instance, MethodTests
 from tests.methods.running import best_margin, problem, weights
 
@@ -20,7 +23,8 @@ class TestLinearMethods(MethodTests):
     }
 
     def method(self, name: str) -> Any:
-        return METHODS[name]
+        method = METHODS[name]
+        return replace(method, most=100) if isinstance(method, RescaledPerceptron) else method
 
     def instance(self, family: str) -> Instance:
         options = self.families[family]
@@ -43,3 +47,18 @@ class TestLinearMethods(MethodTests):
             image,
             1e-12,
         )
+
+
+class TestStartedMethods(TestLinearMethods):
+    """They begin from what another run may have left: a direction that is right, wrong or aside, some points."""
+
+    names = ("working-set", "working-set-plain")
+
+    def instance(self, family: str) -> Instance:
+        instance = super().instance(family)
+        facts, draw = instance.facts, np.random.default_rng(len(family))
+        y = draw.standard_normal(facts.m)
+        rows = np.arange(0, facts.n, 40) if family in ("planted thin", "one-flip") else np.empty(0, np.int64)
+        blocks = (0,) if family in ("planted", "planted thin") else ()
+        start = Start(y / np.linalg.norm(y), blocks, rows)
+        return replace(instance, facts=replace(facts, start=start))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.methods.ispvn import Ispvn
+from dfeas.methods.registry import METHODS
 from tests.methods.running import FAMILIES, Counting, problem, states
 
 
@@ -28,11 +29,11 @@ def projected(v: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
-@pytest.mark.parametrize("limit", [2048, 0], ids=["|A|^2", "n"])
-def test_the_excessive_gap_holds_at_every_step(kind: str, options: dict[str, Any], limit: int) -> None:
+@pytest.mark.parametrize(("name", "gamma"), [("ispvn", 2.0), ("ispvn:gamma=4.5:lambda=n", 4.5)])
+def test_the_excessive_gap_holds_at_every_step(kind: str, options: dict[str, Any], name: str, gamma: float) -> None:
     engine, A, facts = problem(kind, 6, 200, dtype="float64", block_rows=70, **options)
     n, seen = facts.n, 0
-    method = Ispvn(limit)
+    method = METHODS[name]
     before = None
     for state in states(method, engine, facts, 900):
         if before is not None and state.steps == before.steps + 1:
@@ -53,16 +54,21 @@ def test_the_excessive_gap_holds_at_every_step(kind: str, options: dict[str, Any
                 assert np.allclose(p, expected, atol=1e-9)
             assert before.mu == pytest.approx(4 * state.lambda_ / ((before.k + 1) * (before.k + 2)))
             assert state.lambda_ >= np.linalg.norm(A, 2) ** 2 * (1 - 1e-12)
+            assert (state.lambda_ == n) == name.endswith("lambda=n")
+            if state.q and before.q != state.q:
+                assert state.delta == pytest.approx(np.linalg.norm(A @ vector(engine, state.q, n)) / gamma)
             seen += 1
         before = state
     assert seen > 50
 
 
-@given(st.integers(2, 8), st.integers(10, 120), st.sampled_from([0.5, 0.2, 0.1]), st.integers(0, 999))
+@given(
+    st.integers(2, 8), st.integers(10, 120), st.sampled_from([0.5, 0.2, 0.1]), st.sampled_from([1.5, 2, 4]), st.integers(0, 999)
+)
 @settings(max_examples=12)
-def test_an_inner_loop_ends_within_its_bound(m: int, n: int, margin: float, seed: int) -> None:
+def test_an_inner_loop_ends_within_its_bound(m: int, n: int, margin: float, gamma: float, seed: int) -> None:
     engine, _, facts = problem("planted", m, n, margin=margin, seed=seed, dtype="float64")
-    method = Ispvn()
+    method = METHODS[f"ispvn:gamma={gamma}"]
     for state in states(method, engine, facts, 10**6):
         if state.lambda_:
             assert state.k <= 2 * math.sqrt(2 * state.lambda_) / margin + 1

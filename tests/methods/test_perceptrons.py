@@ -1,18 +1,20 @@
 """The methods that correct mistakes: their bounds at every iterate, the loops of their papers, the streams they read."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
 
+import dfeas
 from dfeas.methods.margin_perceptron import margin_perceptron
 from dfeas.methods.mistakes import correct
-from dfeas.methods.normalized_perceptron import NormalizedPerceptron
-from dfeas.methods.online_perceptron import OnlinePerceptron
-from dfeas.methods.perceptron import perceptron
+from dfeas.methods.perceptron import NormalizedPerceptron, OnlinePerceptron, perceptron
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.winnow import winnow
@@ -164,6 +166,8 @@ def test_margin_perceptron_ends_with_more_than_a_quarter_of_the_best_margin(seed
     for state in states(method, engine, facts, 2000):
         guess, w = state.guess, state.total
         assert state.made <= 12 * radius**2 / guess**2 + 1
+        assert state.made <= 12 * radius**2 / best**2 or guess > best  # the theorem
+        assert np.linalg.norm(w) >= state.made * best * (1 - 1e-9)  # Claim 1
         # Claims 3 and 4, for any guess
         assert np.linalg.norm(w) <= 2 * radius**2 / guess + radius + 0.75 * guess * state.made + 1e-9
         assert guess > best / 2 * (1 - 1e-9)
@@ -239,3 +243,87 @@ def test_the_slow_witnesses_prove_infeasibility_within_their_bound(name: str, ki
         if method.evidence(state).bracket.upper <= 0.1:
             break
     assert method.evidence(state).bracket.upper <= 0.1
+
+
+@pytest.mark.parametrize("r", [2.0, 30.0])
+def test_the_margin_of_unit_points_is_what_bounds_the_perceptron_however_long_they_are(r: float) -> None:
+    """The example of Ramdas and Pena 2014, section 2.2: the bound by lengths as they are is r^4 times that of unit points."""
+    length = np.geomspace(1 / r, r, 20)
+    X = np.vstack([np.outer(length, [0.6, 0.8]), np.outer(length, [0.8, 0.6])])
+    labels, ask = np.repeat([1, -1], 20), {"intercept": False, "margin_tolerance": 1e-6}
+    unit, lengths = dfeas.solve(X, labels, **ask), dfeas.solve(X, labels, transform=("lengths",), **ask)
+    assert unit.margin_lower == pytest.approx(0.2 / np.sqrt(2), rel=1e-6)
+    assert (unit.margin_lower / lengths.margin_lower) ** 2 == pytest.approx(r**4, rel=1e-5)
+    np.testing.assert_allclose(lengths.y, [-np.sqrt(0.5), np.sqrt(0.5)], atol=1e-6)
+    assert dfeas.solve(X, labels, method="perceptron", intercept=False).iterations <= 1 / unit.margin_lower**2
+
+
+def rays(A: np.ndarray, count: int) -> np.ndarray:
+    """Some unit y (m, r) with A'y >= 0, as far out as the cone of them reaches."""
+    c = np.random.default_rng(0).standard_normal((count, len(A)))
+    found = np.array([linprog(each, -A.T, np.zeros(A.shape[1]), bounds=(-1, 1)).x for each in c])
+    found = found[np.linalg.norm(found, axis=1) > 0.5]
+    return (found / np.linalg.norm(found, axis=1)[:, None]).T
+
+
+@pytest.mark.parametrize("m", [2, 3, 6])
+@pytest.mark.parametrize("name", ["rescaled-perceptron", "rescaled-perceptron-ellipsoid"])
+def test_each_rescaling_widens_the_cone_by_what_its_theorem_says(name: str, m: int) -> None:
+    """With D the change of coordinates, |det D| is that of a volume; no z of the cone is lengthened by more than is said."""
+    margin = 1e-4
+    engine, A, facts = problem("planted", m, 300, margin=margin, seed=m, dtype="float64")
+    whole, looks = name.endswith("ellipsoid"), max(100, m * m)
+    method = replace(METHODS[name], most=looks)  # one rescaling after a pass, at most
+    separators = rays(A, 20)
+    before = method.init(facts)
+    for state in states(method, engine, facts, 1000):
+        assert state.made <= looks + (25 * m**2 if whole else 6 * m * (m + 1) ** 2)
+        assert np.linalg.norm(state.total) <= math.sqrt(state.made) + 1e-9
+        seen = state.columns @ state.T
+        assert (state.tally.amount / np.linalg.norm(seen, axis=1)) @ seen == pytest.approx(state.total, abs=1e-8)
+        assert len(seen) <= m + 1
+        assert state.most_margin >= margin
+        if state.rescalings > before.rescalings:
+            step, D = state.growth - before.growth, np.linalg.solve(state.T, before.T)
+            z = np.linalg.solve(before.T, separators)
+            longest = (np.linalg.norm(D @ z, axis=0) / np.linalg.norm(z, axis=0)).max()
+            assert math.log(1.49 if whole else 1.55) <= step <= np.linalg.slogdet(D)[1] - m * math.log(longest) + 1e-6
+            if not whole:  # D is I + b b', up to a factor
+                least = np.linalg.svd(D)[1][-1]
+                assert np.linalg.svd(D / least)[1] == pytest.approx(np.r_[2, np.ones(m - 1)])
+        before = state
+        if method.evidence(state).bracket.lower > 0:
+            break
+    assert method.evidence(state).bracket.lower > 0
+    assert 0 < state.rescalings <= m * math.log1p(1 / margin) / math.log(1.49)
+    assert state.corrections <= method.bound(facts, margin)
+
+
+@pytest.mark.parametrize("name", ["rescaled-perceptron", "rescaled-perceptron-ellipsoid"])
+@pytest.mark.parametrize(("m", "margin"), [(2, 1e-12), (4, 1e-9)])
+def test_a_rescaled_perceptron_separates_where_the_margin_is_tiny(name: str, m: int, margin: float) -> None:
+    X, labels = dfeas.Instance("planted", m, 300, margin=margin, dtype="float64").block(0)
+    result = dfeas.solve(X, labels, intercept=False, method=name, max_passes=20)
+    assert (result.verdict, result.proof) == ("feasible", "rigorous")
+    assert 0 < result.margin_lower <= margin * (1 + 1e-6) + 1e-15
+
+
+def test_a_rescaled_perceptron_is_refused_where_its_coordinates_do_not_fit() -> None:
+    X = csr_array((np.ones(40), (np.arange(40), np.arange(40) * 1000)), shape=(40, 40_000))
+    with pytest.raises(dfeas.errors.UsageError, match="rescaled-perceptron needs memory='14"):
+        dfeas.solve(X, np.resize([1, -1], 40), method="rescaled-perceptron")
+
+
+@pytest.mark.parametrize("name", ["rescaled-perceptron", "rescaled-perceptron-ellipsoid"])
+def test_a_rescaled_perceptron_is_the_perceptron_once_all_margins_are_refuted(name: str) -> None:
+    engine, _, facts = problem("gaussian", 3, 40, dtype="float64")
+    method, hopeful = METHODS[name], True
+    for state in states(method, engine, facts, 3):
+        evidence = method.evidence(state)
+        assert hopeful or not evidence.hopeful
+        hopeful = evidence.hopeful
+        assert hopeful == (state.most_margin >= 1e-15)
+    assert not hopeful
+    assert np.array_equal(state.T, np.eye(3))
+    assert np.linalg.norm(state.total) <= math.sqrt(state.made)
+    assert evidence.bracket.upper <= 1 / math.sqrt(state.made)

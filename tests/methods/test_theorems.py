@@ -1,7 +1,6 @@
 """Each method's guarantee at every iterate, on instances whose margin is known; exact pass counts; purity of states."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,11 +12,11 @@ from hypothesis import strategies as st
 
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.methods.mirror_prox import TWO, AdaptiveSteps, FixedSteps, MirrorProx
+from dfeas.methods.mirror_prox import CONSTANT, TWO, CrossPolytope, EuclideanBall, MirrorProx, Steps
 from dfeas.methods.mirror_prox_one_pass import FIVE, OnePassMirrorProx
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.methods.smooth_perceptron import SmoothPerceptron, shares
+from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from tests.methods.running import FAMILIES, engine_of, problem, states
 
 
@@ -27,7 +26,7 @@ def test_smooth_perceptron_keeps_the_excessive_gap(kind: str, options: dict[str,
     engine, A, facts = problem(kind, 8, 300, seed=seed, dtype="float64", **options)
     n = facts.n
     for state in states(SmoothPerceptron(), engine, facts, 120):
-        if not state.asked:
+        if not state.answers:
             continue
         k = state.step
         assert state.mu == pytest.approx(4 / ((k + 1) * (k + 2)))
@@ -35,9 +34,9 @@ def test_smooth_perceptron_keeps_the_excessive_gap(kind: str, options: dict[str,
         lse = exponents.max() + math.log(np.exp(exponents - exponents.max()).sum())
         smooth = state.mu * (lse - math.log(n)) + state.y @ state.y / 2
         assert smooth <= -(state.Ax @ state.Ax) / 2 + 1e-10  # Lemma 5
-        assert np.allclose(
-            sum(s * a[3] for s, a in zip(shares(len(state.asked)), state.asked, strict=True)), state.Ax, atol=1e-12
-        )
+        every = state.average.softmaxes
+        assert sum(each.weight for each in every) == pytest.approx((k + 1) * (k + 2))
+        assert np.allclose(sum(each.weight * each.mean for each in every) / ((k + 1) * (k + 2)), state.Ax, atol=1e-12)
         if kind in ("gaussian", "one-flip"):
             assert np.linalg.norm(state.Ax) <= 2 * math.sqrt(2 * math.log(n)) / (k + 1) + 1e-9
 
@@ -57,11 +56,11 @@ def test_smooth_perceptron_separates_within_its_bound(m: int, n: int, margin: fl
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
-@pytest.mark.parametrize("rule", [FixedSteps(), AdaptiveSteps(), TWO], ids=["fixed", "adaptive", "two"])
+@pytest.mark.parametrize("rule", [CONSTANT, Steps(), TWO], ids=["fixed", "adaptive", "two"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_mirror_prox_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any, seed: int) -> None:
     engine, A, facts = problem(kind, 8, 300, seed=seed, dtype="float64", **options)
-    fixed = isinstance(rule, FixedSteps)
+    fixed = rule is CONSTANT
     for state in states(MirrorProx(rule), engine, facts, 61):
         if not state.steps:
             continue
@@ -79,7 +78,7 @@ def test_mirror_prox_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any
 def test_steps_of_one_over_l_pass_the_test_of_the_adaptive_rule(method: Any) -> None:
     seen = []
 
-    class Watching(FixedSteps):
+    class Watching(Steps):
         def accept(self, excess: float, gamma: float) -> bool:
             seen.append(excess)
             return True
@@ -91,26 +90,48 @@ def test_steps_of_one_over_l_pass_the_test_of_the_adaptive_rule(method: Any) -> 
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
-@pytest.mark.parametrize("rule", [FixedSteps(), FIVE, TWO], ids=["fixed", "adaptive", "two"])
+@pytest.mark.parametrize("rule", [CONSTANT, FIVE, TWO], ids=["fixed", "adaptive", "two"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_mirror_prox_in_one_pass_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any, dtype: str, seed: int) -> None:
-    engine, A, facts = problem(kind, 8, 300, seed=seed, dtype=dtype, **options)
-    safe = math.sqrt(2 / math.log(facts.n))
-    for state in states(OnePassMirrorProx(rule), engine, facts, 90):
+@pytest.mark.parametrize(("ball", "norm"), [(EuclideanBall(), 2), (CrossPolytope(), 1)], ids=["ball", "two simplices"])
+def test_mirror_prox_in_one_pass_keeps_its_gap(
+    kind: str, options: dict[str, Any], rule: Any, dtype: str, ball: EuclideanBall, norm: int
+) -> None:
+    engine, A, facts = problem(kind, 8, 300, dtype=dtype, **options)
+    omega = 0.5 if norm == 2 else math.log(2 * 8)
+    safe = 1 / math.sqrt(omega * math.log(facts.n))
+    for state in states(OnePassMirrorProx(rule, ball=ball), engine, facts, 90):
         if not state.steps:
             continue
         average, Ax = state.g / state.log_n / state.weight, state.Ax_sum / state.weight
-        gap = np.linalg.norm(Ax) - (A.T @ average).min()
+        assert np.linalg.norm(average, norm) <= 1 + 1e-12
+        gap = np.linalg.norm(Ax, 2 if norm == 2 else np.inf) - (A.T @ average).min()
         assert gap <= 2 / state.weight + 1.1e-6
-        if isinstance(rule, FixedSteps):
+        if rule is CONSTANT:
             assert state.weight == pytest.approx(state.steps * safe)
-            assert gap <= math.sqrt(2 * math.log(facts.n)) / state.steps + 1e-6
+            assert gap <= 2 * math.sqrt(omega * math.log(facts.n)) / state.steps + 1e-6
             assert engine.passes == 1 + state.steps
         else:  # refused trials are paid for by the long steps before them
             gap = 1.001 * max(b / a for a, b in pairwise(rule.factors))
-            assert state.asked[-1][2] >= safe / gap
+            assert state.gamma >= safe / gap
             assert engine.passes <= 1 + gap * state.weight / safe
+
+
+def test_smooth_winnow_is_a_game_on_two_simplices() -> None:
+    """Four steps with weights of n points and of 2 m features, those of A and their negatives."""
+    engine, A, facts = problem("halfspace", 5, 60, dtype="float64")
+    both, log_n, log_m = np.vstack([A, -A]), math.log(60), math.log(10)
+    gamma = 1 / math.sqrt(log_n * log_m)
+    x = last = np.full(60, 1 / 60)
+    u, sum_x, sum_u = np.full(10, 0.1), np.zeros(60), np.zeros(10)
+    for _ in range(4):
+        u = u * np.exp(gamma * log_m * (both @ (2 * x - last)))
+        u /= u.sum()
+        z = x * np.exp(-gamma * log_n * (both.T @ u))
+        last, x = x, z / z.sum()
+        sum_x, sum_u = sum_x + x, sum_u + u
+    *_, state = states(OnePassMirrorProx(CONSTANT, ball=CrossPolytope()), engine, facts, 5)
+    assert np.allclose(state.Ax_sum, gamma * (A @ sum_x), atol=1e-12)
+    assert np.allclose(state.g / log_n, gamma * (sum_u[:5] - sum_u[5:]), atol=1e-12)
 
 
 def test_mirror_prox_in_one_pass_holds_the_softmaxes_of_the_papers() -> None:
@@ -126,7 +147,7 @@ def test_mirror_prox_in_one_pass_holds_the_softmaxes_of_the_papers() -> None:
         z = x * np.exp(-gamma * log_n * (A.T @ y))
         last, x = x, z / z.sum()
         sum_x, sum_y = sum_x + x, sum_y + y
-    *_, state = states(OnePassMirrorProx(FixedSteps()), engine, facts, 5)
+    *_, state = states(OnePassMirrorProx(CONSTANT), engine, facts, 5)
     assert np.allclose(state.Ax_sum, gamma * (A @ sum_x), atol=1e-12)
     assert np.allclose(state.g / log_n, gamma * sum_y, atol=1e-12)
 
@@ -169,7 +190,7 @@ def test_mirror_prox_holds_the_softmaxes_of_the_paper() -> None:
         wx, wy = simplex(vx, gamma / ax * (A.T @ vy)), ball(vy + gamma / ay * (A @ vx))
         vx, vy = simplex(vx, gamma / ax * (A.T @ wy)), ball(vy + gamma / ay * (A @ wx))
         mean_x, mean_y = mean_x + wx / 2, mean_y + wy / 2
-    *_, state = states(MirrorProx(FixedSteps()), engine, facts, 3)
+    *_, state = states(MirrorProx(CONSTANT), engine, facts, 3)
     assert np.allclose(state.g / state.log_n / state.weight, mean_y, atol=1e-12)
     assert np.allclose(state.Ax_sum / state.weight, A @ mean_x, atol=1e-12)
     assert np.allclose(state.v, vy, atol=1e-12)
@@ -199,12 +220,3 @@ def test_the_value_of_the_game_is_the_same_for_all_methods_that_go_on_to_it() ->
     assert max(b.lower for b in brackets) <= 0.2 <= min(b.upper for b in brackets)
     assert min(b.lower for b in brackets) > 0.17
     assert max(b.upper for b in brackets) < 0.23
-
-
-def test_shares_are_those_of_the_recursion(arrays: Callable[..., Any]) -> None:
-    x = np.zeros(9)
-    for k in range(9):
-        theta = 1.0 if k == 0 else 2 / (k - 1 + 3)
-        x *= 1 - theta
-        x[k] += theta
-        assert np.allclose(shares(k + 1), x[: k + 1])

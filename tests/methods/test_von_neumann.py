@@ -1,12 +1,14 @@
 """von Neumann's algorithm: 1 / |w|^2 grows by one a step, with away steps in every step that drops nothing."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
 
 from dfeas.methods.protocol import Facts
 from dfeas.methods.von_neumann import VonNeumann
@@ -37,6 +39,20 @@ def test_w_is_as_short_as_its_theorem_says_until_there_is_a_separator(
         before = inverse
         assert drops <= t / 2 if away else drops == 0
         assert np.linalg.norm(state.w) <= math.sqrt((2 if away else 1) / t) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_w_shrinks_at_each_step_by_what_a_ball_in_the_hull_makes_of_it(seed: int) -> None:
+    A = np.random.default_rng(seed).standard_normal((3, 10 * (seed + 2)))
+    A /= np.linalg.norm(A, axis=0)
+    radius = -ConvexHull(A.T).equations[:, -1].max()
+    assert radius > 0.2, "the origin is in the hull"
+    engine, facts = in_memory(A)
+    steps = math.ceil(2 * math.log(1e6) / radius**2)
+    lengths = [float(np.linalg.norm(state.w)) for state in states(VonNeumann(), engine, facts, steps + 1)]
+    for before, after in pairwise(lengths):
+        assert after <= math.sqrt(1 - radius**2) * before + 1e-12
+    assert lengths[-1] <= 1e-6
 
 
 @given(st.integers(2, 12), st.integers(10, 200), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999), st.booleans())

@@ -1,6 +1,7 @@
 """The working set as a method: few passes, growth without dropping, dropping with a bound, names for what conflicts."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -17,15 +18,17 @@ from dfeas.data.generate.points import Instance
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.points import compare_work
+from dfeas.geometry.points import prefer_method
+from dfeas.methods.batches import LEAD, passes_ahead, solver_room
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Facts, LedState, RideAlong, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from dfeas.methods.working_set import LEAD, PointWorkingSet, passes_ahead
+from dfeas.methods.working_set import FEWER, PointWorkingSet
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Select
 from tests.conformance.methods import copied
 from tests.exact import conflicts, small_instance
+from tests.fuzzing.thin import hair
 
 
 def problem(
@@ -64,6 +67,15 @@ def test_a_sample_and_two_passes_separate_a_thin_margin(arrays: Callable[..., An
     assert found[-1].violated == 0
 
 
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_points_near_to_a_plane_take_few_passes_however_small_their_margin(seed: int) -> None:
+    """No score says which of them bound the margin: below half of the least on W lie only some of these at a time."""
+    engine, facts = problem(*hair(20_000, 60, 1e-10, seed), block_rows=1000)
+    found = states(PointWorkingSet(), engine, facts)
+    assert found[-1].bracket.lower > 0
+    assert found[-1].full <= 3
+
+
 def test_what_fits_is_read_once_and_confirmed(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("halfspace", 5, 900)
     result = dfeas.solve(X, labels, intercept=False)
@@ -81,6 +93,23 @@ def test_columns_are_never_dropped_while_memory_holds_them(arrays: Callable[...,
         assert len(np.unique(after.columns.index)) == len(after.columns)
 
 
+def test_columns_join_where_there_is_room_behind_the_others(arrays: Callable[..., Any]) -> None:
+    """The third time there is no copy of W; and no state changes with what joins later, twice or once."""
+    X, labels = arrays("halfspace", 30, 60_000, seed=3)
+    engine, facts = problem(X, labels, block_rows=3000)
+    method, seen = PointWorkingSet(), []
+    state = method.init(facts)
+    while not seen or seen[-1].bracket.lower <= 0:
+        answer = engine.run(method.ask(state))
+        seen.append(state := method.tell(state, answer))
+    assert len(seen) >= 3
+    points = [each.columns.points for each in seen]
+    assert np.shares_memory(points[-1], points[-2])
+    again = engine.run(Select(seen[-2].solution.y, np.inf, 500, 500)).append_to(seen[1].columns, 0)
+    for columns in (*(each.columns for each in seen), again):
+        assert np.array_equal(columns.points, X[columns.index])
+
+
 @given(
     st.integers(2, 8),
     st.integers(60, 400),
@@ -95,28 +124,85 @@ def test_a_tiny_budget_ends_within_the_bound_of_von_neumann(
     kind, margin = family
     X, labels = Instance(kind, m, n, margin, seed, "float64").block(0)
     cap = m + 2 + more
+    A = X * (labels / np.linalg.norm(X, axis=1))[:, None]
     engine, facts = problem(X, labels, block_rows=max(8, n // 7))
     method = PointWorkingSet(cap=cap)
-    state, t = method.init(facts), 0
-    upper = 1.0
+    state, t, growing = method.init(facts), 0, 0
     while t <= 1 / 0.02**2:
+        asked, upper, growing = state.falls_back, state.bracket.upper, growing + (not state.dropped)
         state = method.tell(state, engine.run(method.ask(state)))
         bracket = method.evidence(state).bracket
-        assert len(state.columns) <= cap
+        assert len(state.columns) == len(np.unique(state.columns.index)) <= cap
+        assert np.allclose(state.z, state.best.weight @ A[state.best.index], atol=1e-12)
+        assert state.best.weight.sum() == pytest.approx(1)
+        assert np.linalg.norm(state.z) - 1e-9 <= bracket.upper <= upper
         if bracket.lower > 0 or bracket.upper <= 0.02:
             break
-        if state.z is not None:
-            assert np.linalg.norm(state.z) <= bracket.upper + 1e-9
-            if t:
-                assert 1 / bracket.upper**2 >= 1 / upper**2 + 1 - 1e-9
+        if asked:
+            assert 1 / bracket.upper**2 >= 1 / upper**2 + 1 - 1e-9
             t += 1
-        upper = bracket.upper
+        assert state.full <= growing + 2 * t + 1 + math.log(n, 1 / FEWER)
     assert bracket.lower > 0 or bracket.upper <= 0.02
     if kind == "planted":
         assert bracket.upper >= margin - 1e-9
         assert t <= 1 / margin**2 + 1
         if margin > 0.02:
             assert bracket.lower > 0
+
+
+def least_memory(m: int, itemsize: int = 4) -> int:
+    """Bytes of four columns for each feature."""
+    return 4 * (m + 1) * (itemsize * m + 100)
+
+
+@pytest.mark.parametrize("kind", ["halfspace", "planted"])
+@pytest.mark.parametrize(("m", "n"), [(50, 10_000), (370, 5000)])
+def test_four_columns_for_each_feature_separate_in_a_few_passes(arrays: Callable[..., Any], kind: str, m: int, n: int) -> None:
+    """With 370 of them the solver has no room for a matrix of m x m."""
+    engine, facts = problem(*arrays(kind, m, n), memory=least_memory(m), block_rows=500)
+    assert (solver_room(facts) < 8 * m**2) == (m == 370)
+    found = states(PointWorkingSet(), engine, facts)
+    assert found[-1].bracket.lower > 0
+    assert found[-1].full <= 12
+    assert any(state.dropped for state in found)
+    assert all(len(state.columns) <= 4 * (m + 1) for state in found)
+
+
+def test_dropped_columns_leave_the_same_bits_on_threads_and_from_checkpoints(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("halfspace", 40, 8000)
+    last = []
+    for threads in (1, 3):
+        engine, facts = problem(X, labels, memory=least_memory(40), block_rows=500)
+        engine, method = LocalEngine(engine.dataset, threads), PointWorkingSet()
+        state = method.init(facts)
+        while state.bracket.lower <= 0:
+            state = method.tell(state, engine.run(method.ask(state)))
+            state = copied(state) if threads > 1 else state
+        assert state.dropped
+        last.append((state.full, state.bracket.lower, state.solution.y.tobytes(), state.columns.index.tobytes()))
+    assert last[0] == last[1]
+
+
+def test_a_conflict_is_named_where_memory_has_no_room_for_a_basis(arrays: Callable[..., Any]) -> None:
+    m, n = 370, 4000
+    X, labels = arrays("gaussian", m, n)
+    engine, facts = problem(X, labels, memory=least_memory(m), block_rows=500, eps=0.0)
+    assert solver_room(facts) < 8 * m**2
+    last = states(PointWorkingSet(), engine, facts)[-1]
+    assert (last.stalled, last.solution.outcome, len(last.best.index)) == ("", "conflict", m + 1)
+    columns = X[last.best.index] * labels[last.best.index, None]
+    columns = columns / np.linalg.norm(columns.astype(np.longdouble), axis=1, keepdims=True)
+    assert float(np.abs(last.best.weight @ columns).max()) < 1e-16
+
+
+def test_what_takes_a_basis_says_for_how_much_memory_there_is_room_for_one() -> None:
+    X, labels = hair(4000, 370, 1e-6, 0)
+    X = X.astype(np.float32)
+    engine, facts = problem(X, labels, memory=least_memory(370), block_rows=500, eps=0.0)
+    asked = re.search(r"--memory (.*)MiB$", states(PointWorkingSet(), engine, facts)[-1].stalled)
+    assert asked is not None
+    engine, facts = problem(X, labels, memory=int(float(asked[1]) * 2**18), block_rows=500, eps=0.0)
+    assert states(PointWorkingSet(), engine, facts)[-1].bracket.lower > 0
 
 
 def test_one_wrong_label_is_named_first(arrays: Callable[..., Any]) -> None:
@@ -314,7 +400,7 @@ def test_a_rider_keeps_its_own_pace(arrays: Callable[..., Any]) -> None:
     state, other = both.init(facts), alone.init(facts)
     for full in range(12):
         question = both.ask(state)
-        if isinstance(question, Partial):
+        while isinstance(question, Partial):
             state = both.tell(state, engine.run(question))
             question = both.ask(state)
         assert isinstance(question, Select if full == 0 else Together)
@@ -333,7 +419,7 @@ def test_a_leader_separates_wide_points_or_hands_over(
     arrays: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, wrong: bool
 ) -> None:
     """Points of many features come into memory only when a few passes of another method did not separate them."""
-    monkeypatch.setattr("dfeas.methods.working_set.BASIS_BYTES", 100_000)
+    monkeypatch.setattr("dfeas.methods.batches.BASIS_BYTES", 100_000)
     X, labels = arrays("planted", 300, 60, margin=0.05)
     if wrong:
         X, labels = np.vstack([X, X[:1]]), np.append(labels, -labels[0])
@@ -341,8 +427,8 @@ def test_a_leader_separates_wide_points_or_hands_over(
     method, leader = dfeas.METHODS["working-set"], OnePassMirrorProx()
     assert passes_ahead(facts) == LEAD
     assert passes_ahead(replace(facts, tolerance=0.1)) == passes_ahead(replace(facts, n=10**9)) == 0
-    assert compare_work(facts)[0] == "working-set"
-    assert f"leads for {LEAD} passes" in compare_work(facts)[1]
+    assert prefer_method(facts)[0] == "working-set"
+    assert f"leads for {LEAD} passes" in prefer_method(facts)[1]
     state, alone = method.init(facts), leader.init(facts)
     for _ in range(LEAD):
         assert isinstance(state, LedState)

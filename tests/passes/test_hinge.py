@@ -83,8 +83,10 @@ def test_squared_hinge_is_its_definition(block: Callable[..., Block], seed: int,
         short = np.maximum(0, 1 - b @ Y[:, i])
         active = b[short > 0] * np.sqrt(c[short > 0, i])[:, None]
         assert found.loss[i] == pytest.approx(c[:, i] @ short**2)
-        assert found.total[i] == pytest.approx(c[:, i] @ short)
-        np.testing.assert_allclose(found.pull[i], (c[:, i] * short) @ b, atol=1e-9)
+        for place, here in enumerate((y < 0, y > 0)):
+            assert found.total[i, place] == pytest.approx(c[here, i] @ short[here])
+            assert found.square[i, place] == pytest.approx(c[here, i] @ short[here] ** 2)
+            np.testing.assert_allclose(found.pull[i, place], (c[here, i] * short[here]) @ b[here], atol=1e-9)
         np.testing.assert_allclose(found.curvature[i], active.T @ active, atol=1e-9)
         np.testing.assert_allclose(product.curvature[i], active.T @ active @ along[:, i], atol=1e-9)
 

@@ -2,7 +2,6 @@
 
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,18 +54,41 @@ def test_select_keeps_the_lowest_scores_whatever_the_cut(seed: int, n: int, cap:
     assert (found.low, found.arg) == min((s, j) for j, s in enumerate(score))
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 12), st.booleans(), st.sampled_from(["f4", "f8", "i2"]))
+def test_select_finds_in_a_run_of_blocks_what_it_finds_in_each(seed: int, size: int, cap: int, raw: bool, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, (40, 3)).astype(dtype)  # many ties
+    X[~X.any(axis=1)] = 1
+    if dtype == "f4":
+        X[17] *= np.float32(1e-30)  # its block is worked on in float64
+    blocks = blocks_of(X, np.where(rng.random(40) < 0.5, -1.0, 1.0), size)
+    threshold = float(rng.choice([-np.inf, -1.0, 0.1, np.inf]))
+    for y in (rng.integers(-2, 3, 3).astype(float), rng.standard_normal(3), np.zeros(3)):
+        select = Select(y, threshold, cap, int(rng.integers(1, 9)), raw)
+        run, each = select.finish(select.scan_run(blocks)), fold(select, blocks, list(range(len(blocks))))
+        assert pickle.dumps((run.violated, run.low, run.arg, run.score)) == pickle.dumps(
+            (each.violated, each.low, each.arg, each.score)
+        )
+        assert [run.columns.index.tolist(), run.columns.unit().tolist()] == [
+            each.columns.index.tolist(),
+            each.columns.unit().tolist(),
+        ]
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from([63, 64, 100]), st.sampled_from(["f4", "f8"]), st.booleans(), st.booleans())
 def test_no_bit_depends_on_where_points_lie(seed: int, m: int, dtype: str, raw: bool, intercept: bool) -> None:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((300, m)).astype(dtype)
     X[::7] = X[0] * np.asarray(rng.uniform(0.5, 2, (43, 1)), dtype)  # scores that differ by rounding only
-    read = Block.of(0, X, np.ones(300), norms(X), intercept)
+    apart = np.empty(X.nbytes + 4, np.uint8)[4:].view(dtype).reshape(X.shape)  # not where malloc begins
+    apart[:] = X
+    blocks = [Block.of(0, points, np.ones(300), norms(X), intercept) for points in (X, apart)]
     y = rng.standard_normal(m + intercept)
     for question in (Select(y, 0.5, 40, 20, raw), Select(y, np.inf, 40, 7, raw), Softmin(y[:, None], np.zeros(1))):
-        answers = [question.finish(question.scan(block)) for block in (read, replace(read, resident=True))]
+        answers = [question.finish(question.scan(block)) for block in blocks]
         assert pickle.dumps(answers[0]) == pickle.dumps(answers[1])
     question = Shift(y, 0.1, 1 / 300)
-    written = [question.scan(range(300), block, ())[1][0] for block in (read, replace(read, resident=True))]
+    written = [question.scan(range(300), block, ())[1][0] for block in blocks]
     assert written[0].tobytes() == written[1].tobytes()
 
 

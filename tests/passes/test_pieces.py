@@ -64,9 +64,9 @@ def test_nobody_else_holds_columns_when_they_are_put_together(
     points = open_source(Source(DataSpec(path, intercept=False)))
     holders: list[list[int]] = []
 
-    def counted(parts: list[Any]) -> Any:
+    def counted(parts: list[Any], most: int) -> Any:
         holders.append([sys.getrefcount(parts[place]) for place in range(len(parts))])
-        return take_together(parts)
+        return take_together(parts, most)
 
     alone = sys.getrefcount([np.ones(1)][0]) + 1  # and the list
     monkeypatch.setattr("dfeas.passes.block.take_together", counted)
@@ -74,7 +74,7 @@ def test_nobody_else_holds_columns_when_they_are_put_together(
         engine = LocalEngine(points, threads)
         drawn = engine.run(sample(1000, 12_000, 12_000, points.blocks, 1, 0))
         selected = engine.run(Select(np.ones(1000), np.inf, 12_000, 12_000))
-        joined = selected.append_to(Columns.none(1000))
+        joined = selected.append_to(Columns.none(1000), 12_000)
         assert len(joined) == len(drawn) == 12_000
         engine.close()
     assert [len(parts) for parts in holders] == [12, 13] * 2

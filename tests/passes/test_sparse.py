@@ -135,7 +135,7 @@ def test_the_solver_sees_the_same_columns() -> None:
     X = np.where(rng.random((400, 30)) < 0.2, rng.standard_normal((400, 30)), 0).astype(np.float32)
     X[:, 4], X[:, 5] = 0, X[:, 5] * 1e-3
     scale = rng.choice([-1.0, 1.0], 400) / np.maximum(np.linalg.norm(X, axis=1), 1e-3)
-    (sparse,), (dense,) = column_matrix(sp.csr_array(X), scale).equilibrate(), column_matrix(X, scale).equilibrate()
+    sparse, dense = column_matrix(sp.csr_array(X), scale).equilibrate(), column_matrix(X, scale).equilibrate()
     assert type(sparse) is not type(dense)
     assert np.allclose(sparse.feature, dense.feature, rtol=1e-12)
     v, x, rows, active = rng.standard_normal(30), rng.random(400), np.arange(0, 400, 7), rng.random(400) < 0.5

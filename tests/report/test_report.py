@@ -299,7 +299,9 @@ def test_only_a_page_of_ours_is_replaced(copy: Callable[..., Path], tmp_path: Pa
         report([run], tmp_path)
     with pytest.raises(UsageError, match="no such folder"):
         report([run], tmp_path / "a" / "b.html")
-    assert sorted(p.name for p in run.iterdir()) == sorted(["certificate.npz", "report.html", "result.json", "trace.jsonl"])
+    assert sorted(p.name for p in run.iterdir()) == sorted(
+        ["certificate.npz", "nearest.state", "report.html", "result.json", "trace.jsonl"]
+    )
 
 
 def test_without_matplotlib_the_error_says_what_to_install(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:

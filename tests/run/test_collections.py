@@ -44,7 +44,7 @@ def test_transforms(given: tuple[Any, ...], client: Any, options: dict[str, Any]
     [
         {"C": [0.1, 1.0], "folds": 3, "intercept": True},
         {"loss": "squared_hinge", "class_weight": "balanced"},
-        {"method": "sgd", "max_passes": 10},
+        {"method": "sgd", "max_passes": 10, "intercept_scaling": 1},
         {"weights": np.arange(9000.0) % 3 + 1},
     ],
 )

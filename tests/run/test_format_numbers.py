@@ -1,7 +1,6 @@
 """A number of the format in every file of ours, and one line for a newer one, whoever reads it."""
 
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,12 +37,10 @@ def newer_trace(path: Path) -> None:
 
 
 def newer_checkpoints(path: Path) -> None:
-    for file in path.glob("*.zip"):
-        with zipfile.ZipFile(file) as archive:
-            tree, arrays = json.loads(archive.read("tree.json")), archive.read("arrays")
-        with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("tree.json", json.dumps({**tree, formats.KEY: tree[formats.KEY] + 1, "value": "other"}))
-            archive.writestr("arrays", arrays)
+    for file in path.glob("*.state"):
+        line, _, rest = file.read_bytes().partition(b"\n")
+        tree = json.loads(line)
+        file.write_bytes(json.dumps({**tree, formats.KEY: tree[formats.KEY] + 1, "value": "other"}).encode() + b"\n" + rest)
 
 
 @pytest.fixture

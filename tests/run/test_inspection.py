@@ -20,6 +20,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import Tree
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Led, RideAlong
+from dfeas.methods.registry import METHODS
 from dfeas.passes.inspection import Inspected
 from dfeas.passes.select import Select
 from dfeas.run.verdict import OneVsRest
@@ -136,6 +138,25 @@ def test_the_verdict_of_a_working_set_costs_no_read_of_its_own(separable: Callab
     assert result.reads == result.passes
     other = dfeas.solve(path, positive="neg")
     assert other.reads == other.passes
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_rides_along_leaves_the_look_where_it_is(
+    separable: Callable[..., tuple[Path, Floats]], monkeypatch: pytest.MonkeyPatch, classes: int
+) -> None:
+    """With a rider from the first pass on a yes costs no read of its own either."""
+    led = METHODS["working-set"]
+    assert isinstance(led, Led)
+    assert isinstance(led.method, RideAlong)
+    monkeypatch.setitem(METHODS, "working-set", replace(led, method=replace(led.method, after=0)))
+    path, _ = separable(classes)
+    result: Any = (
+        dfeas.solve(path, method="working-set")
+        if classes == 2
+        else dfeas.one_vs_rest(path, method="working-set", eps=1e-6).results["pos"]
+    )
+    assert (result.verdict, result.proof) == ("feasible", "rigorous")
+    assert result.reads == result.passes
 
 
 def test_classes_are_looked_at_on_the_reads_that_they_share(separable: Callable[..., tuple[Path, Floats]]) -> None:

@@ -18,11 +18,12 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.cli.remote import fetch, run_status, status, submit
+from dfeas.cli.outputs import run_status
+from dfeas.cli.remote import fetch, status, submit
 from dfeas.data.storage import locks, object_store
 from dfeas.data.storage.journal import open_journal, read_journal
 from dfeas.data.storage.locks import LOCK, ObjectLock, being_written
-from dfeas.data.storage.object_store import ObjectPath
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.places import Place, place
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.writers.dataset import DatasetWriter, output_place
@@ -181,7 +182,7 @@ class TestFolder:
         scratch.remove()
         assert checkpoints.load(scratch) == 4
         np.testing.assert_array_equal(scratch.read("v-4", range(100)), vectors[4])
-        newest = where / "checkpoint" / "00000004.zip"
+        newest = where / "checkpoint" / "00000004.state"
         newest.write_bytes(newest.read_bytes()[:-30])
         assert checkpoints.load(scratch) == 3
         assert scratch.names == ["v-3"]

@@ -19,13 +19,13 @@ from dfeas.data.open import open_data, open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
-from dfeas.errors import UsageError, enough, format_bytes
-from dfeas.geometry.points import PointSpace, compare_work
+from dfeas.errors import UsageError, enough
+from dfeas.geometry.points import PointSpace, prefer_method
 from dfeas.geometry.protocol import Load
-from dfeas.methods import work
+from dfeas.methods.batches import LEAST_ROOM, basis_bytes, capacity, passes_ahead, solver_room
+from dfeas.methods.mixture import most_softmaxes
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.methods.working_set import passes_ahead
 from dfeas.passes.select import Select
 from dfeas.passes.survey import Survey
 from dfeas.problem import Goal, Problem
@@ -35,9 +35,9 @@ from dfeas.run.resources import Limits, Resources
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.verdict import VerdictTarget
-from dfeas.verify.blocks import look_at
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.points import Points as CheckedPoints
+from dfeas.verify.tallies import look_at
 from tests.run.test_resume import run_until
 
 POINTS = PointSpace()
@@ -168,7 +168,7 @@ def test_mistakes_of_all_points_that_do_not_fit_are_refused_with_the_number_need
     load = Load(open_source(Source(DataSpec(np.ones((1_000_000, 2), np.float32), "all-positive"))), 40_000_000)
     assert choose_method(POINTS, "online-perceptron", load) == ("online-perceptron", "asked for")
     with pytest.raises(
-        UsageError, match=r"online-perceptron needs memory='38.15MiB' for weights of 1000000 points, .* use working"
+        UsageError, match=r"online-perceptron needs memory='38.15MiB' for what it keeps of 1000000 points, .* use working"
     ):
         choose_method(POINTS, "online-perceptron", replace(load, memory=39_999_996))
 
@@ -179,40 +179,42 @@ def test_weights_of_all_points_that_do_not_fit_are_on_storage(method: str) -> No
     assert "15.26 MiB for weights, if" in METHODS[method].cost(replace(facts, memory=80_000_000)).remark
     assert METHODS[method].cost(facts).least == 0
     assert "30.52 MiB of storage for weights, if" in METHODS[method].cost(facts).remark
-    assert compare_work(replace(facts, memory=1000))[0] == "mirror-prox-one-pass"
+    assert prefer_method(replace(facts, memory=1000))[0] == "mirror-prox-one-pass"
 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
-@pytest.mark.parametrize(("m", "n"), [(100, 500_000), (1000, 3000), (4000, 100_000), (20_000, 20_000), (100_000, 5_000)])
-def test_auto_takes_what_the_model_says_is_less_work(m: int, n: int, itemsize: int) -> None:
-    facts = Facts(m, n, 1 << 36, 100, itemsize)
-    own, other = work.working_set(facts), work.mirror_prox(facts)
-    method, why = compare_work(facts)
-    if passes_ahead(facts):
-        assert (method, "mirror prox leads for 8 passes" in why) == ("working-set", True)
-        return
-    assert (method == "working-set") == (own <= other + work.NAMED)
-    assert format_bytes(own) in why
-    assert format_bytes(other) in why
-    if itemsize == 4:
-        assert method == "working-set"
-
-
-def test_auto_takes_mirror_prox_where_matrices_of_many_features_are_factorised() -> None:
-    assert compare_work(Facts(4000, 100_000, 1 << 36, 100, 8))[0] == "mirror-prox-one-pass"
+@pytest.mark.parametrize(
+    ("m", "n"), [(20, 10**7), (400, 50_000), (1000, 30_000), (3000, 40_000), (4000, 12_000), (6000, 10**5), (20_000, 20_000)]
+)
+def test_auto_takes_a_working_set_where_four_columns_for_each_feature_fit(m: int, n: int, itemsize: int) -> None:
+    least = min(n, 4 * (m + 1)) * (m * itemsize + 100)
+    for memory in (least, 10 * least, 1 << 40):
+        facts = Facts(m, n, memory, 100, itemsize)
+        assert prefer_method(facts)[0] == "working-set"
+        assert min(n, 4 * (m + 1)) <= capacity(facts) <= n
+        held = capacity(facts) * (m * itemsize + 100)
+        systems = 8 * min(solver_room(facts), basis_bytes(facts))
+        assert max(2.5 * held, 2 * held + systems * (solver_room(facts) > LEAST_ROOM)) <= 2.5 * memory
+        assert METHODS["working-set"].cost(facts).least <= 4 * memory
+        assert ("leads for 8 passes" in prefer_method(facts)[1]) == bool(passes_ahead(facts))
+    method, why = prefer_method(Facts(m, n, least - 1, 100, itemsize))
+    assert (method, why.split(":")[0]) == (
+        "mirror-prox-one-pass",
+        f"chosen because a working set would need {enough(4 * least)} of memory",
+    )
 
 
 @pytest.mark.parametrize(("m", "entries", "method"), [(6000, 0.0, "mirror-prox-one-pass"), (6000, 60.0, "working-set")])
 def test_auto_takes_mirror_prox_for_the_widest_margin_of_wide_dense_points(m: int, entries: float, method: str) -> None:
     """Halfspace 6000 x 6000 to a tenth: 4.5 s of processor time, and a working set was not done after 21 s."""
     facts = Facts(m, 6000, 1 << 36, 100, 4, 0.1, entries=entries)
-    assert compare_work(facts)[0] == method
-    assert compare_work(replace(facts, tolerance=None))[0] == "working-set"
+    assert prefer_method(facts)[0] == method
+    assert prefer_method(replace(facts, tolerance=None))[0] == "working-set"
 
 
-@pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
-def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: int) -> None:
-    dataset = open_source(Source(DataSpec(np.ones((1000, 20), np.float32), "all-positive", intercept=False)))
+@pytest.mark.parametrize(("method", "m", "each"), [("von-neumann-away", 20, 16), ("mirror-prox-one-pass", 2000, 32 * 2000)])
+def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, m: int, each: int) -> None:
+    dataset = open_source(Source(DataSpec(np.ones((1000, m), np.float32), "all-positive", intercept=False)))
 
     def limit(eps: float, max_passes: int | None, name: str = method) -> tuple[int | None, str]:
         return limit_passes({name: POINTS.cost(name, Load(dataset, 4 * 10**8, margin=eps))}, 4 * 10**8, max_passes)
@@ -227,25 +229,33 @@ def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: in
         limit(1e-9, 2 * fit)
 
 
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.traits.weighs_all])
+def test_methods_that_weigh_every_point_make_any_number_of_passes(method: str) -> None:
+    dataset = open_source(Source(DataSpec(np.ones((1000, 100), np.float32), "all-positive", intercept=False)))
+    cost = POINTS.cost(method, Load(dataset, 4 * 10**8, margin=1e-9, max_passes=1e6))
+    assert limit_passes({method: cost}, 4 * 10**8, 10**6) == (10**6, "")
+    assert cost.own <= 32 * 100 * most_softmaxes(100)
+
+
 def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("halfspace", 5, 100)
     more: dict[str, Any] = {"eps": 1e-9, "max_passes": 10**9, "out": tmp_path / "run"}
     with pytest.raises(UsageError, match="von-neumann keeps 16 bytes"):
         dfeas.solve(path, intercept=False, method="von-neumann", **more)
-    with pytest.raises(UsageError, match="mirror-prox keeps 160 bytes"):
-        dfeas.race(path, intercept=False, methods=("mirror-prox", "perceptron"), **more)
+    with pytest.raises(UsageError, match="von-neumann-away keeps 16 bytes"):
+        dfeas.race(path, intercept=False, methods=("von-neumann-away", "perceptron"), **more)
     assert not (tmp_path / "run").exists()
     result = run_until(
         lambda: True,
         dfeas.solve,
         path,
         intercept=False,
-        method="mirror-prox",
+        method="von-neumann",
         eps=1e-12,
         memory=60_000_000,
         out=tmp_path / "run",
     )
-    assert result.why == "asked for; at most 187500 passes, 160 bytes of each are kept"
+    assert result.why == "asked for; at most 1875000 passes, 16 bytes of each are kept"
     events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
     (said,) = (event for event in events if event["event"] == "projection")
     assert said["memory_bytes"] < 3e8

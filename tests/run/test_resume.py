@@ -119,7 +119,7 @@ def test_a_run_goes_on_after_every_pass_again_and_again(arrays: Callable[..., An
     assert turns > 12
     assert (result.stopped, result.passes) == ("pass_limit", 12)
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")
-    assert len(list((tmp_path / "run" / "checkpoint").glob("*.zip"))) == 2
+    assert len(list((tmp_path / "run" / "checkpoint").glob("*.state"))) == 2
     assert len(list((tmp_path / "run" / "checkpoint").glob("*.vectors"))) <= 2
 
 
@@ -219,7 +219,7 @@ def test_the_newest_checkpoint_that_can_be_read_is_taken(
     run = tmp_path / "run"
     whole = dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=tmp_path / "whole")
     run_until(after(5), dfeas.solve, X, labels, method="mirror-prox-fixed", max_passes=9, out=run)
-    older, newest = sorted((run / "checkpoint").glob("*.zip"))
+    older, newest = sorted((run / "checkpoint").glob("*.state"))
     newest.write_bytes(newest.read_bytes()[:-40])
     resumed = dfeas.resume(run, X, labels)
     assert "going on from the one before" in caplog.text
@@ -227,8 +227,8 @@ def test_the_newest_checkpoint_that_can_be_read_is_taken(
     assert (resumed.passes, resumed.margin_lower) == (whole.passes, whole.margin_lower)
     shutil.rmtree(run)
     run_until(after(5), dfeas.solve, X, labels, method="mirror-prox-fixed", max_passes=9, out=run)
-    for path in (run / "checkpoint").glob("*.zip"):
-        path.write_bytes(b"PK")
+    for path in (run / "checkpoint").glob("*.state"):
+        path.write_bytes(b"{}")
     with pytest.raises(CorruptDataError, match="not a readable checkpoint"):
         dfeas.resume(run, X, labels)
     assert older.exists()

@@ -15,7 +15,7 @@ from dfeas.errors import CheckFailedError, CorruptDataError, UndecidedError
 Run = Callable[..., Any]
 
 
-def _edited(run: Path, **changes: Any) -> Path:
+def edited(run: Path, **changes: Any) -> Path:
     """A copy of a run, whose result says something else."""
     copy = run.parent / "edited"
     shutil.rmtree(copy, ignore_errors=True)
@@ -69,16 +69,16 @@ NUMBERS = [
 
 @pytest.mark.parametrize("name", ["feasible", "exact", "eps"])
 def test_edits_are_refused_whatever_is_proved(runs: Path, name: str) -> None:
-    proved = dfeas.verify_run(_edited(runs / name))
-    assert dfeas.verify_run(_edited(runs / name, proof="floating_point")).proof == proved.proof  # less than is proved
+    proved = dfeas.verify_run(edited(runs / name))
+    assert dfeas.verify_run(edited(runs / name, proof="floating_point")).proof == proved.proof  # less than is proved
     stronger = [] if proved.proof == "exact" else [{"proof": "exact"}]
     for change in (*NUMBERS, *stronger):
         with pytest.raises((CheckFailedError, CorruptDataError), match=r"result\.json: "):
-            dfeas.verify_run(_edited(runs / name, **change))
+            dfeas.verify_run(edited(runs / name, **change))
     with pytest.raises(CorruptDataError, match="not a readable result"):
-        dfeas.verify_run(_edited(runs / name, data=5))
+        dfeas.verify_run(edited(runs / name, data=5))
     with pytest.raises(UndecidedError, match=r"ended undecided \(.*\): it claims nothing to check"):
-        dfeas.verify_run(_edited(runs / name, verdict="undecided"))
+        dfeas.verify_run(edited(runs / name, verdict="undecided"))
 
 
 def test_points_that_conflict_are_those_of_the_certificate(runs: Path) -> None:
@@ -88,10 +88,10 @@ def test_points_that_conflict_are_those_of_the_certificate(runs: Path) -> None:
     changes: list[dict[str, Any]] = [{"point": 3}, {"point": others[0]["point"]}, {"label": "maybe"}, {"weight": 0.25}]
     for change in (*({**first, **each} for each in changes), {}, 5):
         with pytest.raises(CheckFailedError, match="conflicts has point"):
-            dfeas.verify_run(_edited(runs / "exact", conflicts=[change, *others]))
+            dfeas.verify_run(edited(runs / "exact", conflicts=[change, *others]))
     for few in ([], others, [*listed, first]):
         with pytest.raises(CheckFailedError, match=f"conflicts names {len(few)} points, those of the certificate"):
-            dfeas.verify_run(_edited(runs / "exact", conflicts=few))
+            dfeas.verify_run(edited(runs / "exact", conflicts=few))
 
 
 def test_what_is_listed_of_classes_is_what_their_runs_say(tmp_path: Path) -> None:
@@ -99,14 +99,14 @@ def test_what_is_listed_of_classes_is_what_their_runs_say(tmp_path: Path) -> Non
     np.savez(tmp_path / "a.npz", X=X, y=np.repeat(["ant", "bee", "cat"], 30))
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data")
     assert dfeas.one_vs_rest(tmp_path / "data", intercept=True, out=tmp_path / "run").success
-    assert set(dfeas.verify_classes(_edited(tmp_path / "run"))) == {"ant", "bee", "cat"}
+    assert set(dfeas.verify_classes(edited(tmp_path / "run"))) == {"ant", "bee", "cat"}
     classes = json.loads((tmp_path / "run" / "result.json").read_text())["classes"]
     for change in ({"proof": "exact"}, {"margin_lower": 0.5}, {"n": 91}):
         with pytest.raises(CheckFailedError, match="it lists bee with"):
-            dfeas.verify_classes(_edited(tmp_path / "run", classes={**classes, "bee": {**classes["bee"], **change}}))
+            dfeas.verify_classes(edited(tmp_path / "run", classes={**classes, "bee": {**classes["bee"], **change}}))
     for whole in ({"m": 4}, {"fingerprint": "0"}, {"data": {**_data(tmp_path / "run"), "intercept": False}}):
         with pytest.raises((CheckFailedError, CorruptDataError), match=r"result\.json: "):
-            dfeas.verify_classes(_edited(tmp_path / "run", **whole))
+            dfeas.verify_classes(edited(tmp_path / "run", **whole))
 
 
 def _data(run: Path) -> dict[str, Any]:

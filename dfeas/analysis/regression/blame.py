@@ -17,7 +17,6 @@ from dfeas.verify.integers import independent, product, solve
 
 RESPONSIBLE = 1e-9
 """Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
-
 Part = tuple[Matrix, Codes, Places]
 """Some rows of the design (b, m), the codes of their outcomes, and their numbers in the table."""
 Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
@@ -140,9 +139,8 @@ def _beyond(points: Matrix, direction: Direction) -> NDArray[np.int64]:
 
 
 def levels_of(design: Design, direction: Direction, columns: list[int], tally: Tally) -> dict[Any, list[str]]:
-    """Levels that separate: those whose effect is not that of most with rows of each class, whichever is the reference.
-
-    None of a factor whose levels all differ: the column separates then, as a number does.
+    """Levels that separate: those whose effect is not that of most with rows of each class, whichever is the reference. None of
+    a factor whose levels all differ: the column separates then, as a number does.
     """
     found, intercept = {}, direction.values[:, -1].copy()
     for term in [term for term in design.factors if set(design.places(term)) & set(columns)]:
@@ -161,10 +159,9 @@ def levels_of(design: Design, direction: Direction, columns: list[int], tally: T
 
 
 def find_dependence(flat: list[list[int]], names: list[Any], blocks: int) -> list[tuple[Any, list[Any]]]:
-    """Columns that follow from others, one for each vector of a basis of what vanishes on all points, and these others.
-
-    The basis is brought to echelon form from the last column on, so that no column follows from one that follows itself. In
-    several blocks of features it is the same in each.
+    """Columns that follow from others, one for each vector of a basis of what vanishes on all points, and these others. The
+    basis is brought to echelon form from the last column on, so that no column follows from one that follows itself. In several
+    blocks of features it is the same in each.
     """
     if not flat:
         return []

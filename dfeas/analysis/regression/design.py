@@ -41,7 +41,6 @@ SPARSE_FROM = 32
 """Columns from which on a design that is mostly zeros is stored sparse."""
 SPARSE_BELOW = 0.25
 """Share of entries that are not zero."""
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 Labels: TypeAlias = "Sequence[Any] | Places"
@@ -131,9 +130,8 @@ class ColumnSurvey:
         self.variables: dict[str, Variable] = {}
 
     def add(self, columns: Columns, n: int, counted: Places | None = None) -> None:
-        """n rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number.
-
-        Levels and ids are those of the rows that are ``counted``, or of all; what is missing is looked for in all.
+        """n rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number. Levels and
+        ids are those of the rows that are ``counted``, or of all; what is missing is looked for in all.
         """
         for name, series in columns.items():
             seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))

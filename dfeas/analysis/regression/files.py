@@ -124,9 +124,8 @@ class RegressionFile:
         return cls(reader.where, reader, columns, asked.weights)
 
     def batches(self, width: int, columns: Sequence[str]) -> Iterator[Rows]:
-        """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns.
-
-        Raises BadInputError for weights that are none, and KeyboardInterrupt when it is to stop.
+        """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns. Raises BadInputError
+        for weights that are none, and KeyboardInterrupt when it is to stop.
         """
         stop, rows = Output().stop, max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
         number, read = 0, [*columns, *(name for name in [self.weights] if name is not None and name not in columns)]

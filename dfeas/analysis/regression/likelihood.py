@@ -8,18 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, levels_of
 from dfeas.analysis.regression.design import SHOWN, Design, Floats
 from dfeas.analysis.regression.outcome import BOTH, Asked, Regression, Response, row_numbers, sign_rows
-from dfeas.analysis.separation import Separation, separate
+from dfeas.analysis.separation import Separation, find_face, separate
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.display import Displayed, Part, Row, plain
 from dfeas.errors import BadInputError
 from dfeas.problem import Problem
-from dfeas.run.exact.guesses import find_spare
+from dfeas.run.exact.guesses import Reduction, find_spare
+from dfeas.run.exact.search import Face, settle_direction
 from dfeas.run.resources import Output
-from dfeas.verify.dyadic import integer_signs
+from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 NAMED = 1000
@@ -154,26 +156,34 @@ def _some(names: list[Any]) -> str:
     return ", ".join(str(name) for name in names[:SHOWN]) + more
 
 
-def ask_part(regression: Regression, asked: Asked) -> Separation | None:
+def ask_part(regression: Regression, asked: Asked) -> Face | Separation | None:
     """What is proved; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
     try:
-        return ask(regression, asked)
+        problem = _signed_problem(regression)
+        return find_face(problem, asked.limits, asked.resources) or _separate(problem, asked)
     except BadInputError:
         return None
 
 
 def ask(regression: Regression, asked: Asked) -> Separation:
     """The separation of its signed rows."""
-    codes, outcome, intercept = regression.codes, regression.outcome, regression.design.intercept
-    alone = outcome.kind == "multinomial" or not (codes >= BOTH).any()  # several blocks, or one sign
-    points, labels = sign_rows(regression.points, codes, outcome, intercept, positive=alone)
-    problem = Problem.of(points, ALL_POSITIVE if alone else labels, intercept=None if alone else intercept)
+    return _separate(_signed_problem(regression), asked)
+
+
+def _separate(problem: Problem, asked: Asked) -> Separation:
     return separate(problem, "auto", asked.limits, asked.resources, Output(), small=True)
 
 
-def direction_of(answer: Separation, design: Design, outcome: Response) -> Direction | None:
+def _signed_problem(regression: Regression) -> Problem:
+    codes, outcome, intercept = regression.codes, regression.outcome, regression.design.intercept
+    alone = outcome.kind == "multinomial" or not (codes >= BOTH).any()  # several blocks, or one sign
+    points, labels = sign_rows(regression.points, codes, outcome, intercept, positive=alone)
+    return Problem.of(points, ALL_POSITIVE if alone else labels, intercept=None if alone else intercept)
+
+
+def direction_of(answer: Face | Separation, design: Design, outcome: Response) -> Direction | None:
     """Where the likelihood rises for ever; None where nothing separates, or nothing was decided."""
-    whole: Any = answer.result.y if answer.y is None else answer.y
+    whole: Any = answer.result.y if isinstance(answer, Separation) and answer.y is None else answer.y
     if answer.kind not in (COMPLETE, QUASI) or whole is None:
         return None
     return Direction.of(whole, answer.kind == COMPLETE, design, outcome)
@@ -214,32 +224,39 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
 def _fewest(
     regression: Regression, answer: Separation, direction: Direction, asked: Asked, stop: Callable[[], bool]
 ) -> Direction:
-    """A direction of fewer terms that separates the same rows: each term is left out that is not needed.
-
-    Float64 guesses which; all of these are left out at once then, or one after the other where that does not separate the same.
+    """A direction of fewer terms that separates the same rows: each term is left out that is not needed. Float64 guesses which;
+    all of these are left out at once then, or one after the other where that does not separate the same.
     """
-    design, m = regression.design, len(regression.design.columns)
-    kept = list(range(m))
+    design, outcome, m = regression.design, regression.outcome, len(regression.design.columns)
+    kept, sides = list(range(m)), SignedTable.of(regression, answer)
     idle = np.flatnonzero(~direction.values[:, :-1].any(axis=0)).tolist()
     terms = [term for term in design.terms if not set(design.places(term)) <= set(idle)]
     if len(terms) > MOST_TERMS:
         return direction
 
+    def find_direction(places: list[int]) -> Direction | None:
+        """One of these columns alone that separates the same."""
+        y = None if sides is None else sides.find_direction(places)
+        if y is not None:
+            return Direction.of(y, answer.kind == COMPLETE, design, outcome)
+        fewer = regression.without([place for place in range(m) if place not in places])
+        found = None if fewer is None else ask_part(fewer, asked)
+        if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
+            return None
+        other = direction_of(found, fewer.design, outcome)
+        return None if other is None else other.within(places, m)
+
     def leave_out(some: Sequence[Any]) -> bool:
         """Whether the others separate the same; if so they are what is kept."""
         nonlocal kept, direction
         places = [place for place in kept if design.columns[place].term not in some]
-        fewer = regression.without([place for place in range(m) if place not in places]) if places else None
-        found = None if fewer is None else ask_part(fewer, asked)
-        if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
-            return False
-        other = direction_of(found, fewer.design, regression.outcome)
+        other = find_direction(places) if places else None
         if other is None:
             return False
-        kept, direction = places, other.within(places, m)
+        kept, direction = places, other
         return True
 
-    spare = _spare(regression, answer, terms, stop)
+    spare = None if sides is None else sides.find_spare(terms, stop)
     if spare is None or (spare and not leave_out(spare)):
         for term in terms:
             if stop():
@@ -248,19 +265,52 @@ def _fewest(
     return direction
 
 
-def _spare(regression: Regression, answer: Separation, terms: Sequence[Any], stop: Callable[[], bool]) -> list[Any] | None:
-    design, outcome = regression.design, regression.outcome
-    points, _ = sign_rows(regression.points, regression.codes, outcome, design.intercept, positive=True)
-    points = points if isinstance(points, np.ndarray) or points.shape[0] * points.shape[1] > LOOKED_AT else points.toarray()
-    if not isinstance(points, np.ndarray):
-        return None
-    beyond = np.ones(len(points), np.bool_)
-    if answer.kind != COMPLETE:
-        beyond = integer_signs(points, np.array(answer.y, object))[0] != 0
-    first = np.arange(outcome.blocks)[:, None] * (len(design.columns) + int(design.intercept))
-    places = [(first + design.places(term)).ravel() for term in terms]
-    spare = find_spare(points, beyond, places, design.intercept, stop)
-    return None if spare is None else [terms[number] for number in spare]
+@dataclass(frozen=True, eq=False, repr=False)
+class SignedTable:
+    """Signed rows of a regression, and which of them its separation has beyond the hyperplane."""
+
+    points: Floats  # (s, d)
+    beyond: NDArray[np.bool_]  # (s,)
+    conflict: NDArray[np.int64]  # rows that span all others, those on the hyperplane
+    design: Design
+    blocks: int
+
+    @classmethod
+    def of(cls, regression: Regression, answer: Separation) -> SignedTable | None:
+        """None for sparse rows that are too large to be dense."""
+        design, outcome = regression.design, regression.outcome
+        points, _ = sign_rows(regression.points, regression.codes, outcome, design.intercept, positive=True)
+        points = points if isinstance(points, np.ndarray) or points.shape[0] * points.shape[1] > LOOKED_AT else points.toarray()
+        if not isinstance(points, np.ndarray):
+            return None
+        beyond, conflict = np.ones(len(points), np.bool_), np.zeros(0, np.int64)
+        if answer.kind != COMPLETE and answer.support is not None:
+            beyond, conflict = integer_signs(points, np.array(answer.y, object))[0] != 0, answer.support
+        return cls(points, beyond, conflict, design, outcome.blocks)
+
+    def _features(self, places: Sequence[int]) -> NDArray[np.int64]:
+        """Those of columns of the design, in each block."""
+        first = np.arange(self.blocks)[:, None] * (len(self.design.columns) + int(self.design.intercept))
+        return np.asarray(first + np.asarray(places, np.int64)).ravel()
+
+    def find_spare(self, terms: Sequence[Any], stop: Callable[[], bool]) -> list[Any] | None:
+        """Terms without which the others separate the same, as float64 guesses."""
+        places = [self._features(self.design.places(term)) for term in terms]
+        spare = find_spare(self.points, self.beyond, places, self.design.intercept, stop)
+        return None if spare is None else [terms[number] for number in spare]
+
+    def find_direction(self, places: list[int]) -> Integers | None:
+        """A direction (d,) of these columns alone that has the same rows beyond it and on it, exactly; None where a guess, from
+        the nearest point of the hull across the conflict, has not.
+        """
+        used = self._features([*places, len(self.design.columns)] if self.design.intercept else places)
+        some, whole = self.points[:, used], np.zeros(self.points.shape[1], object)
+        guess = Reduction.of(some)
+        y = None if guess is None or guess.y is None else settle_direction(some, self.conflict, guess.y)
+        if y is None:
+            return None
+        whole[used] = y
+        return whole if np.array_equal(integer_signs(self.points, whole)[0], self.beyond) else None
 
 
 def describe_answer(design: Design, outcome: Response, answer: Separation, points: list[Any]) -> Separated:

@@ -23,17 +23,7 @@ from dfeas.analysis.regression.design import (
     find_missing,
     inside,
 )
-from dfeas.analysis.regression.outcome import (
-    BOTH,
-    Asked,
-    Codes,
-    Regression,
-    Response,
-    Values,
-    find_weighted,
-    flat,
-    weightless,
-)
+from dfeas.analysis.regression.outcome import BOTH, Asked, Codes, Regression, Response, Values, find_weighted, flat, weightless
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError, install
 
@@ -109,9 +99,8 @@ def _in_likelihood(model: Any, rows: list[Any]) -> Places | None:
 
 
 def _kind_of(model: Any) -> str:
-    """What a model regresses, by its class, or its family and link. Raises UsageError for others.
-
-    A class of a user's own is taken for the one of statsmodels whose likelihood it has.
+    """What a model regresses, by its class, or its family and link. Raises UsageError for others. A class of a user's own is
+    taken for the one of statsmodels whose likelihood it has.
     """
     bases = [base.__name__ if base.__module__.startswith("statsmodels.") else "" for base in type(model).__mro__]
     other = next((name for name in bases if name in OTHERS), None)
@@ -183,9 +172,8 @@ def _code_columns(spec: Any, levels: dict[str, list[str]]) -> dict[str, Column]:
 
 
 def of_columns(points: Matrix, names: list[Any], spec: Any, ones: Sequence[int] | None = None) -> tuple[Design, list[int]]:
-    """The design that columns (b, m) make, and the places of those that are not the intercept; a formula knows its factors.
-
-    The intercept is the first of ``ones``, or of the columns that are constant.
+    """The design that columns (b, m) make, and the places of those that are not the intercept; a formula knows its factors. The
+    intercept is the first of ``ones``, or of the columns that are constant.
     """
     if ones is None:
         ones = [place for place, column in enumerate(points.T) if len(column) and column[0] != 0 and np.ptp(column) == 0]
@@ -272,10 +260,7 @@ class Formula:
     def in_parts(
         self, sample: nw.DataFrame[Any], variables: dict[str, Variable]
     ) -> tuple[Design, Callable[[nw.DataFrame[Any], Labels], Matrix]]:
-        """The design, and what codes rows part after part, by the levels of all.
-
-        Raises BadInputError for a formula that needs all rows together.
-        """
+        """The design, and what codes rows part after part. Raises BadInputError for a formula that needs all rows together."""
         levels = {name: _order_levels(each) for name, each in variables.items() if each.is_factor}
         right = self._matrix(self._parsed.rhs, _categorical(sample.select(*variables), levels))
         spec = right.model_spec

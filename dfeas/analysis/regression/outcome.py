@@ -217,9 +217,8 @@ class Values:
 
 
 def find_weighted(weights: Any, n: int, where: str, rows: Labels | None = None) -> Places | None:
-    """Places of the rows in the likelihood, which have a weight above 0; None where there are no weights, and all count.
-
-    Raises BadInputError for a weight that is missing, infinite or below 0, with its row, called as in ``rows``.
+    """Places of the rows in the likelihood, which have a weight above 0; None where there are no weights, and all count. Raises
+    BadInputError for a weight that is missing, infinite or below 0, with its row, called as in ``rows``.
     """
     if weights is None:
         return None

@@ -37,7 +37,6 @@ BOUNDARY = 0.25
 """Length of what A*y of a hard kind has beside R e, over the norm of the cone."""
 BEHIND = 0.25
 """Of R / m: how far behind the planted direction the corners of the simplex are."""
-
 ROUNDS = 6
 """Of the fixed point of a margin and the norm that it is a share of."""
 

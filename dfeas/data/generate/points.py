@@ -37,13 +37,10 @@ FLOATS = ("float32", "float64")
 
 ON_PLANE = 1e-12
 """Scores of unit points that rounding cannot tell from zero."""
-
 FIRST_RANK = 10
 """Rank of the most frequent word: the words before it would be in every document."""
-
 ROUNDS = 100
 """Draws of a block after which a margin is too wide for this data."""
-
 _PLANE, _FLIP, _BLOCK = 0, 1, 2  # streams of one seed
 _TEXT_PLANE, _TEXT_FLIP, _TEXT_BLOCK = 3, 4, 5
 
@@ -59,7 +56,6 @@ class Generated(ABC):
     classes: ClassVar[tuple[str, ...]] = ("-1", "1")
 
     def _require(self, kinds: Sequence[str], dtypes: Sequence[str], features: int) -> None:
-        """Raise UsageError for what no family of some kinds can be."""
         if self.kind not in kinds:
             raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(kinds)}")
         if self.m < features:
@@ -75,7 +71,6 @@ class Generated(ABC):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the header says of it."""
         return {"kind": self.kind, "seed": self.seed, **({"margin": self.margin} if self.has_margin else {})}
 
     def random(self, stream: int, index: int = 0) -> np.random.Generator:

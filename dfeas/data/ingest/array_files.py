@@ -69,9 +69,8 @@ class StoredRows:
 
 @contextmanager
 def open_rows(path: Any, name: str) -> Iterator[Any]:
-    """The array ``name`` of a file as something with ``shape``, ``dtype`` and consecutive row slices.
-
-    ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
+    """The array ``name`` of a file as something with ``shape``, ``dtype`` and consecutive row slices. ``path`` is a place, or
+    an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
         yield SparseRows.of(path) if hasattr(path, "tocsr") else StoredRows(accept_array(path, "X"), "the array")
@@ -163,9 +162,8 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
 
 
 def array_labels(path: Any, given: Any, column: str | None) -> Any:
-    """The labels (n,) of the points at a place, in memory: at most some bytes a point, where points are hundreds.
-
-    ``given`` is an array, or the name of a file, or of an array in the source; ``column`` is one of obs.
+    """The labels (n,) of the points at a place, in memory: at most some bytes a point, where points are hundreds. ``given`` is
+    an array, or the name of a file, or of an array in the source; ``column`` is one of obs.
     """
     if column is not None:
         return hdf5.obs_labels(path, column)
@@ -202,10 +200,7 @@ class FileRows:
 
 
 class ArraySource(PointSource):
-    """Points of an open array. Raises BadInputError for what is no array of points.
-
-    ``rows`` has row slices; ``name`` is that of the array in its file.
-    """
+    """Points of an array ``rows`` with row slices, of this ``name`` in its file. Raises BadInputError for others."""
 
     def __init__(self, path: Any, name: str, rows: Any, sparse: bool | None, features: Sequence[str] = ()) -> None:
         self.where = "the array" if is_array(path) else str(path)

@@ -46,10 +46,8 @@ _HEADING = re.compile(r"\s*\+?([0-9]{1,300})(?![0-9])")
 
 PARSED = 1 << 20
 """Bytes of text that are parsed at a time: more are no longer in cache when they are converted."""
-
 MOST_ROWS = 1 << 27
 """Rows of all blocks, each of which has its place in memory: 1 GiB of row ends."""
-
 Numbers = NDArray[np.int64]
 
 
@@ -121,7 +119,6 @@ def ingest_cones(
     shard: str | int | None = None,
 ) -> Header:
     """Write a dataset of cones from an SDPA sparse file, or from an array (N, m) and its ``cones``, as l:30,q:5x1000,s:6x200.
-
     ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. ``shard`` is in bytes, as of points.
     Raises BadInputError for other files.
     """
@@ -158,9 +155,8 @@ def _array(path: Path, name: str) -> Any:
 
 
 def read_sdpa(path: Path) -> tuple[Any, dict[str, Any]]:
-    """Rows (N, m) as a sparse matrix and the cones, for ``ingest_cone_rows``; .gz is read, too.
-
-    Raises BadInputError with the line for what is no such file, is not symmetric, or does not fit its block.
+    """Rows (N, m) as a sparse matrix and the cones, for ``ingest_cone_rows``; .gz is read, too. Raises BadInputError with the
+    line for what is no such file, is not symmetric, or does not fit its block.
     """
     if not path.is_file():
         raise BadInputError(f"{path}: no such file")
@@ -180,7 +176,6 @@ def read_sdpa(path: Path) -> tuple[Any, dict[str, Any]]:
 
 def apart(layout: Layout, entries: MatrixEntries) -> tuple[Layout, MatrixEntries]:
     """The same with the diagonal blocks that the matrices of a block have alike, after a permutation, as blocks of their own.
-
     Rows of a block that have an entry off the diagonal in common, in any matrix, are connected. Those that are alone make a
     diagonal block behind the others. Zeros are left out.
     """

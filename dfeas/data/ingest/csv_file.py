@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 WIDE = 50_000
 """Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
-
-
 MISSING = ("", ".", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL")
 """Cells that stand for what is not there."""
 SEPARATORS = (";", "\t", "|")
@@ -52,10 +50,8 @@ KINDS = (pyarrow.int64(), pyarrow.float64(), pyarrow.timestamp("us"), pyarrow.st
 
 
 class CsvLines:
-    """A CSV or TSV file in UTF-8, and how its cells are called.
-
-    Unless it is said, a look tells whether the first line holds names: names are no numbers. Raises UsageError where that
-    leaves a doubt.
+    """A CSV or TSV file in UTF-8, and how its cells are called. Unless it is said, a look tells whether the first line holds
+    names: names are no numbers. Raises UsageError where that leaves a doubt.
     """
 
     def __init__(self, path: Place, kind: str, options: IngestOptions) -> None:
@@ -128,7 +124,6 @@ class CsvLines:
         return [pyarrow.compute.if_else(gaps, gap, column) for gaps, column in zip(blank, columns, strict=True)]
 
     def number(self, cell: str, at: str) -> float:
-        """A cell as a number. Raises BadInputError for one that is none."""
         given = cell.strip(" \t")
         if not given:
             raise BadInputError(f"{at}: the cell is empty; fill in a number or remove the line")
@@ -150,9 +145,8 @@ def _lines(run: Lines) -> Iterator[tuple[int, bytes, int]]:
 
 
 class CsvPoints(TextSource):
-    """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end).
-
-    With a ``pool`` lines are indexed.
+    """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end). With
+    a ``pool`` lines are indexed.
     """
 
     def __init__(self, lines: CsvLines, options: IngestOptions, pool: Pool | None = None) -> None:

@@ -24,7 +24,6 @@ from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 
 SUFFIXES = (".h5", ".hdf5", ".he5", ".h5ad")
 """How names of such files end."""
-
 MOST_LINKS = 16
 """Soft links on the way to one dataset; more of them are a loop."""
 
@@ -39,9 +38,8 @@ def open_file(path: Place) -> Iterator[Any]:
 
 
 def node_of(group: Any, name: str, where: str) -> Any:
-    """The group or dataset of a name or path below a group; None when there is none.
-
-    Every way into a file goes through here. Raises BadInputError for what leads out of the file, CorruptDataError for damage.
+    """The group or dataset of a name or path below a group; None when there is none. Every way into a file goes through here.
+    Raises BadInputError for what leads out of the file, CorruptDataError for damage.
     """
     with damage_becomes(f"{where}: {name} cannot be read"):
         target = _follow(group, name, where)

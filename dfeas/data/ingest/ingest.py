@@ -30,10 +30,11 @@ from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import CODE, Categories, LabelEncoder
 from dfeas.data.storage.files import sync
-from dfeas.data.storage.layout import MARKER, SPARSE_BLOCK_BYTES, Header
+from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES, Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import Place, is_url, place
+from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.chunks import Ledger, chunks_of_piece, chunks_of_shard, chunks_of_sides, shard_bytes
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
@@ -46,7 +47,6 @@ Note = Callable[[str], None]
 
 _SPEEDS = {"csv": (200e6, 1.9), "tsv": (200e6, 1.9), "svmlight": (70e6, 1.5)}
 """Bytes of text a second that one process reads, and processors that its threads keep busy meanwhile."""
-
 START_SECONDS = 4
 """That it takes longer with workers which start for one ingest and end behind it: each imports what it needs."""
 

@@ -75,9 +75,8 @@ class IngestOptions:
             raise UsageError(f"{spell('labels')} and {spell('label_column')}: give one of them")
 
     def label_place(self, columns: Sequence[str], where: str) -> int | None:
-        """Index of the label column, which is given by name, or else by index; None where labels are no column.
-
-        Raises UsageError where nobody said which it is, and BadInputError when there is no such column.
+        """Index of the label column, which is given by name, or else by index; None where labels are no column. Raises
+        UsageError where nobody said which it is, and BadInputError when there is no such column.
         """
         name = self.label_column
         if self.labels is not None:
@@ -113,7 +112,6 @@ class IngestOptions:
 
 def format_of(src: Any, named: str | None = None) -> str:
     """One of ``FORMATS``, ``frame`` for a data frame, ``cones`` for an SDPA file, ``arrays`` for what has an array of points.
-
     Raises UsageError for what is no source, BadInputError when there is nothing at the path.
     """
     if not isinstance(src, str | Path):
@@ -144,9 +142,8 @@ def is_file(path: Place) -> bool:
 
 
 def parquet_files(path: Place) -> Sequence[Place]:
-    """A file, or those below a folder that are not hidden, in the order of their paths.
-
-    Raises BadInputError for a folder whose folders come and go, and for a Delta table, whose log says which files it has.
+    """A file, or those below a folder that are not hidden, in the order of their paths. Raises BadInputError for a folder whose
+    folders come and go, and for a Delta table, whose log says which files it has.
     """
     if not path.is_dir():
         return [path]

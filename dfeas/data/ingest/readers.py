@@ -44,10 +44,7 @@ OF_INGEST = {"sep", "header", "points", "format", "features", "zero_based"}
 
 
 def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None = None) -> PointSource:
-    """The points of a format; with a ``pool`` text is looked through first.
-
-    Raises UsageError when what the format needs is not installed.
-    """
+    """Points of a format; with a ``pool`` text is looked through first. Raises UsageError when what it needs is missing."""
     if kind == "arrays":
         where = src if is_array(src) else place(src)
         return ArraySource(where, options.points, stack.enter_context(open_rows(where, options.points)), options.sparse)
@@ -73,7 +70,6 @@ def open_columns(
     path: str | Path, options: IngestOptions, named: Sequence[str] = (), text: Sequence[str] = ()
 ) -> CsvColumns | ParquetColumns:
     """A table by its path; columns of ``text`` are text, and an index of pandas is none of its columns unless it is ``named``.
-
     Raises UsageError for what is no table.
     """
     try:
@@ -108,10 +104,8 @@ def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
 def encode_beside(
     beside: Any, source: PointSource, positive: str | None, known: tuple[str, ...] | None = None
 ) -> tuple[tuple[str, ...], NDArray[Any] | None]:
-    """The classes, and labels (n,) beside points as they are stored; none where they come with the points.
-
-    Those of a stream, whose end has not come, are compared with its points later. Raises BadInputError for labels that cannot
-    be used.
+    """The classes, and labels (n,) beside points as they are stored; none where they come with the points. Those of a stream,
+    whose end has not come, are compared with its points later. Raises BadInputError for labels that cannot be used.
     """
     if beside is None:
         return (), None
@@ -142,7 +136,6 @@ def own_labels(where: str | Path) -> str | None:
 
 def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
     """The labels of a file as a ``Source`` has them: the name of a column or of an array in it, or the absolute path of one.
-
     None are ``y`` of .npz and HDF5, and so are those that svmlight has beside its points. Raises UsageError and BadInputError
     where there are no such labels.
     """
@@ -168,9 +161,8 @@ def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
 
 
 def open_file(source: Source) -> Dataset:
-    """All points of a file in memory, with labels as those of an array; a table without labels has features only.
-
-    Raises what an ingest does, and UsageError for a file that is too large.
+    """All points of a file in memory, with labels as those of an array; a table without labels has features only. Raises what
+    an ingest does, and UsageError for a file that is too large.
     """
     path, spec = place(source.spec.where), source.spec
     kind = format_of(path)

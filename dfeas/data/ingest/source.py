@@ -21,16 +21,11 @@ from dfeas.linalg.points import Points, is_dense, stack_points
 
 THREADS = 2
 """That parse; the rest of ingest takes about as much as one of them leaves free."""
-
 MANY = 1 << 60
 """More points than there are: n of a source that has not ended."""
-
 TILE_ENTRIES = 1 << 15
 """Entries that are transposed at a time: they stay in cache, which takes half the time."""
-
 LEAST_ROWS = 64
-
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -50,7 +45,6 @@ class PointReader(Protocol):
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
         """Points first .. stop-1, or all, in blocks of ``rows``, the last one shorter, with such labels as come with them.
-
         Raises BadInputError or CorruptDataError where they cannot be used.
         """
 

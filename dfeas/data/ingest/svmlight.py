@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 
 MOST_GROWTH = 100
 """Dense bytes for one byte of text that are taken without asking."""
-
 SMALL_BYTES = 100 << 20
 """A dense size that is always taken."""
-
 _DIGITS = 18
 _INDEX = re.compile(rb"[0-9]{1,%d}" % _DIGITS)
 _QUERY = re.compile(rb"qid:[0-9]+")
@@ -62,10 +60,9 @@ class ParsedLines:
 
 
 class Svmlight(TextSource):
-    """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given.
-
-    Unless it is said how, they come sparse when few enough of their entries are not zero. With a ``pool`` lines are indexed,
-    and counted on the way.
+    """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given. Unless
+    it is said how, they come sparse when few enough of their entries are not zero. With a ``pool`` lines are indexed, and
+    counted on the way.
     """
 
     def __init__(self, path: Place, options: IngestOptions, pool: Pool | None = None) -> None:

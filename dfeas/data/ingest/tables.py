@@ -78,7 +78,6 @@ def _first_null(column: Any) -> int:
 
 _KINDS = {"float64": "double", "float32": "float", "float16": "halffloat"}
 """Types as pyarrow calls them, where that is another name."""
-
 BATCH_BYTES = 4 << 20
 
 
@@ -152,7 +151,6 @@ class ParquetFiles:
 
     @property
     def n(self) -> int:
-        """Rows of all of them."""
         return sum(map(sum, self.groups))
 
     def batches(self, columns: Sequence[str], rows: int, first: int = 0, stop: int | None = None) -> Iterator[tuple[int, Any]]:

@@ -37,7 +37,6 @@ except ImportError:
 
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A decimal number; nan, inf, hexadecimal and digits with underscores are none."""
-
 _NONE = "\x01"
 
 
@@ -50,7 +49,6 @@ def parse_table(
     text: bytes, types: Mapping[str, str], delimiter: str, quote: str | bool = False, decimal: str = ".", block: int = 0
 ) -> Any:
     """A table of Arrow with columns of these types, parsed in blocks of so many bytes or at once; None where text does not fit.
-
     No cell is taken for a missing value. Without pyarrow there is none.
     """
     if pyarrow is None:
@@ -67,9 +65,8 @@ def parse_table(
 
 
 def numbers(text: bytes) -> NDArray[np.float64] | None:
-    """The numbers (k,) of a text with one on each line, empty lines apart, each rounded to the nearest float64.
-
-    None when one of them has to be looked at: not a number, not finite, or maybe a long integer.
+    """The numbers (k,) of a text with one on each line, empty lines apart, each rounded to the nearest float64. None when one
+    of them has to be looked at: not a number, not finite, or maybe a long integer.
     """
     table = parse_table(text, {"number": "float64"}, _NONE)
     if table is None:
@@ -84,10 +81,7 @@ def are_short(values: NDArray[np.float64]) -> bool:
 
 
 def parse_number(text: str, at: str, given: str | None = None) -> float:
-    """The value of a decimal number, as it was ``given``.
-
-    Raises BadInputError for what is none, and for one that float64 does not have.
-    """
+    """The value of a decimal number, as it was ``given``. Raises BadInputError for none, and for one that is no float64."""
     shown = text if given is None else given
     shown = repr(shown if len(shown) <= 40 else shown[:40] + "...")
     try:
@@ -112,10 +106,8 @@ LONGEST_LINE = 1 << 26
 """Room for as many columns as are taken of text, of 60 characters each. A line is held whole, and its cells are."""
 PEEK_BYTES = 1 << 16
 """In which the end of a line is looked for at a time."""
-
 PACKED = (".gz", ".bz2")
 """Names of compressed text end so."""
-
 MARK = b"\xef\xbb\xbf"
 
 
@@ -237,10 +229,7 @@ class ByteRange:
 
 
 def index_of(path: Place, body: tuple[int, int], count: Callable[[bytes], Counts], pool: Pool) -> LineIndex:
-    """Of all lines from ``body`` on, a byte and the number of the line that begins there.
-
-    Raises CorruptDataError when the file changes meanwhile.
-    """
+    """Bytes where lines from ``body`` on begin, and their numbers. Raises CorruptDataError when the file changes meanwhile."""
     begin, line = body
     size, step = path.stat().st_size, TextFile.range_bytes
     firsts = [begin, *range((begin // step + 1) * step, size, step)]

@@ -20,17 +20,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.places import Place
-from dfeas.data.storage.readers import (
-    AnyArray,
-    Buffers,
-    Files,
-    Folder,
-    Looks,
-    RowReader,
-    Take,
-    chunks_of,
-    in_pages,
-)
+from dfeas.data.storage.readers import AnyArray, Buffers, Files, Folder, Looks, RowReader, Take, chunks_of, in_pages
 from dfeas.data.storage.stored_array import CRC, StoredArray
 from dfeas.errors import CorruptDataError
 from dfeas.machine import available_bytes
@@ -40,13 +30,11 @@ if TYPE_CHECKING:
 
 WRITE_EMPTY = "zarr.create_array('X', data=X, config={'write_empty_chunks': True})"
 """What writes chunks that zarr leaves out, where all of their entries are the fill value."""
-
 ABSENT = np.uint64(2**64 - 1)
 ENTRY = np.dtype("<u8")
 
 
-@dataclass(frozen=True)
-class IndexForm:
+class IndexForm(NamedTuple):
     """How the index of a shard is written."""
 
     chunks: int  # of the shard
@@ -69,9 +57,8 @@ def read_index(
     folder: Folder, name: str, form: IndexForm, wanted: NDArray[np.bool_], what: str, size: int | None = None
 ) -> Index:
     """The index of a shard of which the chunks ``wanted`` (chunks,) have entries of the array; ``size`` is that of each of
-    them, where it is known.
-
-    Raises CorruptDataError when it is damaged, or when a wanted chunk is absent, lies outside, or has another size.
+    them, where it is known. Raises CorruptDataError when it is damaged, or when a wanted chunk is absent, lies outside, or has
+    another size.
     """
     first = -form.bytes if form.at_end else 0
     content, whole, mark = folder.get(name, first, form.bytes, what, lambda size: np.empty(size, np.uint8))
@@ -111,12 +98,11 @@ def read_index(
 
 STRETCH = 1 << 20
 """Of smaller chunks so many bytes are asked for ahead, where one reaches over a multiple of it."""
-
 TRIES = 5
 """So often a chunk is read whose shard changes meanwhile."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ChunkReader:
     """Blocks of an array, each of one chunk or of some that follow each other."""
 
@@ -273,9 +259,7 @@ def chunk_reader(
     together: int = 1,
     compare: Callable[[int, AnyArray], None] | None = None,
 ) -> RowReader:
-    """A reader of blocks of so many chunks ``together``, which asks for what is far away before it is needed, and has it
-    compared.
-    """
+    """A reader of blocks of so many chunks ``together``, which asks early for what is far away, and has it compared."""
     size = array.shape[0] * array.row_bytes
     paged = bool(array.shard) and len(array.shape) == 1
     folder = open_folder(path, kept, size > CACHED and size > available_bytes(), paged)

@@ -9,7 +9,6 @@ from dfeas.errors import format_bytes
 
 MOST_BYTES = 4 << 20
 """Of all names of a dataset as UTF-8: they are in its header, in results and in certificates."""
-
 SHOWN = 5
 """Names that a message has."""
 MOST_SHOWN = 80

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 KEY = "format"
 """Of a number in a file, whatever its kind."""
-
 DATASET = 3
 CERTIFICATE = 2
 RESULT = 1
@@ -48,10 +47,8 @@ HARD_MARGIN = 2
 SEPARATION = 1
 TRACE = 1
 CHECKPOINT = 1
-
 NAMED, PLAIN = 2, 1
 """Formats of datasets and certificates with names of features, which an older dfeas would not compare, and without."""
-
 SPARSE_CONES = 3
 """Format of datasets of cones whose rows are sparse: before there were any, such a header was taken for that of points."""
 
@@ -206,7 +203,6 @@ def hold_file(path: Path) -> int | None:
 
 MOST_BYTES = 256 << 20
 """Of a file: parsed it takes about ten times as much. A result with a million conflicts has 100 MB."""
-
 MOST_DEPTH = 32
 """Of lists and objects in each other; ours have five."""
 
@@ -240,9 +236,8 @@ def write_json(path: Place, values: dict[str, Any], number: int) -> None:
 
 
 def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest: int | None = None) -> Any:
-    """What a file says; messages call it ``what``; one of ours is of the ``newest`` format at most.
-
-    Raises CorruptDataError with its name when it is no JSON of this shape, NewerFormatError for a newer format of any shape.
+    """What a file says; messages call it ``what``; one of ours is of the ``newest`` format at most. Raises CorruptDataError
+    with its name when it is no JSON of this shape, NewerFormatError for a newer format of any shape.
     """
 
     def read() -> Any:
@@ -329,9 +324,7 @@ def _quote(value: Any) -> str:
 
 
 def refuse_links(folder: Path) -> None:
-    """Raise BadInputError when something below a folder is a link to a place outside, or no file. The folder itself may be a
-    link.
-    """
+    """Raise BadInputError when something below a folder, which may be a link, is a link to a place outside, or no file."""
     root = os.path.realpath(folder)
     waiting = [str(folder)]
     while waiting:

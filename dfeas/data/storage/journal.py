@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dfeas.data.storage.places import Place, remove
 
 if TYPE_CHECKING:
-    from dfeas.data.storage.object_store import ObjectPath
+    from dfeas.data.storage.object_path import ObjectPath
 
 
 class FileJournal:
@@ -30,7 +30,6 @@ class FileJournal:
 
     @property
     def size(self) -> int:
-        """Bytes that were appended."""
         return self._path.stat().st_size
 
     def append(self, text: bytes) -> None:
@@ -72,7 +71,6 @@ class ObjectJournal:
             self._saved = self.size
 
     def close(self) -> None:
-        """Put the text in one object."""
         self._path.write_bytes(bytes(self._text))
         remove(self._parts)
 

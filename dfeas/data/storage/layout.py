@@ -22,7 +22,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,15 +29,12 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names, shorten
-from dfeas.data.storage.files import COUNT, LOCK, Number, conform, parse_json, read_whole
-from dfeas.data.storage.places import Place
-from dfeas.data.storage.stored_array import FILE, group_node
+from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.display import Displayed, Part, Row
-from dfeas.errors import CorruptDataError, DfeasError, format_bytes
+from dfeas.errors import CorruptDataError, format_bytes
 
 KINDS = ("", "l", "q", "s")
 """By their number in a code."""
-
 PADDING = -1
 CODE = np.dtype(np.int32)
 MOST_ORDER = 2000
@@ -86,7 +82,6 @@ class ConeTable:
 
     @property
     def largest(self) -> int:
-        """Rows of the largest cone."""
         return max(rows_of(kind, size) for kind, size, _ in self.counts)
 
     @property
@@ -108,12 +103,6 @@ class ConeTable:
         return ", ".join(f"{many} of {kind}" if kind == "l" else f"{many} of {kind} {size}" for kind, size, many in self.counts)
 
 
-def describe_rows(header: Mapping[str, Any]) -> tuple[str, str]:
-    """What the rows of a dataset are called, and of cones which these are, from the JSON of its header."""
-    cones = header.get("cones")
-    return ("points", "") if cones is None else ("rows", f"{ConeTable.from_json(cones)}; rank {cones['rank']}")
-
-
 def codes_of(label: NDArray[Any]) -> NDArray[np.int64]:
     """First rows (c,) of all cones in the codes of some rows, ascending."""
     return np.flatnonzero(label > 0)
@@ -132,7 +121,8 @@ def stored_bytes(header: Mapping[str, Any]) -> int:
 
 def describe_header(header: Mapping[str, Any]) -> Iterator[Row]:
     """What is printed of a dataset: of the JSON of its header, or of what is known of an array."""
-    (what, cones), entries, dtype = describe_rows(header), header.get("entries"), header["dtype"]
+    cones, entries, dtype = header.get("cones"), header.get("entries"), header["dtype"]
+    what = "rows" if cones else "points"
     worked = "float32" if dtype in DTYPES and dtype != "float64" else "float64"
     work = "" if worked == dtype else f" (worked on as {worked})"
     yield Row(what, f"{header['n']} of {header['m']} features, {dtype}{work}, {format_bytes(stored_bytes(header))}")
@@ -140,7 +130,7 @@ def describe_header(header: Mapping[str, Any]) -> Iterator[Row]:
         yield Row("names", _few(list(map(shorten, header["features"][: MOST_CLASSES + 1]))))
     yield Row("blocks", f"{-(-header['n'] // header['block_rows'])} of {header['block_rows']} {what}")
     if cones:
-        yield Row("cones", cones)
+        yield Row("cones", f"{ConeTable.from_json(cones)}; rank {cones['rank']}")
     if entries is not None:
         share = entries / header["n"] / header["m"]
         yield Row("entries", f"{entries}, {share:.3g} of all; at most {header.get('block_entries')} in a block")
@@ -171,22 +161,13 @@ def _few(said: Sequence[str]) -> str:
     return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
 
 
-MARKER = FILE
-"""What a dataset has that is finished."""
-
-ATTRIBUTE, SEAL = "dfeas", "seal"
-
 DTYPES = ("int8", "uint8", "int16", "uint16", "float16", "float32", "float64")
 """Types that entries are stored in."""
-
 BLOCK_BYTES = 4 << 20
 """Default size of a block: large enough that opening a file costs little, small enough that the buffers of all threads stay
 in cache between reading and scanning, also when others use the cache (8 MiB blocks were 20 % slower then)."""
-
-
 LEAST_ROW_BYTES = 16
 """A point of a few bytes counts as so many: its label, norm and scores take more than it does."""
-
 SPARSE_BLOCK_BYTES = 8 << 20
 """The same for sparse points, whose products are fast beside what SciPy does once for each."""
 
@@ -269,72 +250,31 @@ _SHAPE = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Header(Displayed):
-    """Attributes of a finished dataset.
+    """Attributes of a finished dataset."""
 
-    Attributes
-    ----------
-    format : int
-        Number of the format on disk.
-    n : int
-        Points, or rows of cones.
-    m : int
-        Features.
-    dtype : str
-        Of the entries, one of DTYPES.
-    block_rows : int
-        Points of a block.
-    classes : tuple of str
-        (negative, positive) as they were called in the source, or more in order; empty without labels.
-    positive : int
-        Number of points with label +1; 0 of more than two classes.
-    zero : int
-        Number of zero points.
-    first_zero : tuple of int
-        The first of the zero points.
-    norm_min : float
-        Least norm of a point, or of a cone.
-    norm_max : float
-        Greatest one.
-    fingerprint : str
-        Hash of the data.
-    generator : dict, optional
-        Kind, seed, margin of a generated dataset.
-    entries : int, optional
-        Stored ones of a sparse dataset.
-    block_entries : int, optional
-        And of its largest block.
-    counts : tuple of int
-        Points of each class, where there are more than two.
-    cones : ConeTable, optional
-        Of a dataset of cones, whose points are their rows.
-    features : tuple of str
-        Names of the m features, each once; empty where the source had none.
-    """
-
-    format: int
-    n: int
-    m: int
-    dtype: str
-    block_rows: int
-    classes: tuple[str, ...]
-    positive: int
-    zero: int
-    first_zero: tuple[int, ...]
-    norm_min: float
+    format: int  # on disk
+    n: int  # points, or rows of cones
+    m: int  # features
+    dtype: str  # of the entries, one of DTYPES
+    block_rows: int  # points of a block
+    classes: tuple[str, ...]  # (negative, positive) as the source calls them, or more in order; empty without labels
+    positive: int  # points with label +1; 0 of more than two classes
+    zero: int  # zero points
+    first_zero: tuple[int, ...]  # of them
+    norm_min: float  # of a point, or of a cone
     norm_max: float
     fingerprint: str
-    generator: dict[str, Any] | None
-    entries: int | None = None
-    block_entries: int | None = None
-    counts: tuple[int, ...] = ()
-    cones: ConeTable | None = None
-    features: tuple[str, ...] = ()
+    generator: dict[str, Any] | None  # kind, seed, margin of a generated dataset
+    entries: int | None = None  # stored ones of a sparse dataset
+    block_entries: int | None = None  # and of its largest block
+    counts: tuple[int, ...] = ()  # points of each class, where there are more than two
+    cones: ConeTable | None = None  # whose rows the points are
+    features: tuple[str, ...] = ()  # names of the m features, each once; empty where the source had none
 
     def _parts(self) -> Iterator[Part]:
         return describe_header(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values, without what only some datasets have."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         values["cones"] = None if self.cones is None else self.cones.to_json()
         return {name: value for name, value in values.items() if f"{name}?" not in _SHAPE or value not in (None, ())}
@@ -374,63 +314,3 @@ def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[
 def seen_fingerprint(fingerprint: str, view: str) -> str:
     """Of data as it is seen: sha256 over the fingerprint of what is stored, and what is said of the view; itself for none."""
     return hashlib.sha256(f"{fingerprint} {view}".encode()).hexdigest() if view else fingerprint
-
-
-def seal(node: Mapping[str, Any]) -> str:
-    """sha256 over all that ``zarr.json`` of a dataset says, but for the seal."""
-    bare = {**node, "attributes": {name: value for name, value in node["attributes"].items() if name != SEAL}}
-    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
-
-
-def root_node(header: Header, below: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``zarr.json`` of a dataset says, of which all that is ``below`` it."""
-    node = group_node({ATTRIBUTE: header.to_json()}, below)
-    node["attributes"][SEAL] = seal(node)
-    return node
-
-
-def find_root(path: Place) -> dict[str, Any] | None:
-    """What ``zarr.json`` says of a dataset or of an array of others; None where there is none, or none that can be read.
-
-    Raises CorruptDataError for a dataset whose ingest did not finish.
-    """
-    try:
-        root = _read_root(path)
-        return root if isinstance(path, Path) or _is_sound(root) else _read_root(path)  # which may have come damaged
-    except (FileNotFoundError, NotADirectoryError):
-        if not any((path / name).is_file() for name in (LOCK, f"checksum/{FILE}")):
-            return None
-        raise CorruptDataError(
-            f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
-        ) from None
-    except DfeasError:  # of an object store
-        raise
-    except OSError:
-        return None
-
-
-def _read_root(path: Place) -> dict[str, Any] | None:
-    try:
-        node: dict[str, Any] = parse_json(read_whole(path / MARKER), {"zarr_format": COUNT, "attributes?": dict})
-    except DfeasError:
-        raise
-    except ValueError:
-        return None
-    return {"attributes": {}, **node}
-
-
-def _is_sound(root: dict[str, Any] | None) -> bool:
-    """Whether it can be read, and is sealed where it is ours."""
-    if root is None:
-        return False
-    said: dict[str, Any] = root["attributes"]
-    return not said.keys() & {ATTRIBUTE, SEAL} or said.get(SEAL) == seal(root)
-
-
-def looks_like_dataset(path: Place) -> bool:
-    """Whether a folder was begun by dfeas, finished or not."""
-    try:
-        root = find_root(path)
-        return root is not None and ATTRIBUTE in root["attributes"]
-    except CorruptDataError:
-        return True

@@ -20,8 +20,6 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from dfeas.data.storage.files import LOCK, hold_file, try_lock
 from dfeas.data.storage.patience import persist, wait_by
 from dfeas.data.storage.places import Place, translate_errors_at
@@ -30,15 +28,14 @@ from dfeas.errors import BadInputError, DfeasError, UsageError
 if TYPE_CHECKING:
     from obstore import ObjectMeta
 
-    from dfeas.data.storage.object_store import ObjectPath
+    from dfeas.data.storage.object_path import ObjectPath
 
 logger = logging.getLogger("dfeas")
 
 
 def claim(path: Path, marker: str) -> int:
-    """Create an output folder, or take over and empty one that has no ``marker`` and that nobody writes.
-
-    Returns the descriptor that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
+    """Create an output folder, or take over and empty one that has no ``marker`` and that nobody writes. Returns the descriptor
+    that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
     """
     abandoned = require_free(path, marker)
     try:
@@ -105,7 +102,6 @@ def being_written(path: Place) -> bool:
 
 
 def _empty(path: Path) -> None:
-    """Remove all but the lock."""
     for entry in path.iterdir():
         if entry.name == LOCK:
             continue
@@ -156,13 +152,10 @@ def hold(path: Place, marker: str | None = None, look: Callable[[], None] | None
 
 BEAT_SECONDS = 10.0
 """How often a writer says that it lives."""
-
 FRESH_SECONDS = 2 * BEAT_SECONDS
 """A process that has not said so for longer was frozen, and asks before it writes more."""
-
 DEAD_SECONDS = 60.0
 """A lock that was written so long ago is taken over."""
-
 LOOK_SECONDS = 1.0
 """Between two looks whether a writer lives."""
 
@@ -170,7 +163,6 @@ LOOK_SECONDS = 1.0
 @contextmanager
 def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
     """Hold the lock of an output, and remove everything again when the body raises. What a dead writer left is removed first.
-
     Raises UsageError when there is something already, or another process writes there.
     """
     with ObjectLock.claim(path, marker) as lock:
@@ -186,9 +178,8 @@ def output_lock(path: ObjectPath, marker: str) -> Iterator[None]:
 
 
 def require_held(folder: Place, within: float = 0.0) -> None:
-    """Raise UsageError when another process has taken over what this one writes; a lock of the system cannot be taken over.
-
-    One that was renewed ``within`` so many seconds is held.
+    """Raise UsageError when another process has taken over what this one writes; a lock of the system cannot be taken over. One
+    that was renewed ``within`` so many seconds is held.
     """
     if not isinstance(folder, Path) and folder in _LOCKS:
         _LOCKS[folder].require(within)
@@ -213,12 +204,10 @@ class ObjectLock:
     @classmethod
     def claim(cls, path: ObjectPath, marker: str | None = None, look: Callable[[], None] | None = None) -> ObjectLock:
         """Of an output that is not there yet, or was begun by a process that is dead: that is removed when it is entered, or
-        goes on where there is no ``marker``.
-
-        Raises UsageError when there is something else, or another process writes there; ``look`` raises it for what must stay,
-        and is asked while this process has the lock.
+        goes on where there is no ``marker``. Raises UsageError when there is something else, or another process writes there;
+        ``look`` raises it for what must stay, and is asked while this process has the lock.
         """
-        there, me = path / LOCK, _name_process()
+        there, me = path / LOCK, f"{socket.gethostname()} {_machine()} {os.getpid()} {uuid.uuid4().hex}"
         try:
             version = _put(there, me)
             if begun := version is None:
@@ -335,12 +324,10 @@ def _is_over(lock: ObjectPath, held: ObjectMeta) -> bool:
     """Whether it says that nobody has it, or who had it was a process of this machine that is no more."""
     if not held["size"]:
         return True
+    import psutil  # loading it takes as long as a small solve
+
     words = lock.read_text(errors="replace").split()
     return words[1:2] == [_machine()] and words[2].isdigit() and not psutil.pid_exists(int(words[2]))
-
-
-def _name_process() -> str:
-    return f"{socket.gethostname()} {_machine()} {os.getpid()} {uuid.uuid4().hex}"
 
 
 @cache

@@ -49,9 +49,8 @@ def array_of(values: Any, where: str) -> NDArray[Any]:
 
 
 def exact(values: Any, dtype: Any, where: str) -> NDArray[Any]:
-    """Numbers in another type, each exactly; they are not copied where they have it.
-
-    Raises BadInputError for numbers that the type does not hold, and for what are no real numbers.
+    """Numbers in another type, each exactly; they are not copied where they have it. Raises BadInputError for numbers that the
+    type does not hold, and for what are no real numbers.
     """
     values, target = unwrap_array(values), np.dtype(dtype)
     if is_dask_array(values):
@@ -213,10 +212,9 @@ _NUMBERS_THAT_ARE_NONE = ("_FillValue", "missing_value", "valid_range", "valid_m
 
 
 def require_unpacked(array: Any, where: str, stored: str, decoded: str = "", call: str = "dfeas.solve({}, ...)") -> None:
-    """Raise BadInputError for numbers that stand for others, as attributes of netCDF say, in zarr, HDF5 and xarray.
-
-    ``stored`` is the expression of Python for the array, ``decoded`` one that decodes it, if there is a library for it, and
-    ``call`` what is done with it.
+    """Raise BadInputError for numbers that stand for others, as attributes of netCDF say, in zarr, HDF5 and xarray. ``stored``
+    is the expression of Python for the array, ``decoded`` one that decodes it, if there is a library for it, and ``call`` what
+    is done with it.
     """
     said = _find_packing(array)
     if not said:

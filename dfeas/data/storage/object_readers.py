@@ -18,7 +18,7 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.object_store import ObjectPath, get_part, pool
+from dfeas.data.storage.object_path import ObjectPath, get_part, pool
 from dfeas.data.storage.patience import is_afresh, once_more, persist, rest
 from dfeas.data.storage.readers import Buffers, Got, Looks, Reader, Take
 from dfeas.errors import CorruptDataError, UsageError, spell
@@ -28,7 +28,6 @@ T = TypeVar("T")
 
 HELD = 16 * (4 + processors())
 """Blocks that are held at most: twice what all threads of a process ask for."""
-
 LOOK_SECONDS = 0.5
 """How often who waits for a block looks whether to go on."""
 
@@ -98,7 +97,6 @@ _TRAILER = 4
 @dataclass(frozen=True)
 class KeptBlocks:
     """A folder with one file a chunk: its bytes and their crc32c. Its name is that of the dataset, wherever it lies, and chunk.
-
     Files appear whole, so that any number of processes may share the folder. What cannot be kept is no error.
     """
 
@@ -197,7 +195,6 @@ class Objects:
 
 PAGE_BYTES = 4 << 20
 """Of an object that holds labels or norms of many blocks: one request brings so many."""
-
 PAGES = 2 + processors()
 """Pages of an array that are held at most."""
 

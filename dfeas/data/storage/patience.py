@@ -23,27 +23,20 @@ from dfeas.settings import read_setting, variable
 R = TypeVar("R")
 Rest = Callable[[float], None]
 """Lets so many seconds pass, or raises when nothing is waited for any more."""
-
 logger = logging.getLogger("dfeas")
 
 SETTING, PATIENCE_SECONDS = "storage_patience", 300.0
 """How long storage that does not answer is waited for, by default."""
-
 SHORT_SECONDS = 15.0
 """How long a worker waits: its thread is taken that long, also when nobody wants its answer any more."""
-
 FIRST_PAUSE, LONGEST_PAUSE, SAID_SECONDS = 0.5, 15.0, 30.0
 """Pauses between attempts grow from the first to the longest; what is waited for is said so often."""
-
 ATTEMPT_SECONDS = 60.0
 """An attempt counts as no longer wait: a pass may go on for an hour before storage is away again."""
-
 AWAY = (errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN)
 """Errors of a file system whose server is away. One that is mounted ``soft`` also says EIO, as a damaged disk does."""
-
 is_afresh: ContextVar[bool] = ContextVar("is_afresh", default=False)
 """Whether what is read now is to come from where it lies, whatever is kept of it here."""
-
 _manner: ContextVar[tuple[Rest, float]] = ContextVar("manner", default=(time.sleep, math.inf))
 
 

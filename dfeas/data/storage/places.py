@@ -18,25 +18,20 @@ from dfeas.data.storage.patience import once_more
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes, install, spell
 
 if TYPE_CHECKING:
-    from dfeas.data.storage.object_store import ObjectPath
+    from dfeas.data.storage.object_path import ObjectPath
 
 R = TypeVar("R")
 
 ROW_BYTES = 64 << 20
 """Of a dense point as it is stored. A block holds one at least; it is read, cast, surveyed and written, by several threads."""
-
 MOST_FEATURES = 100_000_000
 """Of sparse points. A vector of float64 for a product, and one more in a thread beside, are 0.8 GB each."""
-
 MOST_COLUMNS = 1_000_000
 """Of text: a line becomes a list of cells, of about 100 bytes each, in each of the threads that parse."""
-
 CHUNK_BYTES = 1 << 30
 """Of a chunk of zarr or HDF5, which is unpacked as a whole."""
-
 LABEL_BYTES = 1 << 30
 """Of all labels, and of the row ends of sparse points: arrays (n,) that are read as a whole. One byte a point is a billion."""
-
 LABEL_LENGTH = 1000
 """Characters of a class: its name is in every header and message."""
 
@@ -111,7 +106,7 @@ def place(where: str | Path | ObjectPath) -> Place:
             raise UsageError(f"{type(where).__name__}: expected a path")
         return where if not isinstance(where, str) else Path(where)
     try:
-        from dfeas.data.storage.object_store import ObjectPath
+        from dfeas.data.storage.object_path import ObjectPath
     except ImportError:
         text = f"object stores are read by obstore and boto3, which are not installed: {install('object-stores')}"
         raise UsageError(text) from None
@@ -194,7 +189,7 @@ def ask_at(where: Place, request: Callable[[], R]) -> R:
     """What a request to a place returns, which is made again while an object store is away, and once when it came damaged."""
     if isinstance(where, Path):
         return request()
-    from dfeas.data.storage.object_store import ask
+    from dfeas.data.storage.object_path import ask
 
     return once_more(lambda: ask(where, request))
 

@@ -43,7 +43,6 @@ def unless_stopped(values: Iterable[V], stopped: Stop | None) -> Iterator[V]:
 
 Looks = dict[tuple[int, int], int]
 """Stamps of files that several blocks lie in, by the id of their reader and their number, on one way through the blocks."""
-
 PAGE_BYTES = 4096
 """Buffers begin at multiples of this, as reads past the page cache must. Where malloc often begins, 16 bytes after a page, the
 kernel copies at half the speed.
@@ -84,9 +83,8 @@ class Reader(Protocol[T]):
         """Say that a block will soon be wanted."""
 
     def stamp(self, index: int, looks: Looks | None = None) -> int | None:
-        """A number that changes when the stored block does, without reading it; None where there is no file to look at.
-
-        What lies in a file with others is what it was when somebody looked at it, if ``looks`` says so.
+        """A number that changes when the stored block does, without reading it; None where there is no file to look at. What
+        lies in a file with others is what it was when somebody looked at it, if ``looks`` says so.
         """
 
 
@@ -121,9 +119,8 @@ def in_pages(size: int) -> int:
 
 
 def past_page_cache(path: str, buffer: NDArray[np.uint8], offset: int = 0) -> int:
-    """Read a file from a page on into whole pages, past the page cache; returns the bytes that came, maybe none.
-
-    The kernel neither looks for room in memory nor copies: of data that memory cannot hold that is most of its work.
+    """Read a file from a page on into whole pages, past the page cache; returns the bytes that came, maybe none. The kernel
+    neither looks for room in memory nor copies: of data that memory cannot hold that is most of its work.
     """
     with suppress(OSError):  # not on this storage; or the read through the page cache will say what is wrong
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
@@ -173,7 +170,6 @@ class Folder(Protocol):
 
     def get(self, name: str, first: int, size: int, what: str, take: Take, keep: int | None = None) -> Got:
         """``size`` bytes from ``first`` on, before 0 from the end; fewer where there are no more. May be those of ``take``.
-
         What is far away may be kept here by the mark ``keep`` of the whole, and read from here the next time. Raises
         CorruptDataError when there is no such file, which messages call ``what``.
         """
@@ -235,7 +231,7 @@ def chunks_of(index: int, together: int, n: int, chunk_rows: int) -> range:
     return range(index * together, min((index + 1) * together, -(-n // chunk_rows)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SliceReader:
     """Anything that gives rows by ``array[start:stop]``: zarr, NumPy, HDF5, Dask arrays."""
 

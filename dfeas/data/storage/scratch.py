@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from dfeas.errors import CorruptDataError, spell
 
 if TYPE_CHECKING:
-    from dfeas.data.storage.object_store import ObjectPath
+    from dfeas.data.storage.object_path import ObjectPath
 
 WIDTH = 8
 """Bytes of an entry of a vector."""
-
 CHUNK = 16 << 20
 """Bytes that are read at a time."""
 
@@ -43,10 +42,7 @@ class Seal:
 
 @dataclass(frozen=True)
 class Scratch:
-    """A folder of n-vectors. Ranges of one vector may be written at the same time, by different processes.
-
-    Raises CorruptDataError when storage fails.
-    """
+    """A folder of n-vectors, of which processes may write ranges at once. Raises CorruptDataError when storage fails."""
 
     folder: Path
 
@@ -110,9 +106,8 @@ class Scratch:
         return Seal(status.st_size, crc)
 
     def take(self, other: Scratch) -> None:
-        """Give all vectors of another folder a second name here, or copy them where storage has no second names.
-
-        They are on the disk afterwards, also when the power fails.
+        """Give all vectors of another folder a second name here, or copy them where storage has no second names. They are on
+        the disk afterwards, also when the power fails.
         """
         for path in sorted(other.folder.glob("*.f64")):
             self.folder.mkdir(exist_ok=True)
@@ -127,7 +122,6 @@ class Scratch:
                 raise CorruptDataError(f"{path}: scratch storage cannot be kept: {error.strerror}") from None
 
     def upload(self, folder: ObjectPath) -> None:
-        """Put all vectors into an object store."""
         for name in self.names:
             (folder / name).write_bytes(self._path(name))
 
@@ -140,7 +134,8 @@ class Scratch:
                 shutil.copyfileobj(source, file, CHUNK)
 
     def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if os.path.lexists(self.folder):
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 PIECE = 1 << 20
@@ -202,7 +197,7 @@ def spool(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder
         ) from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Picks:
     """Ascending numbers of picked points, as an array (s,) of them: a bit for each point, where a number would take 8 bytes."""
 

@@ -29,7 +29,7 @@ CHUNK_ENTRIES = 1 << 20
 """Entries of a chunk of ``data`` and of ``indices``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Entries:
     """How much a sparse matrix stores."""
 
@@ -39,7 +39,6 @@ class Entries:
 
     @classmethod
     def of(cls, n: int, offsets: NDArray[np.int64], block_rows: int, itemsize: int, index_size: int) -> Entries:
-        """Of n points in blocks of ``block_rows``."""
         entry, pointer = itemsize + index_size, 8
         most = int(np.diff(offsets).max())
         return cls(offsets, int(offsets[-1]) * entry + n * pointer, most * entry + block_rows * pointer)
@@ -58,7 +57,7 @@ def pieces(chunk: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
         first += count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EntryChunks:
     """One array of entries in plain chunks, of which blocks have parts."""
 
@@ -95,7 +94,7 @@ class EntryChunks:
         return tuple(self.chunks.stamp(file * of_file, looks) for file, _, _ in pieces(of_file * self.chunk, first, stop))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CsrChunks:
     """Blocks of a sparse matrix in plain chunks."""
 
@@ -153,7 +152,7 @@ class CsrChunks:
         return hash((self.data.stamps(*span, looks), self.indices.stamps(*span, looks), self.indptr.stamp(index, looks)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CsrRows:
     """Blocks of a sparse matrix in memory, with ascending indices in each row."""
 

@@ -1,4 +1,4 @@
-"""What ``zarr.json`` says of the arrays of a dataset: what zarr writes, byte for byte.
+"""What ``zarr.json`` says of a dataset and of its arrays: what zarr writes, byte for byte.
 
 But zarr is not asked: its import takes longer than to open a dataset, and it hands each of these small files to a thread with
 an event loop.
@@ -6,6 +6,7 @@ an event loop.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,15 +19,15 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, Number, conform, put
+from dfeas.data.storage.files import COUNT, LOCK, Number, conform, parse_json, put, read_whole
 from dfeas.data.storage.places import Place, names_in
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CorruptDataError, DfeasError
 
-FILE = "zarr.json"
-
+FILE = MARKER = "zarr.json"
+"""Of an array or a group; what a dataset has that is finished."""
+ATTRIBUTE, SEAL = "dfeas", "seal"
 CRC = 4
 """Bytes of a crc32c."""
-
 _SIZES = [Number(1, whole=True)]
 _GROUP = {"zarr_format": COUNT, "node_type": str, "attributes": dict, "consolidated_metadata": {"metadata": {str: dict}}}
 _ARRAY = {
@@ -61,7 +62,6 @@ class StoredArray:
         return array
 
     def metadata(self) -> dict[str, Any]:
-        """What ``zarr.json`` says."""
         wide = {"name": "bytes", "configuration": {"endian": "little"}}
         codecs: list[dict[str, Any]] = [wide if self.dtype.itemsize > 1 else {"name": "bytes"}, {"name": "crc32c"}]
         outer = chunk = [self.rows, *self.shape[1:]]
@@ -89,7 +89,6 @@ class StoredArray:
 
     @cached_property
     def chunk_bytes(self) -> int:
-        """Of a chunk with its checksum."""
         return self.rows * self.row_bytes + CRC
 
     @cached_property
@@ -118,9 +117,8 @@ class StoredArray:
 
 
 def parse_arrays(node: Mapping[str, Any], names: Sequence[str], where: Place) -> dict[str, StoredArray]:
-    """How the arrays of a group are stored, from what its ``zarr.json`` says of all that is below it.
-
-    Raises CorruptDataError when it is no such group, or for what dfeas does not write.
+    """How the arrays of a group are stored, from what its ``zarr.json`` says of all that is below it. Raises CorruptDataError
+    when it is no such group, or for what dfeas does not write.
     """
     name = ""
     try:
@@ -170,3 +168,62 @@ def read_list(folder: Place, array: StoredArray) -> NDArray[Any]:
     if len(entries) != array.shape[0] * array.row_bytes or crc32c.crc32c(entries) != int.from_bytes(crc, "little"):
         raise ValueError(f"{len(content)} bytes that are not those of its checksum")
     return np.frombuffer(entries, array.dtype).reshape(array.shape).copy()
+
+
+def seal(node: Mapping[str, Any]) -> str:
+    """sha256 over all that ``zarr.json`` of a dataset says, but for the seal."""
+    bare = {**node, "attributes": {name: value for name, value in node["attributes"].items() if name != SEAL}}
+    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
+
+
+def root_node(header: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``zarr.json`` of a dataset says, of which all that is ``below`` it."""
+    node = group_node({ATTRIBUTE: header}, below)
+    node["attributes"][SEAL] = seal(node)
+    return node
+
+
+def find_root(path: Place) -> dict[str, Any] | None:
+    """What ``zarr.json`` says of a dataset or of an array of others; None where there is none, or none that can be read. Raises
+    CorruptDataError for a dataset whose ingest did not finish.
+    """
+    try:
+        root = _read_root(path)
+        return root if isinstance(path, Path) or _is_sound(root) else _read_root(path)  # which may have come damaged
+    except (FileNotFoundError, NotADirectoryError):
+        if not any((path / name).is_file() for name in (LOCK, f"checksum/{FILE}")):
+            return None
+        raise CorruptDataError(
+            f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
+        ) from None
+    except DfeasError:  # of an object store
+        raise
+    except OSError:
+        return None
+
+
+def _read_root(path: Place) -> dict[str, Any] | None:
+    try:
+        node: dict[str, Any] = parse_json(read_whole(path / MARKER), {"zarr_format": COUNT, "attributes?": dict})
+    except DfeasError:
+        raise
+    except ValueError:
+        return None
+    return {"attributes": {}, **node}
+
+
+def _is_sound(root: dict[str, Any] | None) -> bool:
+    """Whether it can be read, and is sealed where it is ours."""
+    if root is None:
+        return False
+    said: dict[str, Any] = root["attributes"]
+    return not said.keys() & {ATTRIBUTE, SEAL} or said.get(SEAL) == seal(root)
+
+
+def looks_like_dataset(path: Place) -> bool:
+    """Whether a folder was begun by dfeas, finished or not."""
+    try:
+        root = find_root(path)
+        return root is not None and ATTRIBUTE in root["attributes"]
+    except CorruptDataError:
+        return True

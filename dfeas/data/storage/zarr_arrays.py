@@ -27,10 +27,8 @@ from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 LABELS = "label"
 """What an array is called that has labels."""
-
 FILE_2, GROUP_2 = ".zarray", ".zgroup"
 """What arrays and groups of format 2 say of themselves."""
-
 _SIZES = [Number(1, whole=True)]
 _SHAPES = {
     FILE: {
@@ -42,13 +40,10 @@ _SHAPES = {
     FILE_2: {"zarr_format": COUNT, "shape?": [COUNT], "chunks": _SIZES, "compressor": dict | None, "filters": list | None},
 }
 """What is said of an array, as far as sizes follow from it, and what would unpack it."""
-
 RUNS_CODE = "pickle"
 """The codec of numcodecs that does what a chunk says."""
-
 MOST_CHUNKS = 1 << 22
 """Of a shard, whose index is read as a whole: 64 MiB."""
-
 _FAIR_CHUNK = 1 << 20
 
 
@@ -124,7 +119,6 @@ def _folder_of(array: Any) -> Path | None:
 
 def require_all_chunks(array: Any, where: Place | str) -> None:
     """Look whether all chunks of an array are there, which zarr would read as fill values; ``where`` is its place or its name.
-
     Raises CorruptDataError when chunks or shards are missing, or when a shard has lost one, BadInputError for chunks that are
     too large, and for shards that are not read.
     """
@@ -147,7 +141,6 @@ def require_all_chunks(array: Any, where: Place | str) -> None:
 
 def _count_chunks(array: Any, count: int, folder: Place | None) -> int:
     """How many of the ``count`` chunks or shards of an array are there; those of an object store say it when they are read.
-
     There are no more than files, or there would be time and memory for more names than a folder can hold. zarr takes 0.5 ms for
     each.
     """
@@ -181,7 +174,7 @@ def _require_whole_shards(array: Any, where: Place | str, folder: Place | None) 
         read_index(files, array.metadata.encode_chunk_key(place), form, wanted.reshape(-1), "the shard")
 
     if files.distant:
-        from dfeas.data.storage.object_store import pool
+        from dfeas.data.storage.object_path import pool
 
         for _ in pool().map(look, _grid(array)):
             pass
@@ -255,9 +248,8 @@ def rows_of_whole_chunks(array: Any, itemsize: int) -> int:
 
 
 def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array in a .npy stream of ``size`` bytes, which is in C order and has no Python objects.
-
-    Raises CorruptDataError when it says more than these bytes can hold.
+    """Shape and type of the array in a .npy stream of ``size`` bytes, which is in C order and has no Python objects. Raises
+    CorruptDataError when it says more than these bytes can hold.
     """
     try:
         version = npy.read_magic(stream)
@@ -280,10 +272,7 @@ def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ..
 
 
 def load_npy(path: Place) -> NDArray[Any]:
-    """A whole .npy file of one entry a point: labels, weights, a mask.
-
-    Raises CorruptDataError when it is none, BadInputError when it does not fit in memory.
-    """
+    """A whole .npy file of one entry a point. Raises CorruptDataError for none, BadInputError when memory cannot hold it."""
     try:
         if isinstance(path, Path) and not path.is_file():
             raise BadInputError(f"{path}: not a file; a pipe or a device is not read")

@@ -27,26 +27,20 @@ from dfeas.passes.survey import SHOWN, Summary
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
-    from dfeas.data.storage.object_store import ObjectPath
+    from dfeas.data.storage.object_path import ObjectPath
 
 SHARD_BYTES = 10**9
 """Of a shard, where nothing else is asked for."""
-
 SHARDED_ABOVE = 10 * 10**9
 """Bytes of points from which on they are stored in shards, unless something else is asked for."""
-
 PAGED = 64
 """Pages of a chunk from which on it begins with a page of its file: so it can be read past the page cache, into place."""
-
 CHUNKS = 1 << 16
 """Of a shard, at most: readers hold its index as a whole, and a file has 16 bytes also for a chunk that never comes."""
-
 PIECE_BYTES = 64 << 20
 """Of points that a process writes in one piece of work."""
-
 SIDE_CHUNKS = 16
 """Of a shard of labels, of norms, or of where sparse rows begin, at most, where points are in none: one alone is small."""
-
 PART_BYTES = 8 << 20
 PARTS = 4
 """Parts of an object that are uploaded at the same time."""
@@ -74,9 +68,8 @@ def chunks_of_sides(block: int) -> int:
 
 
 class ChunkWriter:
-    """Takes the chunks of one array, each once, in any order and from several threads. Travels while no shard is begun.
-
-    Files are begun in the folder ``aside``, if any: they are in their places whole then.
+    """Takes the chunks of one array, each once, in any order and from several threads. Travels while no shard is begun. Files
+    are begun in the folder ``aside``, if any: they are in their places whole then.
     """
 
     def __init__(self, folder: Place, array: StoredArray, aside: Path | None = None) -> None:
@@ -99,7 +92,6 @@ class ChunkWriter:
         self.put(index, *parts, crc.to_bytes(CRC, "little"))
 
     def put(self, index: int, *parts: Any) -> None:
-        """Write a chunk, whose bytes are the parts one after the other."""
         if not self.array.shard:
             put(self.folder / self.array.file(index), *parts, aside=self.aside)
             return
@@ -243,7 +235,6 @@ class Ledger:
         self._table["positive"][index], self._table["checksums"][index, 1] = positive, checksum
 
     def note_entries(self, index: int, entries: int) -> None:
-        """So many entries a sparse block has."""
         with self._lock:
             self._reach(index + 1)
             self._table["entries"][index] = entries
@@ -262,7 +253,6 @@ class Ledger:
         return np.ascontiguousarray(self._table["checksums"][:blocks])
 
     def entries(self, blocks: int) -> NDArray[np.int64]:
-        """Entries (blocks,) of the first sparse blocks."""
         return np.ascontiguousarray(self._table["entries"][:blocks])
 
     def facts(self, blocks: int) -> dict[str, Any]:

@@ -282,10 +282,7 @@ def cones_in_memory(X: Any, product: Product, where: str = "X", first: int = 0) 
 
 
 def read_product(X: Any, product: Product) -> ProductRows:
-    """Rows of a product; a sparse matrix that is sparse enough stays one.
-
-    Raises BadInputError when the numbers do not add up.
-    """
+    """Rows of a product; a matrix that is sparse enough stays one. Raises BadInputError when the numbers do not add up."""
     sparse = hasattr(X, "tocsr")
     source: Any = scipy.sparse.csr_array(X) if sparse else accept_array(X, "X")
     if source.dtype == object:

@@ -16,17 +16,16 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones import cone_norms
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.chunks import ChunkReader, open_folder
 from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, atomic_write
-from dfeas.data.storage.layout import MARKER, ConeTable, Header, fingerprint, looks_like_dataset, root_node
+from dfeas.data.storage.layout import ConeTable, Header, fingerprint
 from dfeas.data.storage.locks import FRESH_SECONDS, claim, discard, output_lock, release, require_held
 from dfeas.data.storage.patience import wait_until
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.storage.stored_array import StoredArray, node_text, put_list, put_node
+from dfeas.data.storage.stored_array import MARKER, StoredArray, looks_like_dataset, node_text, put_list, put_node, root_node
 from dfeas.data.writers.chunks import ChunkWriter, Ledger, chunks_of_sides
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, is_dense, norms
@@ -48,14 +47,11 @@ def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) 
 WRITERS = 2
 IN_FLIGHT = 4
 """Blocks that may wait to be written."""
-
 DISTANT_WRITERS = 12
 """Threads that write to an object store: each waits for its requests most of the time."""
-
 Progress = Callable[[int, int], None]  # (points done, points in all, as far as is known; the same at the end only)
 Labelled = tuple[Points, NDArray[Any]]
 """Points of a block, and their labels as they are stored."""
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -105,11 +101,10 @@ ASIDE = "aside"
 
 
 class DatasetWriter:
-    """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
-
-    ``features`` are their names, where the source has them: messages use them, and the header keeps them. With ``provisional``
-    labels are codes, which ``relabel`` replaces when all are known. With ``shard`` so many blocks of an array lie in a file,
-    otherwise some of labels and of norms. Of ``cones`` the points are rows, labels are codes, and norms are those of cones.
+    """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole. ``features`` are their
+    names, where the source has them: messages use them, and the header keeps them. With ``provisional`` labels are codes, which
+    ``relabel`` replaces when all are known. With ``shard`` so many blocks of an array lie in a file, otherwise some of labels
+    and of norms. Of ``cones`` the points are rows, labels are codes, and norms are those of cones.
     """
 
     def __init__(
@@ -161,7 +156,6 @@ class DatasetWriter:
 
     @property
     def block_bytes(self) -> int:
-        """Of the points of a block."""
         return self.block_rows * self.m * self.dtype.itemsize
 
     @property
@@ -262,7 +256,7 @@ class DatasetWriter:
         )
         require_held(self.path)
         with atomic_write(self.path / MARKER) as file:
-            file.write(node_text(root_node(header, self._nodes)))
+            file.write(node_text(root_node(header.to_json(), self._nodes)))
         return header
 
     def _require_classes(self, classes: tuple[str, ...], positive: int) -> None:
@@ -287,6 +281,8 @@ def survey_points(start: int, points: Points, label: NDArray[Any]) -> tuple[Floa
 
 def survey_cones(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
     """The same of the cones of a block. A cone of zeros is none of the zero points."""
+    from dfeas.data.cones import cone_norms
+
     stored = points if is_dense(points) else points.data
     finite = stored.dtype.kind != "f" or bool(np.isfinite(stored).all())
     norm = cone_norms(points, label) if finite else norms(points)
@@ -296,10 +292,8 @@ def survey_cones(start: int, points: Points, label: NDArray[Any]) -> tuple[Float
 
 @contextmanager
 def output_place(where: str | Place) -> Iterator[Place]:
-    """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
-
-    A folder that an interrupted ingest left is started afresh. Raises UsageError when the path exists already or another
-    process writes there.
+    """Make the dataset's folder, hold its lock, and remove everything again when the body raises. A folder that an interrupted
+    ingest left is started afresh. Raises UsageError when the path exists already or another process writes there.
     """
     path = place(where)
     if not isinstance(path, Path):

@@ -74,9 +74,8 @@ class EntryWriter:
 
 
 class SparseWriter(DatasetWriter):
-    """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others.
-
-    ``shard`` blocks of labels and norms lie in a file, and as many chunks of entries as have about the bytes of so many blocks.
+    """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others. ``shard`` blocks
+    of labels and norms lie in a file, and as many chunks of entries as have about the bytes of so many blocks.
     """
 
     chunk_entries: ClassVar[int] = CHUNK_ENTRIES

@@ -89,9 +89,8 @@ Elements = list[Floats]
 
 
 def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> Widest:
-    """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at most ``settled``.
-
-    The best of the iterates, where float64 does not reach that.
+    """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at most ``settled``. The best
+    of the iterates, where float64 does not reach that.
     """
     parts = [_part(kept, group) for group in groups_of(kept.label)]
     rank = sum(part.group.rank * len(part.group.starts) for part in parts)

@@ -28,9 +28,8 @@ REACH = {4: 0.69, 8: 0.82}
 
 
 def exponentials(S: Array, mid: Floats, size: float, level: float, mu: float) -> Array:
-    """exp((level - S) / mu) (c, k, k), in the type of the symmetric matrices S (c, k, k), which are overwritten.
-
-    ``mid`` (c,) are their traces over k; no |S - mid I| is above ``size``. Eigenvalues are not far below ``level``.
+    """exp((level - S) / mu) (c, k, k), in the type of the symmetric matrices S (c, k, k), which are overwritten. ``mid`` (c,)
+    are their traces over k; no |S - mid I| is above ``size``. Eigenvalues are not far below ``level``.
     """
     halvings = max(0, ceil(log2(size / (mu * REACH[S.itemsize])))) if size > 0 else 0
     scale = 1 / (mu * 2.0**halvings)
@@ -127,9 +126,8 @@ class ConeBatch:
         return some[~_definite(squares(self.rows[:, some], self.group.size).astype(np.float64, copy=False), level)]
 
     def lowest(self, level: float, off: float, slack: float) -> tuple[Indices, Floats]:
-        """Cones whose least eigenvalue may be the least of all, which is at most ``level``, and these eigenvalues.
-
-        Bounds are wrong by ``off``, eigenvalues by ``slack``.
+        """Cones whose least eigenvalue may be the least of all, which is at most ``level``, and these eigenvalues. Bounds are
+        wrong by ``off``, eigenvalues by ``slack``.
         """
         level = min(level, float(self.above.min()) + off)
         some = np.flatnonzero(self.below <= level + off + 2 * slack)

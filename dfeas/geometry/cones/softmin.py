@@ -40,7 +40,7 @@ from dfeas.geometry.cones.batch import ConeBatch
 from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dots, in_type, take_rows, times
 from dfeas.linalg.points import combine_rows as combinations
-from dfeas.methods.protocol import Mixture
+from dfeas.methods.mixture import Mixture
 from dfeas.passes.block import Block, in_precision
 from dfeas.passes.softmin import Softmin, SoftminAnswer, SoftminPartial
 from dfeas.passes.vectors import Recover, SparseWeights

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.cones import groups_of, least
 from dfeas.data.dataset import Dataset
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.layout import kind_of, looks_like_dataset, rows_of
-from dfeas.data.storage.places import place
+from dfeas.data.storage.layout import kind_of, rows_of
 from dfeas.engine.protocol import Engine
 from dfeas.errors import BadInputError, UsageError, enough
 from dfeas.geometry.cones.softmin import (
@@ -37,8 +33,9 @@ from dfeas.geometry.prediction import ConePrediction, CriticalCone
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, Rule, Seconds, Trained, least_seconds
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse, Wrapping
-from dfeas.methods.registry import ALL
+from dfeas.methods.mixture import Mixture
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Sparse, Wrapping
+from dfeas.methods.registry import FOR_CONES, Directory
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Exclusive, Partial, Question, Together, together
 from dfeas.passes.softmin import Softmin
@@ -47,10 +44,8 @@ from dfeas.passes.vectors import POINT_BYTES, Recover
 
 FULL_PASSES = 3.0
 """Of a working set of cones, with its sample: 2 to 6 in trials of all kinds, the hard ones too."""
-
 STEPS = 30
 """Newton steps of the solver in memory that a run usually takes, each one two products of all its rows with themselves."""
-
 TRIED_ROWS = 4096
 """Products are timed with so many rows."""
 
@@ -156,16 +151,10 @@ class OnBall(Wrapping):
 
 
 def _over_cones(method: AnyMethod) -> AnyMethod:
-    """A method that names columns by number remembers what they are."""
-    if method.traits.ball:
-        return OnBall(method)
-    return method if method.traits.weighs_all else Recalled(method)
+    return OnBall(method) if method.traits.ball else method if method.traits.weighs_all else Recalled(method)
 
 
-CONE_METHODS: dict[str, AnyMethod] = {
-    "working-set": ConeWorkingSet(),
-    **{method.name: _over_cones(method) for method in ALL if method.traits.cones is not None},
-}
+CONE_METHODS = Directory({"working-set": ConeWorkingSet(), **{name: _over_cones(method) for name, method in FOR_CONES.items()}})
 """Methods that work on cones."""
 
 
@@ -250,16 +239,6 @@ def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
         best = least_seconds(lambda: trial.T @ trial)
     rows = RowLimit(facts.m, facts.memory, dataset.cones.largest, facts.entries).usual
     return STEPS * 2 * best * min(rows, dataset.n) / TRIED_ROWS * (facts.m / trial.shape[1]) ** 2
-
-
-def require_points(X: object, what: str) -> None:
-    """Raise UsageError when X is cones, in memory or by the path of a dataset."""
-    if isinstance(X, Dataset):
-        raise UsageError(f"{what} asks about points, this is a product of cones: use solve")
-    if isinstance(X, str | Path) and looks_like_dataset(place(X)):
-        dataset = open_source(Source(DataSpec(X), cones=True))
-        if dataset.cones is not None:
-            raise UsageError(f"{X}: a dataset of cones; {what} asks about points: use solve")
 
 
 AT_ONCE = 1 << 16

@@ -107,9 +107,8 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class SelectCones:
-    """Of each block the lowest cones of at most ``quota`` rows, of all blocks those of at most ``cap`` rows.
-
-    With y = 0 they are spread evenly over the block. At least one cone is kept, whatever its size.
+    """Of each block the lowest cones of at most ``quota`` rows, of all blocks those of at most ``cap`` rows. With y = 0 they
+    are spread evenly over the block. At least one cone is kept, whatever its size.
     """
 
     y: Floats  # (m,)
@@ -205,7 +204,7 @@ class ConeWorkingSetState(WorkingSetState):
     @property
     def settled_upper(self) -> float:
         """|Ax| on W that needs no smaller one."""
-        return min(SETTLED, (1 - SLACK) * self.facts.eps)
+        return min(SETTLED, (1 - SLACK) * (self.facts.eps or SETTLED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +253,9 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
         stalled = "" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}"
         if stalled and solution.upper > state.settled_upper:
             stalled += ", which float64 brings no lower; ask for a larger --eps"
-        return replace(
-            state,
-            y=solution.y,
-            low=solution.low,
-            separated=solution.low > 0 and solution.upper > state.settled_upper,
-            stalled=stalled,
-            steps=state.steps + 1,
-        )
+        separated = solution.low > 0 and solution.upper > state.settled_upper
+        state = replace(state, steps=state.steps + 1)
+        return replace(state, y=solution.y, low=solution.low, separated=separated, stalled=stalled)
 
     def hopeful(self, state: ConeWorkingSetState) -> bool:
         return state.separated

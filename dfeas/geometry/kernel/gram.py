@@ -176,7 +176,6 @@ NOTHING = 2.0**-100
 """A coefficient below this share of the greatest of its run is none: far below rounding, and slow where float32 has no digits
 left for it.
 """
-
 Partial = tuple[tuple[int, Floats], ...]
 """Rows of the answer: the first row of a run, and (b, k); in order of runs."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -23,24 +23,14 @@ from numpy.typing import NDArray
 from dfeas.data.views import stored_rows
 from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.geometry.kernel.distances import Distance, Prepared, inner, squares
-from dfeas.geometry.protocol import Trained
+from dfeas.geometry.protocol import Mend, Trained
 from dfeas.linalg import csr
 from dfeas.linalg.csr import Floats
 from dfeas.linalg.points import Array, Points, any_entry, dense, in_type, is_dense, largest, row_slice, take_rows, working_type
 from dfeas.methods.vector import Expansion
 from dfeas.passes.block import against
-from dfeas.problem import PARAMETERS
+from dfeas.problem import DISTANCES, KERNELS, PARAMETERS, PRODUCTS, Function
 
-Function = Callable[[Any, Any], Any]
-"""Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite. Blocks are arrays, or
-``scipy.sparse.csr_array`` where points are sparse; so may the answer be.
-"""
-
-DISTANCES = ("rbf", "exponential", "laplacian")
-"""Functions of a distance: K(x, x) = 1, and they need gamma."""
-PRODUCTS = ("polynomial", "linear", "cosine")
-"""Functions of x'z."""
-KERNELS = (*DISTANCES, *PRODUCTS)
 CANCELLED = 1e-12
 """A difference of numbers that is smaller than they are by so much is rounding."""
 SQUARED = (1e-140, 1e140)
@@ -212,9 +202,8 @@ def _check(kernel: NormalisedKernel) -> None:
 def kernel_of(
     name: str | Function, gamma: float | None = None, degree: int | None = None, coef0: float | None = None
 ) -> tuple[NormalisedKernel, bool]:
-    """The kernel of some options, and whether gamma is still to be found from the data (it is 1 until then).
-
-    A polynomial has a degree of 3 and a coef0 of 1, if none are given. Raises UsageError for options that make no sense.
+    """The kernel of some options, and whether gamma is still to be found from the data (it is 1 until then). A polynomial has a
+    degree of 3 and a coef0 of 1, if none are given. Raises UsageError for options that make no sense.
     """
     if callable(name):
         if any(value is not None for value in (gamma, degree, coef0)):
@@ -249,9 +238,7 @@ def as_floating(points: Points) -> Points:
 
 
 def usual_gamma(kernel: NormalisedKernel, sample: Points) -> float:
-    """Gamma for a sample (s, m) of the points: one over the median of what it multiplies, 1 / m for a polynomial's x'z of
-    features of variance one.
-    """
+    """Gamma for a sample (s, m): one over the median of what it multiplies, 1 / m for x'z of features of variance one."""
     wide = in_type(sample, np.float64)
     if kernel.name == "polynomial":
         entries, count = wide if is_dense(wide) else wide.data, wide.shape[0] * wide.shape[1]
@@ -299,9 +286,7 @@ def _keys(points: Points) -> Iterator[bytes]:
 
 
 def scores(kernel: NormalisedKernel, points: Points, amounts: Floats, others: Points, single: bool) -> Floats:
-    """Scores (r,) or (r, k) of other points (r, m) under the sums of the unit vectors of points (s, m) times amounts (s,) or
-    (s, k).
-    """
+    """Scores (r,) or (r, k) of other points (r, m) under sums of unit vectors of points (s, m) times amounts (s,) or (s, k)."""
     middle = kernel.middle(points)
     _, right = kernel.prepare(points, single, middle)
     weights: Array = amounts.astype(np.float32) if single else amounts
@@ -317,11 +302,10 @@ def scores(kernel: NormalisedKernel, points: Points, amounts: Floats, others: Po
 class KernelDirections:
     """Directions y = sum_i amount_i a_i of one kernel."""
 
-    mend: ClassVar[None] = None
-
     kernel: NormalisedKernel
     points: Points  # (s, m) of all of them
     amounts: Floats  # (s, k) of unit vectors without signs
+    mend: Mend | None = None
 
     @classmethod
     def of(cls, kernel: NormalisedKernel, trained: Trained) -> KernelDirections:
@@ -338,7 +322,7 @@ class KernelDirections:
             else:
                 signs = against(labels, data.codes[data.classes.index(trained.classes[column])])
             amounts[rows, column] = each.amount * signs[rows]
-        return cls(kernel, as_floating(points), amounts)
+        return cls(kernel, as_floating(points), amounts, trained.mend)
 
     @property
     def width(self) -> int:

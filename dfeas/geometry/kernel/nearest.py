@@ -15,7 +15,8 @@ bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|
 delta goes down in steps, each from where the last one ended: far from the optimum a Gram matrix without a ridge is all
 rounding. It ends where rounding makes the pivots go round in circles: products of rows have half the digits of the rows.
 
-It begins where coordinate ascent ends (``ascend``), and often need not.
+It begins where coordinate ascent ends (``ascend``), and often need not. Of many points few are looked at, and more as others
+score low under their separator (``nearest_of``): the Gram matrix has as many rows as count, and some.
 
 Reference: Judice and Pires 1994; Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 2011, section 4: all
 entries that are infeasible change sides at once, and one at a time when that makes no progress three times.
@@ -31,15 +32,15 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
 from dfeas.geometry.kernel.distances import cuts
-from dfeas.geometry.kernel.kernel import NormalisedKernel
+from dfeas.geometry.kernel.kernel import NormalisedKernel, scores
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.points import Floats, Points, parts, row_slice
+from dfeas.linalg.points import Floats, Indices, Points, parts, row_slice, take_rows
 from dfeas.linalg.separate import SEPARATED, solve
 from dfeas.linalg.sparse_columns import column_matrix
 
-ROUNDS = 8
+ROUNDS = 2
 """At most so many steps for each point."""
-HOPELESS = 2
+HOPELESS = 1
 """Rounds without a separator after which others know better."""
 LOOKS = 2
 """How often in a round it is looked how near to the optimum alpha is."""
@@ -54,9 +55,7 @@ class Ascended:
 
 
 def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> Ascended:
-    """From nothing, or from alpha (s,) of fewer points, until the bracket of the margin is within the tolerance, or some steps
-    have been taken.
-    """
+    """From nothing, or from alpha (s,) of fewer points, until the bracket is within the tolerance, or some steps were taken."""
     count = len(gram)
     alpha = np.zeros(count) if start is None else np.maximum(start, 0)
     slope = np.full(count, -1.0) if start is None else gram @ alpha + delta * alpha - 1
@@ -99,6 +98,10 @@ ROUNDING = 1e-9
 """Entries and scores that are negative by no more are zero."""
 
 
+CLOSE = 0.05
+"""How near to the widest margin of points a separator is."""
+HALF = 0.5
+"""A separator of a smaller share of the upper end is looked for in coordinates, which have all digits."""
 RESIDUAL = 1e-13
 """Cholesky stops where what is left of every K(x, x) = 1 is below this."""
 
@@ -125,7 +128,6 @@ class Nearest:
 
 def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) -> Nearest:
     """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
-
     ``start`` (s,) is alpha of what was known of some of them.
     """
     begun = ascend(gram, RIDGES[0], tolerance, start)
@@ -153,10 +155,9 @@ def _better(known: Nearest | None, gram: Floats, x: Floats, steps: int) -> Neare
 
 
 def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
-    """What the linear solver says of the points in coordinates of their span, where it is better.
-
-    G = F F' by Cholesky with pivots (LAPACK's dpstrf), which stops at rounding: row j of F (s, r) is point j, and r of the rows
-    are a triangle, so that any y in the span is an expansion over these.
+    """What the linear solver says of the points in coordinates of their span, where it is better. G = F F' by Cholesky with
+    pivots (LAPACK's dpstrf), which stops at rounding: row j of F (s, r) is point j, and r of the rows are a triangle, so that
+    any y in the span is an expansion over these.
     """
     lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=RESIDUAL, lower=1)
     order, r = np.asarray(pivots, np.int64) - 1, int(rank)
@@ -230,18 +231,62 @@ def _pivot(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Float
 
 
 def _solve_system(gram: Floats, rows: NDArray[np.int64], delta: float) -> Floats:
-    """(M + delta I)^-1 1, M the given rows and columns of G, as rounding left it: it may need more than delta to be positive
-    definite.
-    """
+    """(M + delta I)^-1 1, M a part of G as rounding left it: to be positive definite it may need more than delta."""
     chosen, n = np.ix_(rows, rows), len(rows)
     for ridge in (delta, *RIDGES[::-1]):
         system = gram[chosen]
-        system[np.diag_indices(n)] += max(delta, ridge)
+        system.flat[:: n + 1] += max(delta, ridge)
         # M is its own transpose, which LAPACK takes without a copy
         factor, info = scipy.linalg.lapack.dpotrf(system.T, lower=1, overwrite_a=1, clean=0)
         if info == 0:
             return np.asarray(scipy.linalg.lapack.dpotrs(factor, np.ones((n, 1)), lower=1)[0][:, 0])
     raise indefinite(gram[chosen])
+
+
+FEW = 128
+"""Points that are looked at first."""
+
+
+def nearest_of(matrix: Matrix, points: Points, labels: Floats, start: Floats | None, tolerance: float | None) -> Nearest:
+    """What ``nearest`` says of points (s, m), with x of length 1, from the Gram matrix of few of them. Few make the separator;
+    of all others those that it scores lowest join these, at most as many as there are, until it scores none below the share of
+    the widest margin that was asked for: the upper end of few is one of all. None leaves, so it ends. Low is of all points
+    where few are separated. ``start`` (s,) is alpha of what was known.
+    """
+    close, x = CLOSE if tolerance is None else min(CLOSE, tolerance / 4), np.zeros(len(labels)) if start is None else start
+    few = np.flatnonzero(x)
+    if not len(few) or matrix.kernel.name == "callable":  # a function of Python may be no kernel, which all may show
+        most = FEW if matrix.kernel.name != "callable" else len(labels)
+        few = np.unique(np.linspace(0, len(labels) - 1, min(most, len(labels))).astype(np.int64))
+    elif len(few) < len(labels):
+        few = np.append(few, _lowest(_score(matrix.kernel, points, labels, x), few, np.inf))
+    while True:
+        gram = matrix.signed_gram(take_rows(points, few), labels[few])
+        found = nearest(gram, x[few], close)
+        if found.low < HALF * found.upper:
+            found = by_rows(gram, found, tolerance)
+        weight, length, low = np.zeros(len(labels)), length_of(gram, found.x), found.low
+        x, weight[few] = np.zeros(len(labels)), found.weight
+        x[few] = found.x / length if length > 0 else 0.0
+        fresh = few[:0]
+        if found.separates and len(few) < len(labels):
+            score = _score(matrix.kernel, points, labels, x)
+            low, fresh = min(low, float(score.min())), _lowest(score, few, (1 - close) * found.upper)
+        if not len(fresh):
+            return Nearest(x, low, weight, found.upper, found.steps)
+        few, x = np.append(few, fresh), x / found.low
+
+
+def _score(kernel: NormalisedKernel, points: Points, labels: Floats, x: Floats) -> Floats:
+    used = np.flatnonzero(x)
+    return scores(kernel, take_rows(points, used), (x * labels)[used], points, False) * labels
+
+
+def _lowest(score: Floats, few: Indices, level: float) -> Indices:
+    """Points with the lowest scores below a level that are not among few, at most as many."""
+    score = score.copy()
+    score[few] = np.inf
+    return np.argsort(score, kind="stable")[: min(len(few), int((score < level).sum()))]
 
 
 SYMMETRIC = 1e-6

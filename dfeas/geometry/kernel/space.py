@@ -31,7 +31,7 @@ from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Array, Floats, working_type
 from dfeas.machine import processors
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
-from dfeas.methods.registry import ALL
+from dfeas.methods.registry import FOR_KERNELS, base_name
 from dfeas.methods.vector import FLOORS, Combination, CombinationSoftmin
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
@@ -95,6 +95,9 @@ class InKernel(Wrapping):
         """Of a matrix only the kernel counts, as it keeps no points."""
         return cls(method, matrix.kernel)
 
+    def with_options(self, name: str) -> InKernel:
+        return replace(self, method=self.method.with_options(name))
+
     def init(self, facts: Facts) -> Any:
         return self.method.init(KernelFacts.of(facts, self.kernel))
 
@@ -123,7 +126,7 @@ class InKernel(Wrapping):
 
 KERNEL_METHODS: dict[str, Callable[[Matrix, int], AnyMethod]] = {
     "working-set": KernelWorkingSet,
-    **{method.name: partial(InKernel.of, method) for method in ALL if method.traits.kernel is not None},
+    **{name: partial(InKernel.of, method) for name, method in FOR_KERNELS.items()},
 }
 """Methods that work with a kernel: of its Gram matrix of points in memory, at most so many (0: what memory allows)."""
 
@@ -146,6 +149,10 @@ class KernelSpace(Geometry):
     @property
     def text(self) -> str:
         return self.kernel.to_text()
+
+    @property
+    def exact(self) -> bool:
+        return self.kernel.zero_at_zero and self.kernel.degree <= 1  # its unit vectors are those of the points
 
     @property
     def zero_is_origin(self) -> bool:
@@ -178,7 +185,7 @@ class KernelSpace(Geometry):
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         matrix, cap = Matrix(self.kernel), 0 if classes is None else capacity(facts_of(dataset, memory), classes)
-        return lambda name: KERNEL_METHODS[name](matrix, cap)
+        return lambda name: KERNEL_METHODS[base_name(name)](matrix, cap).with_options(name)
 
     def rule(self, trained: Trained, dataset: Dataset) -> Rule:
         return rule_of(trained, dataset, KernelDirections.of(self.kernel, trained))
@@ -215,7 +222,7 @@ class KernelSpace(Geometry):
 
     def method(self, name: str) -> AnyMethod:
         """One by itself, with a Gram matrix of its own."""
-        return KERNEL_METHODS[name](Matrix(self.kernel), 0)
+        return KERNEL_METHODS[base_name(name)](Matrix(self.kernel), 0).with_options(name)
 
 
 def all_tile_bytes(dataset: Dataset, kernel: NormalisedKernel) -> int:
@@ -254,9 +261,7 @@ def solver_seconds(facts: Facts) -> float:
 
 
 def value_seconds(dataset: Dataset, kernel: NormalisedKernel) -> tuple[float, float]:
-    """Seconds of a thread for one value of the kernel and its products with one column, from the first points; and for the
-    products alone.
-    """
+    """Seconds for a value of the kernel and its products with one column, from the first points; and for the products."""
     block = next(iter(dataset.read_blocks(range(1), Cost())))
     points = as_floating(block.points[:TILE_ROWS]).copy()
     count = points.shape[0]

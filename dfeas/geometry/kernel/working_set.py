@@ -2,9 +2,10 @@
 
 Reference: own; the decomposition of support vector machines (Osuna, Freund and Girosi 1997) without a soft margin.
 
-    W <- a random sample
+    W <- a random sample, or the points of an earlier expansion, or conflict, by their numbers
     repeat
-      the widest separator of W, an expansion y over points of W, or a conflict among W (then stop: it is one of all points)
+      the widest separator of W, an expansion y over points of W, or a conflict among W (then stop: it is one of all points);
+        it is found from few of W, which more join as they score low
       one pass with y: low and violations of all points, and points for W: those that score below half of the least score on W,
         the lowest first, at most as many as W has
       none violated -> y separates                                        (else W <- W + taken)
@@ -27,7 +28,7 @@ import numpy as np
 
 from dfeas.geometry.kernel.distances import squares
 from dfeas.geometry.kernel.kernel import NormalisedKernel, as_floating, opposite, scores
-from dfeas.geometry.kernel.nearest import Matrix, by_rows, length_of, nearest
+from dfeas.geometry.kernel.nearest import Matrix, nearest_of
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats, Indices, Points, longest, stack_points, working_type
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
@@ -35,16 +36,12 @@ from dfeas.methods.vector import Expansion
 from dfeas.methods.working_set import WorkingSet, WorkingSetState
 from dfeas.passes.block import Block, Columns
 from dfeas.passes.protocol import Batchable, Partial
-from dfeas.passes.select import Selection, SelectPartial, finish_lowest, merge_lowest, sample
+from dfeas.passes.select import Named, Selection, SelectPartial, finish_lowest, merge_lowest, sample
 
 FIRST = 1000
 """Points of the sample, at least."""
 MOST = 8000
 """Points that a factorisation takes in reasonable time."""
-CLOSE = 0.05
-"""How near to the widest margin of W its separator is."""
-HALF = 0.5
-"""A separator of a smaller share of the upper end is looked for in coordinates, which have all digits."""
 NEARLY = 1e-3
 """|Ax| above which points that are not separated are no conflict."""
 ROUNDING = 2.0**-50
@@ -108,9 +105,7 @@ class KernelSelect(Batchable):
         return SelectPartial(int((score <= 0).sum()), float(score[best]), block.start + best, kept)
 
     def slack(self, block: Block) -> float:
-        """How far float32 may move a score of the block; 0 where it must not be used: the checker knows the rounding of
-        float64.
-        """
+        """How far float32 may move a score of the block; 0 where it must not be used, as the checker rounds in float64."""
         if working_type(block.points.dtype) != np.float32 or not self.kernel.of_products or self.points.dtype != np.float32:
             return 0.0
         slack = float(np.abs(self.amount).sum()) * self._rounding(block)
@@ -192,12 +187,15 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
     def ask(self, state: KernelWorkingSetState) -> Partial | KernelSelect:
         facts, columns = state.facts, state.columns
         if columns is None:
+            start = facts.start
+            if start is not None and len(start.rows) <= state.cap // 2:
+                return Partial(Named(facts.m, start.rows, unit=False), start.blocks)
             count = min(FIRST, max(1, state.cap // 2)) if facts.n > state.cap else min(facts.n, 2 * FIRST)
             least = min(BLOCKS, -(-facts.blocks // 8))
             return sample(facts.m, count, facts.n, facts.blocks, least, self.seed, unit=False)
         used = np.flatnonzero(state.amount)
         chosen = columns.take(used)
-        cap = max(1, min(len(columns), state.cap - len(used)))
+        cap = max(1, min(len(columns) if facts.start is None else FIRST, state.cap - len(used)))
         share = 2.0 if state.bracket.lower > 0 else 0.5
         threshold = max(0.0, share * state.margin)
         quota = -(-4 * cap // facts.blocks)
@@ -235,16 +233,15 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
     def _solve_columns(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
         columns, tolerance = state.columns, state.facts.tolerance
         assert columns is not None
-        gram = self.matrix.signed_gram(as_floating(columns.points), columns.scale)
-        if not (np.diagonal(gram) > 0).all():
-            return _conflict(state, columns.index[[int(np.diagonal(gram).argmin())]])
-        pair = opposite(as_floating(columns.points), columns.scale)
+        points = as_floating(columns.points)
+        own = self.kernel.nonzero(points)
+        if not own.all():
+            return _conflict(state, columns.index[[int(own.argmin())]])
+        pair = opposite(points, columns.scale)
         if pair is not None:
             return _conflict(state, np.sort(columns.index[list(pair)]))
         start = state.amount / state.margin if state.margin > 0 else None
-        solution = nearest(gram, start, CLOSE if tolerance is None else min(CLOSE, tolerance / 4))
-        if solution.low < HALF * solution.upper:
-            solution = by_rows(gram, solution, tolerance)
+        solution = nearest_of(self.matrix, points, columns.scale, start, tolerance)
         if state.best is None or solution.upper < state.bracket.upper:
             rows = np.flatnonzero(solution.weight)
             rows = rows[np.argsort(columns.index[rows])]
@@ -252,9 +249,7 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
         if not solution.separates and solution.upper > NEARLY:
             state = replace(state, stalled="the points in memory have a margin below the rounding of float64, if any")
-        length = length_of(gram, solution.x)
-        amount = solution.x / length if length > 0 else np.zeros(len(columns))
-        return replace(state, amount=amount, margin=solution.low, steps=state.steps + solution.steps)
+        return replace(state, amount=solution.x, margin=solution.low, steps=state.steps + solution.steps)
 
     def hopeful(self, state: KernelWorkingSetState) -> bool:
         return state.margin > 0
@@ -264,9 +259,7 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
 
 
 def _sure(low: float, amount: Floats) -> float:
-    """What rounding leaves of the least score of y, |y| = 1, both sums of unit vectors times large amounts where a margin is
-    thin.
-    """
+    """What rounding leaves of the least score of y, |y| = 1: thin margins are sums of unit vectors times large amounts."""
     size = float(np.abs(amount).sum())
     left = low - ROUNDING * size
     return left / float(np.sqrt(1 + ROUNDING * size**2)) if left > 0 else left

@@ -1,15 +1,18 @@
 """The soft margin of points in memory, beside a linear term that stands for all others.
 
-    min_w  |w|^2/2 - g'w + sum_j c_j max(0, 1 - b_j'w),      b_j = l_j x_j, over the points in memory
+    min_w  w'Qw/2 - g'w + sum_j c_j max(0, 1 - b_j'w),      b_j = l_j x_j, over the points in memory
+
+where Q is diagonal: 1, and of a bias 1/s^2, or 0 where it is free. It is solved
 
 by the method of multipliers (Hestenes 1969; Rockafellar 1976) with Newton steps inside (Yin and Li 2019): with multipliers
 0 <= a_j <= c_j and a width 1/tau,
 
-    alpha_j(w) = clip(a_j + tau c_j (1 - b_j'w), 0, c_j),    0 = w - g - sum_j alpha_j(w) b_j
+    alpha_j(w) = clip(a_j + tau c_j (1 - b_j'w), 0, c_j),    0 = Qw - g - sum_j alpha_j(w) b_j
 
-is solved by Newton steps, whose matrix is I + tau sum c_j b_j b_j' over the points that are not clipped, and an exact line
-search; then a <- alpha, and tau grows. Any alpha in the box bounds the minimum from below: sum alpha_j - |g + sum alpha_j
-b_j|^2 / 2. Few points are not clipped: a step costs one product with all points, and a Gram matrix of those few.
+is solved by Newton steps, whose matrix is Q + tau sum c_j b_j b_j' over the points that are not clipped, and an exact line
+search; then a <- alpha, and tau grows. Any alpha in the box bounds the minimum from below: sum alpha_j less the largest t'w -
+w'Qw/2, t = g + sum alpha_j b_j, which is |t|^2 / 2 for Q = I. Of a free bias t must be 0, so points that are not clipped give
+what is missing. Few points are not clipped: a step costs one product with all points, and a Gram matrix of those few.
 
 From the minimum w of one of them the others are not far. So a point far from the margin at w stands for its line there, which
 is nowhere above its hinge: what is left is a small band, whose lower bound is one of the whole. Where the whole at the small
@@ -20,13 +23,17 @@ Points are rows in float64, dense or sparse; products are cut into pieces alike 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly, one_thread, side_by_side
+from dfeas.linalg.newton import conjugate_gradients
 from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
 from dfeas.passes.block import Columns
 
@@ -34,6 +41,8 @@ DIRECT = 4000
 """Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
 DIRECT_SPARSE = 500
 """The same where points are sparse, and products cost little beside a factorisation."""
+NARROW = 128
+"""Features up to which the system is one of features: products of points with each other lose those of a small scale."""
 PIECES = 4
 """Cuts of what is done side by side."""
 WORTH = 1 << 19
@@ -87,11 +96,60 @@ class SignedRows:
     def part(self, rows: Indices) -> SignedRows:
         return SignedRows(self.values[rows])
 
-    def gram(self, rows: Indices, cost: Floats) -> Floats:
-        """(m, m) sum_j c_j b_j b_j' over some rows, with costs (len(rows),)."""
+    def gram(self, rows: Indices, cost: Floats, centre: Floats | None = None) -> Floats:
+        """(m, m) sum_j c_j b_j b_j' over some rows, with costs (len(rows),); a centre (m - 1,) is taken from dense points."""
         cuts = self._cuts(len(rows))
-        parts = side_by_side(lambda i: moments(self.values[rows[cuts[i]]], cost[cuts[i]]), len(cuts))
-        return np.asarray(np.sum(parts, axis=0))
+
+        def add(cut: slice) -> Floats:
+            some = self.values[rows[cut]]
+            if centre is not None and isinstance(some, np.ndarray):
+                some[:, :-1] -= some[:, -1:] * centre
+            return moments(some, cost[cut])
+
+        total, *parts = side_by_side(lambda i: add(cuts[i]), len(cuts))
+        for part in parts:
+            total += part
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """What w (m,) costs by itself, w'Qw/2. A free bias costs nothing. At a minimum it stands where a point is at its margin,
+    one with a price there or nearer to 0, so |b| <= 1 + |x||w|, and |w|^2 / 2 is at most any known objective: that is what
+    bounds t b, where t is not 0.
+    """
+
+    squares: Floats  # (m,) the diagonal of Q: 1, and of a bias, which comes last, 1/s^2 or 0
+    radius: float  # length of the longest point
+    objective: float = 0.0  # not less than the minimum
+    length: float = math.inf  # not less than |w| at the minimum, but for a cheap bias
+
+    @property
+    def cheap(self) -> NDArray[np.bool_]:
+        """(m,) the bias, where it costs less than other features: large ones are no surprise."""
+        return self.squares < 1
+
+    @property
+    def reach(self) -> float:
+        """Not less than the bias at the minimum."""
+        return 1 + self.radius * min(float(np.sqrt(2 * self.objective)), self.length)
+
+    @property
+    def curvature(self) -> Floats:
+        """(m,) Q, and of a cheap bias at least what makes its largest cost as much as all."""
+        return np.where(self.cheap, np.maximum(self.squares, max(self.objective, TINY) / self.reach**2), self.squares)
+
+    def of(self, w: Floats) -> Floats:
+        """w'Qw/2 of w (m,), or of several (m, k)."""
+        return np.asarray(np.einsum("i,i...,i...->...", self.squares, w, w) / 2)
+
+    def largest(self, total: Floats) -> float:
+        """Of t'w - w'Qw/2 over all w that may be a minimum."""
+        square, missing, rest = float(self.squares[-1]), abs(float(total[-1])), total[:-1]
+        bias = missing * (missing / square) / 2 if square > 0 else math.inf
+        if square < 1 and missing:
+            bias = min(bias, self.reach * missing)
+        return float(rest @ rest) / 2 + (bias if missing else 0.0)
 
 
 COLD, WARM = 0.5, 0.05
@@ -108,14 +166,14 @@ STEPS = 200
 """Newton steps in all."""
 WARM_STEPS = 30
 """The same with multipliers that may be far off; then it begins again at w = 0, where no width is too small."""
-SOFT = 2.0**27
-"""Costs times the square of the longest point: where they are larger, their minimum is tried with this first. A multiplier of
-such a size takes half of the digits from a sum whose terms cancel."""
+SOFT = (2.0**13, 2.0**17, 2.0**21, 2.0**25, 2.0**29)
+"""Costs times the square of the longest point: where they are larger, their minimum is tried with these first, as few points
+that can be separated have larger multipliers, and each takes digits from a sum whose terms cancel."""
 BEYOND = 2.0**-32
 """By this share the least score is above 1, so that no order of summation gives that point a loss."""
 TINY = 2.0**-1000
 """The least square of a length."""
-INNER = 12
+INNER = 32
 """Newton steps for one set of multipliers; none of them need be exact."""
 
 
@@ -137,6 +195,12 @@ class Band:
     rows: SignedRows  # (r, m) b_j
     cost: Floats  # (r,) c_j >= 0
     linear: Floats  # (m,) g
+    width: Width
+
+    @cached_property
+    def signs(self) -> Floats:
+        """(r,) what each point adds to a cheap bias."""
+        return self.rows.scores(self.width.cheap.astype(np.float64))
 
     def minimise(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         """From w, until value - lower <= gap, or rounding ends it. Without multipliers, half of the box."""
@@ -144,18 +208,25 @@ class Band:
             return self._minimise(w, multiplier, gap)
 
     def _minimise(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
-        most = SOFT / max(float(norms(self.rows.values).max(initial=0.0)) ** 2, TINY)
-        if (self.cost > most).any():
-            hard = self._hard(most, w, multiplier, gap)
-            if hard.value - hard.lower <= gap:
-                return hard
-            solved = self._soft(w, multiplier, gap)
-            return replace(better(hard, solved), steps=hard.steps + solved.steps)
-        return self._soft(w, multiplier, gap)
+        square = max(float(norms(self.rows.values).max(initial=0.0)) ** 2, TINY)
+        best: BandSolution | None = None
+        for most in (size / square for size in SOFT):
+            if not (self.cost > most).any():
+                break
+            hard, solved = self._hard(most, w, multiplier, gap)
+            best = hard if best is None else better(hard, best)
+            if best.value - best.lower <= gap:
+                return best
+            if not solved:
+                break
+            w, multiplier = hard.w, hard.multiplier
+        last = self._soft(w, multiplier, gap)
+        return last if best is None else better(best, last)
 
-    def _hard(self, most: float, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
+    def _hard(self, most: float, w: Floats, multiplier: Floats | None, gap: float) -> tuple[BandSolution, bool]:
         """With lower costs, and the w of that so long that no point has a loss: as good as the minimum where points can be
-        separated, and no multiplier need be large. What bounds the minimum with lower costs bounds it with these.
+        separated, and no multiplier need be large. What bounds the minimum with lower costs bounds it with these. Also
+        whether that of lower costs was found.
         """
         capped = replace(self, cost=np.minimum(self.cost, most))
         solution = capped._soft(w, None if multiplier is None else np.minimum(multiplier, most), gap / 2)
@@ -163,7 +234,7 @@ class Band:
         least = float(score[self.cost > 0].min())
         longer = solution.w * ((1 + BEYOND) / least) if least > 0 else solution.w
         ends = [replace(solution, w=each, value=self.value(each, self.rows.scores(each))) for each in (solution.w, longer)]
-        return min(ends, key=lambda end: end.value)
+        return min(ends, key=lambda end: end.value), solution.value - solution.lower <= gap / 2
 
     def _soft(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         if multiplier is None:
@@ -172,10 +243,10 @@ class Band:
         if warm.value - warm.lower <= gap:
             return warm
         cold = _Run(self, np.zeros_like(w), self.cost / 2, COLD).until(gap, STEPS)
-        return replace(better(cold, warm), steps=warm.steps + cold.steps)
+        return better(cold, warm)
 
     def value(self, w: Floats, score: Floats) -> float:
-        return float(w @ w / 2 - self.linear @ w + self.cost @ np.maximum(0.0, 1 - score))
+        return float(self.width.of(w) - self.linear @ w + self.cost @ np.maximum(0.0, 1 - score))
 
 
 class _Run:
@@ -186,7 +257,7 @@ class _Run:
         self.score = band.rows.scores(w)
         width = 4 * float(np.quantile(np.abs(1 - self.score), share)) if len(self.score) else 1.0
         self.tau = 1 / max(width, 4 * NARROWEST)
-        self.alpha = multiplier
+        self.alpha, self.curvature = multiplier, band.width.curvature
         self.best = BandSolution(w, multiplier, band.value(w, self.score), -np.inf, 0)
 
     def until(self, gap: float, steps: int) -> BandSolution:
@@ -197,10 +268,24 @@ class _Run:
             self.inner(gap)
         return self.best
 
-    def _lower(self, alpha: Floats) -> tuple[float, Floats]:
-        """The lower bound of alpha, and g + sum alpha_j b_j."""
-        total = self.band.linear + self.band.rows.combine(alpha)
-        return float(alpha.sum() - total @ total / 2), total
+    def _lower(self, alpha: Floats, free: Indices) -> tuple[float, Floats, Floats]:
+        """The lower bound of alpha, once free ones add up to the pull of a cheap bias; it, and g + sum alpha_j b_j."""
+        band, width = self.band, self.band.width
+        total = band.linear + band.rows.combine(alpha)
+        first = float(alpha.sum()) - width.largest(total), alpha, total
+        missing = float((total - width.squares * self.w)[width.cheap].sum())
+        if not missing:
+            return first
+        sides = band.signs[free]
+        room = np.where(sides * missing > 0, alpha[free], band.cost[free] - alpha[free]) * np.abs(sides)
+        if not abs(missing) <= (most := float(room.sum())):
+            return first
+        change = -missing / most * sides * room
+        balanced = alpha.copy()
+        balanced[free] += change
+        moved = total + band.rows.part(free).combine(change)
+        moved[width.cheap] = (width.squares * self.w)[width.cheap]
+        return max(first, (float(balanced.sum()) - width.largest(moved), balanced, total), key=lambda end: end[0])
 
     def inner(self, gap: float) -> None:
         """Newton steps for these multipliers, until their error is small beside the gap that they leave."""
@@ -208,13 +293,14 @@ class _Run:
         for _ in range(INNER):
             raw = self.a + self.tau * band.cost * (1 - self.score)
             self.alpha = np.clip(raw, 0.0, band.cost)
-            lower, total = self._lower(self.alpha)
-            value = band.value(self.w, self.score)
-            self._better(value, lower)
-            residual = total - self.w
-            if residual @ residual / 2 <= max(1e-2 * (value - lower), 1e-16 * abs(value)) or value - lower <= gap:
-                return
             free = np.flatnonzero((raw > 0) & (raw < band.cost))
+            lower, balanced, total = self._lower(self.alpha, free)
+            value = band.value(self.w, self.score)
+            self._better(value, lower, balanced)
+            residual = total - band.width.squares * self.w
+            error = band.width.largest(residual)
+            if error <= max(1e-2 * (value - lower), 1e-16 * abs(value)) or value - lower <= gap:
+                return
             step = self._newton(free, residual)
             slope = band.rows.scores(step)
             t = self._line_search(step, slope)
@@ -229,42 +315,45 @@ class _Run:
         self.a, self.tau = self.alpha, self.tau * NARROWER
         self.score = self.band.rows.scores(self.w)
 
-    def _better(self, value: float, lower: float) -> None:
+    def _better(self, value: float, lower: float, alpha: Floats) -> None:
         if value < self.best.value:
             self.best = replace(self.best, w=self.w, value=value)
         if lower > self.best.lower:
-            self.best = replace(self.best, multiplier=self.alpha, lower=lower)
+            self.best = replace(self.best, multiplier=alpha, lower=lower)
 
     def _newton(self, free: Indices, residual: Floats) -> Floats:
-        """(I + tau sum c b b')^-1 residual over the free points."""
-        k, m = len(free), len(residual)
+        """(Q + tau sum c b b')^-1 residual over the points that are not clipped."""
+        k, m, curvature = len(free), len(residual), self.curvature
         if not k:
-            return residual
+            return residual / curvature
         if min(k, m) > (DIRECT_SPARSE if self.band.rows.sparse else DIRECT):
             return self._conjugate_gradients(free, residual)
-        if k < m:
-            rows = SignedRows(times_rows(self.band.rows.values[free], np.sqrt(self.band.cost[free])))
-            system = products(rows.values)
+        if k < m and m > NARROW:
+            # of points, without the last feature: beside the 1 of a bias the products of short ones would be rounding
+            rows = times_rows(self.band.rows.values[free], np.sqrt(self.band.cost[free]))
+            last, others = SignedRows(rows).scores(np.eye(1, m, m - 1)[0]), SignedRows(rows[:, :-1])
+            system = products(others.values)
             system[np.diag_indices(k)] += 1 / self.tau
-            return np.asarray(residual - rows.combine(positive_solve(system, rows.scores(residual))))
+            first, second = positive_solve(system, np.column_stack([others.scores(residual[:-1]), last])).T
+            bias = (residual[-1] - last @ first) / (curvature[-1] + last @ second)
+            return np.append(residual[:-1] - others.combine(first + bias * second), bias)
         system = self.tau * self.band.rows.gram(free, self.band.cost[free])
-        system[np.diag_indices(m)] += 1
+        system[np.diag_indices(m)] += curvature
         return positive_solve(system, residual)
 
     def _conjugate_gradients(self, free: Indices, residual: Floats) -> Floats:
         part, amount = self.band.rows.part(free), self.tau * self.band.cost[free]
 
-        def product(v: Floats) -> Floats:
-            return np.asarray(v.reshape(-1) + part.combine(amount * part.scores(v.reshape(-1))))
+        def multiply(v: Floats) -> Floats:
+            return np.asarray(self.curvature * v + part.combine(amount * part.scores(v)))
 
-        m = len(residual)
-        system = scipy.sparse.linalg.LinearOperator((m, m), matvec=product, dtype=np.float64)
-        return np.asarray(scipy.sparse.linalg.cg(system, residual, rtol=1e-3, maxiter=200)[0])
+        return conjugate_gradients(multiply, residual, 1e-3, 200)
 
     def _line_search(self, step: Floats, slope: Floats) -> float:
         """The t >= 0 at which the derivative along the step, which rises, is zero; 1 where that is as good."""
         band, z = self.band, 1 - self.score
-        along, square = float((self.w - band.linear) @ step), float(step @ step)
+        along = float((band.width.squares * self.w - band.linear) @ step)
+        square = 2 * float(band.width.of(step))
         ratio = self.tau * band.cost
 
         def derivative(t: float) -> float:
@@ -293,9 +382,9 @@ class _Run:
 
 
 def better(one: BandSolution, other: BandSolution) -> BandSolution:
-    """The better ends of both."""
+    """The better ends of both, and the steps of both."""
     upper, lower = min(one, other, key=lambda each: each.value), max(one, other, key=lambda each: each.lower)
-    return replace(upper, multiplier=lower.multiplier, lower=lower.lower)
+    return replace(upper, multiplier=lower.multiplier, lower=lower.lower, steps=one.steps + other.steps)
 
 
 def positive_solve(system: Floats, wanted: Floats) -> Floats:
@@ -304,7 +393,7 @@ def positive_solve(system: Floats, wanted: Floats) -> Floats:
         return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(system, lower=True), wanted))
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(system)
-        return np.asarray(vectors @ ((vectors.T @ wanted) / np.maximum(values, 1e-15 * values[-1])))
+        return np.asarray((vectors / np.maximum(values, 1e-15 * values[-1])) @ (vectors.T @ wanted))
 
 
 NEAR = 0.2
@@ -325,7 +414,8 @@ def minimise_alike(bands: Sequence[Band], first: BandSolution, gaps: Floats) -> 
     part, small = rows.part(near), list[BandSolution]()
     for i, band in enumerate(bands):
         multiplier = np.minimum(first.multiplier[near], band.cost[near])
-        small.append(Band(part, band.cost[near], band.linear + linear[i]).minimise(first.w, multiplier, gaps[i] / 2))
+        near_band = Band(part, band.cost[near], band.linear + linear[i], band.width)
+        small.append(near_band.minimise(first.w, multiplier, gaps[i] / 2))
     scores = rows.scores(np.stack([each.w for each in small], axis=1))
     solutions = []
     for i, (band, each) in enumerate(zip(bands, small, strict=True)):

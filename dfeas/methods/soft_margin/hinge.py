@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.points import Floats, Indices, norms
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.band import Band, BandSolution, SignedRows, minimise_alike
+from dfeas.methods.soft_margin.band import Band, BandSolution, SignedRows, Width, minimise_alike
 from dfeas.methods.soft_margin.problem import (
     TRIALS,
     Best,
@@ -45,13 +45,10 @@ from dfeas.passes.protocol import Partial
 
 FEW = 20_000
 """Up to so many points the hinge keeps all."""
-
 LONGER = 8.0
 """Factor of the part of the way after a step that was not too long."""
-
 SAMPLE_GAP = 1e-3
 """Of the minimum for the sample, which is farther from that of all points."""
-
 SHARE = 0.3
 """The share of the gap that the solver in memory may leave."""
 
@@ -105,7 +102,7 @@ class HingeMargin(SampledMargin):
     def init(self, facts: Facts) -> HingeState:
         k = len(self.counted.C)
         cap = min(facts.n, self.cap or wanted_points(facts), capacity(facts, k))
-        best, none = Best.initial(facts.m, k), np.empty(0, np.int64)
+        best, none = Best.initial(self.squares, k), np.empty(0, np.int64)
         return HingeState(facts, cap, self.start, best, np.ones(k), none, np.empty((0, k)), 0, 0, (Dual.zero(False),) * k)
 
     def ask(self, state: HingeState) -> Partial | Hinge:
@@ -144,17 +141,9 @@ class HingeMargin(SampledMargin):
                     reach[i] *= shorter
                     following[:, i] += shorter * (target[:, i] - best.Y[:, i])
         best = best.raise_lower(lower)
-        return replace(
-            state,
-            asked=following,
-            best=best,
-            reach=reach,
-            index=answer.columns.index,
-            multiplier=multiplier,
-            steps=steps,
-            still=0 if best.narrower(before) else state.still + 1,
-            duals=tuple(duals),
-        )
+        still = 0 if best.narrower(before) else state.still + 1
+        state = replace(state, asked=following, best=best, reach=reach, steps=steps, still=still, duals=tuple(duals))
+        return replace(state, index=answer.columns.index, multiplier=multiplier)
 
     def _models(self, state: HingeState, answer: HingeAnswer, best: Best) -> dict[int, BandSolution]:
         """The minima of the models of all problems that are not done; each begins with the multipliers of one before."""
@@ -164,6 +153,7 @@ class HingeMargin(SampledMargin):
         costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known_multipliers(state, columns.index)
         targets = SHARE * self.gap * best.objective
+        widths = [Width(self.squares, state.facts.radius, float(objective)) for objective in best.objective]
         for C in np.unique(self.counted.C):
             alike = np.flatnonzero((best.gap > self.gap) & (self.counted.C == C))
             for i in map(int, alike if same.any() else alike[:1]):
@@ -173,10 +163,10 @@ class HingeMargin(SampledMargin):
                     multiplier = np.where(same, known[:, i], cost * (rows.scores(w) < 1))
                 elif models:
                     multiplier = self._alike(models[max(models)].multiplier, costs[:, max(models)], cost)
-                models[i] = Band(rows, cost, answer.rest[i]).minimise(w, multiplier, targets[i])
+                models[i] = Band(rows, cost, answer.rest[i], widths[i]).minimise(w, multiplier, targets[i])
             if len(alike) > 1 and not same.any():
                 others, first = alike[1:], models[int(alike[0])]
-                bands = [Band(rows, costs[:, i], answer.rest[i]) for i in others]
+                bands = [Band(rows, costs[:, i], answer.rest[i], widths[i]) for i in others]
                 models |= dict(zip(map(int, others), minimise_alike(bands, first, targets[others]), strict=True))
         return models
 
@@ -197,7 +187,8 @@ class HingeMargin(SampledMargin):
     def sample_minimum(self, rows: SignedRows, cost: Floats, before: SampleMinimum | None) -> SampleMinimum:
         w = np.zeros(rows.features) if before is None else before.w
         multiplier = None if before is None else self._alike(before.multiplier, before.cost, cost)
-        band = Band(rows, cost, np.zeros(rows.features))
+        width = Width(self.squares, float(norms(rows.values).max(initial=0.0)), float(cost.sum()))
+        band = Band(rows, cost, np.zeros(rows.features), width)
         solution = band.minimise(w, multiplier, SAMPLE_GAP * band.value(w, rows.scores(w)))
         return SampleMinimum(solution.w, solution.steps, cost, solution.multiplier)
 

@@ -3,13 +3,14 @@
     hinge           max  sum_j alpha_j - |sum_j alpha_j b_j|^2 / 2                            over 0 <= alpha_j <= c_j
     squared hinge   max  sum_j (alpha_j - alpha_j^2 / (4 c_j)) - |sum_j alpha_j b_j|^2 / 2    over 0 <= alpha_j
 
-with b_j = l_j x_j. Any alpha there bounds the minimum of f from below, and the lower end that a method tells is the value of
-one. With w the sum of alpha_j b_j, |v - w|^2 / 2 <= f(v) - value for any v: the loss of a point is nowhere below the line that
-alpha_j makes of it (Fenchel and Young), and what is left are two squares.
+with b_j = l_j x_j, and sum_j alpha_j l_j = 0 where the bias is free. Any alpha there bounds the minimum of f from below, and
+the lower end that a method tells is the value of one. With w the sum of alpha_j b_j, |v - w|^2 / 2 <= f(v) - value for any v:
+the loss of a point is nowhere below the line that alpha_j makes of it (Fenchel and Young), and what is left are two squares.
 
     f_i(w) = |w|^2 / 2 + sum_j c_ij loss(1 - l_j x_j'w),     loss(z) = max(0, z) or max(0, z)^2,
 
-over the points as they are stored, with the intercept, if there is one, a feature like the others (as LIBLINEAR has it). c_ij
+over the points as they are stored. The bias is the weight of a last feature equal to 1; it is free (Chevaleyre's notes, 4; as
+LIBSVM has it), or adds b^2 / (2 s^2) (as LIBLINEAR has it). c_ij
 is C_i times the weights of the class and of the point, and 0 for points of the fold that problem i leaves out.
 """
 
@@ -23,8 +24,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
-from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.band import DIRECT, DIRECT_SPARSE, SignedRows
+from dfeas.methods.protocol import Facts, Sparse
+from dfeas.methods.soft_margin.band import DIRECT, DIRECT_SPARSE, NARROW, SignedRows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import HingeAnswer, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial, Question
@@ -40,6 +41,7 @@ class Dual:
     at: Floats | None  # (m,) the w whose scores tell those of all points but ``index``; None: all are 0
     index: Indices  # (r,) ascending
     multiplier: Floats  # (r,)
+    factors: tuple[float, float] = (1.0, 1.0)  # of the classes -1 and +1
 
     @classmethod
     def zero(cls, squared: bool) -> Dual:
@@ -47,30 +49,32 @@ class Dual:
         return cls(squared, None, np.empty(0, np.int64), np.empty(0))
 
     @classmethod
-    def of_scores(cls, w: Floats) -> Dual:
-        return cls(True, w.copy(), np.empty(0, np.int64), np.empty(0))
+    def of_scores(cls, w: Floats, factors: tuple[float, float]) -> Dual:
+        return cls(True, w.copy(), np.empty(0, np.int64), np.empty(0), factors)
 
     @classmethod
     def of_model(cls, w: Floats, index: Indices, multiplier: Floats) -> Dual:
         """Of the hinge, from a model made at w that kept some points."""
         return cls(False, w.copy(), index, multiplier)
 
+    def sparse(self) -> Sparse | None:
+        """Those of ``index``, divided by their sum; None where there are none."""
+        rows = np.flatnonzero(self.multiplier)
+        return Sparse(self.index[rows], self.multiplier[rows] / self.multiplier.sum()) if len(rows) else None
+
     def question(self, counted: SampleCosts) -> Multipliers:
         """The pass that tells all of them; ``counted`` is of this problem alone."""
-        return Multipliers(self.at, counted, self.squared, self.index, self.multiplier)
+        return Multipliers(self.at, counted, self.squared, self.index, self.multiplier, self.factors)
 
 
 FROM_EACH = 16
 """Blocks of a sample, at least, where there are many: neighbours are often alike."""
-
 STILL = 6
 """Passes without a narrower gap after which no further one is expected to help."""
-
 STEEPEST = 2.0**27
 """C times that square, from where on it may be."""
 STEEP = "C times the square of the points' lengths is large beside what float64 tells: lower C, or shorter points, help"
 """Why the minimum is told no better: multipliers of that size cancel in the sum that is w."""
-
 TRIALS = (0.5, 0.25, 0.0625, 0.01)
 """Parts of the way at which f is told, too, after a step that was too long."""
 
@@ -93,6 +97,7 @@ def make_costs(
 class Best:
     """Both ends of the minima of k problems, and where the upper ones are attained."""
 
+    squares: Floats  # (m,) of ``Width``
     Y: Floats  # (m, k)
     objective: Floats  # (k,) f at Y
     lower: Floats  # (k,) of the minima
@@ -100,9 +105,11 @@ class Best:
     error: Floats  # (k,) weighted share of the tested points on the wrong side: of the fold that is left out, or of all
 
     @classmethod
-    def initial(cls, m: int, k: int) -> Best:
+    def initial(cls, squares: Floats, k: int) -> Best:
         """Before the first pass: the loss is not negative."""
-        return cls(np.zeros((m, k)), np.full(k, np.inf), np.zeros(k), np.zeros(k, np.int64), np.full(k, np.nan))
+        return cls(
+            squares, np.zeros((len(squares), k)), np.full(k, np.inf), np.zeros(k), np.zeros(k, np.int64), np.full(k, np.nan)
+        )
 
     @property
     def gap(self) -> Floats:
@@ -113,10 +120,10 @@ class Best:
 
     def after(self, problem: Indices, Y: Floats, answer: HingeAnswer | SquaredHingeAnswer) -> tuple[Best, Floats]:
         """After a read that told f at some Y (m, q) of some problems (q,), with f (q,)."""
-        objective = np.einsum("ij,ij->j", Y, Y) / 2 + answer.loss
+        objective = np.einsum("i,ij,ij->j", self.squares, Y, Y) / 2 + answer.loss
         with np.errstate(invalid="ignore", divide="ignore"):
             error = np.where(answer.tested > 0, answer.wrong / answer.tested, np.nan)  # nan where nothing was tested
-        best = Best(self.Y.copy(), self.objective.copy(), self.lower, self.support.copy(), self.error.copy())
+        best = Best(self.squares, self.Y.copy(), self.objective.copy(), self.lower, self.support.copy(), self.error.copy())
         for column, i in enumerate(problem):
             if objective[column] < best.objective[i]:
                 best.Y[:, i], best.objective[i] = Y[:, column], objective[column]
@@ -173,8 +180,8 @@ class SoftMargin(Protocol):
         """What is known in this state."""
 
     @classmethod
-    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> SoftMargin:
-        """For some problems up to a gap, from ``start`` (m, k) if there is one."""
+    def of(cls, costs: SampleCosts, squares: Floats, gap: float, start: Floats | None) -> SoftMargin:
+        """For some problems up to a gap, from ``start`` (m, k) if there is one; ``squares`` (m,) are those of ``Width``."""
 
     @classmethod
     def cost(cls, facts: Facts, k: int) -> MarginCost:
@@ -186,21 +193,20 @@ class SampledMargin(SoftMargin):
     """One that begins at the minima for a sample, and ends when reads bring the ends no nearer; ``gap`` is what is aimed at."""
 
     counted: SampleCosts
+    squares: Floats  # (m,)
     gap: float
     seed: int = 0  # of the sample
     start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
 
     @classmethod
-    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> Self:
-        return cls(costs, gap, start=start)
+    def of(cls, costs: SampleCosts, squares: Floats, gap: float, start: Floats | None) -> Self:
+        return cls(costs, squares, gap, start=start)
 
     def sample_minimum(self, rows: SignedRows, cost: Floats, before: Any) -> Any:
         """``w`` (m,) and ``steps`` of one problem, from those of one with lower costs, if there is one."""
 
     def sample_minima(self, facts: Facts, columns: Columns) -> tuple[Floats, int]:
-        """The minima (m, k) for the sample, one for each C, and the steps to them: what a fold changes is less than what the
-        sample does not know.
-        """
+        """The minima (m, k) for the sample, one for each C, and the steps: folds change less than the sample does not know."""
         counted = self.counted
         weight = facts.n / max(1, len(columns))  # the sample stands for all points
         costs, rows = counted.matrix(columns.index, columns.scale) * weight, SignedRows.of(columns)
@@ -243,28 +249,29 @@ def sample_of(facts: Facts, count: int, seed: int) -> Partial:
 
 VECTORS = 11
 """m-vectors of each problem: in the state, in what a pass asks, and in the partials of its answer."""
-
 LEAST = 1000
 """Points with which a soft margin can work, where m + 2 are more."""
 
 
-def capacity(facts: Facts, k: int) -> int:
+def capacity(facts: Facts, k: int, squared: bool = False) -> int:
     """Points that memory holds beside k problems; at least 1."""
-    return max(1, round((facts.memory - _fixed_bytes(facts, k)) / _point_bytes(facts, k)))
+    return max(1, round((facts.memory - _fixed_bytes(facts, k, squared)) / _point_bytes(facts, k)))
 
 
-def least_memory(facts: Facts, k: int) -> int:
+def least_memory(facts: Facts, k: int, squared: bool) -> int:
     """Bytes of ``facts.memory`` without which k problems cannot work."""
-    return round(_fixed_bytes(facts, k) + min(facts.n, facts.m + 2, LEAST) * _point_bytes(facts, k))
+    return round(_fixed_bytes(facts, k, squared) + min(facts.n, facts.m + 2, LEAST) * _point_bytes(facts, k))
 
 
-def kept_bytes(facts: Facts, k: int, points: int) -> float:
+def kept_bytes(facts: Facts, k: int, points: int, squared: bool = False) -> float:
     """Bytes of vectors and systems, and of some points."""
-    return _fixed_bytes(facts, k) + points * _point_bytes(facts, k)
+    return _fixed_bytes(facts, k, squared) + points * _point_bytes(facts, k)
 
 
-def _fixed_bytes(facts: Facts, k: int) -> int:
-    return 8 * (5 * min(facts.m, DIRECT_SPARSE if facts.entries else DIRECT) ** 2 + VECTORS * k * facts.m)
+def _fixed_bytes(facts: Facts, k: int, squared: bool) -> int:
+    """Of vectors, and of a system with its pieces: of the hinge one of points, where these are fewer than features."""
+    side = facts.m if squared else min(facts.m, max(facts.n, NARROW))
+    return 8 * (5 * min(side, DIRECT_SPARSE if facts.entries else DIRECT) ** 2 + VECTORS * k * facts.m)
 
 
 def _point_bytes(facts: Facts, k: int) -> float:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.problem import Best, MarginCost, Progress, SoftMargin
 from dfeas.passes.hinge import Hinge, HingeAnswer
@@ -41,11 +42,12 @@ class StochasticMargin(SoftMargin):
     """One problem: one C, no folds."""
 
     counted: SampleCosts
+    squares: Floats
     name: str = "sgd"
 
     @classmethod
-    def of(cls, costs: SampleCosts, gap: float, start: object) -> StochasticMargin:
-        return cls(costs)
+    def of(cls, costs: SampleCosts, squares: Floats, gap: float, start: object) -> StochasticMargin:
+        return cls(costs, squares)
 
     @classmethod
     def cost(cls, facts: Facts, k: int) -> MarginCost:
@@ -53,7 +55,7 @@ class StochasticMargin(SoftMargin):
 
     def init(self, facts: Facts) -> StochasticState:
         nothing = StochasticCarry(np.zeros(facts.m), 0.0, 0, np.zeros(facts.m))
-        return StochasticState(facts, nothing, False, Best.initial(facts.m, 1))
+        return StochasticState(facts, nothing, False, Best.initial(self.squares, 1))
 
     def ask(self, state: StochasticState) -> Ordered | Hinge:
         if not state.fresh:

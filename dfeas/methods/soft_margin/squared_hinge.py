@@ -1,14 +1,18 @@
 """Soft margin with the squared hinge: Newton steps, each from one read.
 
-Reference: Mangasarian 2002; Keerthi and DeCoste 2005. At w, with z_j = max(0, 1 - b_j'w), b_j = l_j x_j,
+Reference: Mangasarian 2002; Keerthi and DeCoste 2005. At w, with z_j = max(0, 1 - b_j'w), b_j = l_j x_j, and Q of ``Width``,
 
-    f(w) = |w|^2/2 + sum c_j z_j^2,    grad = w - 2 sum c_j z_j b_j,    H = I + 2 sum over z_j > 0 of c_j b_j b_j'
+    f(w) = w'Qw/2 + sum c_j z_j^2,    grad = Qw - 2 sum c_j z_j b_j,    H = Q + 2 sum over z_j > 0 of c_j b_j b_j'
     v = w - H^-1 grad;    f is not less at v: the best of some parts of the way to v, told by the next read
 
 Guarantee: f is strongly convex and piecewise quadratic; Newton steps with a line search reach the minimum after finitely many
-steps. alpha_j = 2 c_j z_j is feasible for the other problem, so that every read tells both ends:
+steps. alpha_j = 2 s_l c_j z_j, with factors s >= 0 of the two classes, is feasible for the other problem, so that every read
+tells both ends. With T_l, L_l, P_l the sums of c_j z_j, c_j z_j^2 and c_j z_j b_j over a class,
 
-    f* >= sum over j of c_j (2 z_j - z_j^2) - |2 sum c_j z_j b_j|^2 / 2 = f(w) - |grad|^2 / 2.
+    f* >= sum over l of (2 s_l T_l - s_l^2 L_l) - 2 |Q^(-1/2) sum of s_l P_l|^2,
+
+which is f(w) - |grad|^2 / 2 for s = 1 and Q = I. Of a free bias sum alpha_j l_j must be 0, so s_l is 1 / T_l but for one
+factor: what is left of the pulls is the difference of two means, which is the same wherever the points are.
 
 Up to ``DIRECT`` features the read gives H; beyond that conjugate gradients solve with it, a read for each product.
 """
@@ -20,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.linalg.newton import line_search
-from dfeas.linalg.points import Floats
+from dfeas.linalg.points import Floats, is_dense
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import SignedRows, positive_solve
 from dfeas.methods.soft_margin.problem import (
@@ -40,18 +44,50 @@ from dfeas.passes.protocol import Partial
 
 DIRECT = 4000
 """Features up to which the curvature is read as a matrix, memory allowing."""
-
 SAMPLE = 20_000
 """Points of the sample of the squared hinge, at most."""
-
 MATRICES = 8
 """Copies of the curvature: in partials of an answer, and where it is solved with."""
-
 PRODUCTS = 30
 """Reads of conjugate gradients for one step."""
-
 CLOSE = 0.1
 """They end when the residual is this part of the gradient."""
+
+
+NOISE = 2.0**-51
+"""Rounding of a sum, beside the sizes of its terms: factors that make it small may have found only that."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassBound:
+    """A lower end, and the factors s of the classes that make it."""
+
+    value: float
+    factors: tuple[float, float]
+
+    @classmethod
+    def largest(cls, squares: Floats, total: Floats, square: Floats, pull: Floats) -> ClassBound:
+        """From T (2,), L (2,) and P (2, m): that of s along n is (T'n)^2 / |An|^2, with A'A = diag(L) + 2 P Q^-1 P'."""
+        kept = squares > 0
+        columns = np.hstack([pull[:, kept] * np.sqrt(2 / squares[kept]), np.diag(np.sqrt(square))])
+        best, sizes = cls(0.0, (0.0, 0.0)), NOISE * np.linalg.norm(columns, axis=1)
+        for n in [total[::-1]] if not kept.all() else [np.ones(2), *np.eye(2), _widest(columns, total)]:
+            weight, noise = float(total @ n), 0.0 if n[0] == n[1] else float(sizes @ n)
+            length = float(np.linalg.norm(n @ columns)) + noise
+            if weight > 0 and length > 0 and n.min() >= 0:
+                factors = n * (weight / length / length)
+                best = max(best, cls((weight / length) ** 2, tuple(factors.tolist())), key=lambda each: each.value)
+        return best
+
+
+def _widest(columns: Floats, total: Floats) -> Floats:
+    """The n (2,) with A'A n = T but for a factor, by a step of Gram and Schmidt on the columns of A."""
+    total, (first, second) = total / (total.max() or 1.0), columns / (np.abs(columns).max() or 1.0)
+    square = float(first @ first)
+    share = float(first @ second) / square if square else 0.0
+    rest = second - share * first
+    along, across = total[0] * float(rest @ rest), (total[1] - share * total[0]) * square
+    return np.array([along - share * across, across])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +133,7 @@ class SquaredHingeState:
     steps: int
     still: int  # passes since a gap became narrower
     duals: tuple[Dual, ...]  # (k) whose values are the lower ends
+    centre: Floats | None = None  # (m - 1,) of the sample, with a free bias and dense points
 
 
 def matrix_bytes(facts: Facts, k: int) -> int:
@@ -114,12 +151,14 @@ class SquaredHingeMargin(SampledMargin):
 
     @classmethod
     def cost(cls, facts: Facts, k: int) -> MarginCost:
-        points, matrices = min(facts.n, capacity(facts, k), SAMPLE), matrix_bytes(facts, k)
-        return MarginCost(5.0, kept_bytes(facts, k, points) + matrices, points, enough=facts.m > DIRECT or matrices > 0)
+        points, matrices = min(facts.n, capacity(facts, k, True), SAMPLE), matrix_bytes(facts, k)
+        return MarginCost(5.0, kept_bytes(facts, k, points, True) + matrices, points, enough=facts.m > DIRECT or matrices > 0)
 
     def init(self, facts: Facts) -> SquaredHingeState:
         k = len(self.counted.C)
-        return SquaredHingeState(facts, self.start, Best.initial(facts.m, k), np.ones(k), None, 0, 0, (Dual.zero(True),) * k)
+        return SquaredHingeState(
+            facts, self.start, Best.initial(self.squares, k), np.ones(k), None, 0, 0, (Dual.zero(True),) * k
+        )
 
     def _matrix(self, facts: Facts) -> bool:
         """Whether memory holds the curvature of all problems, in a few partials."""
@@ -128,32 +167,37 @@ class SquaredHingeMargin(SampledMargin):
     def ask(self, state: SquaredHingeState) -> Partial | SquaredHinge:
         facts, k = state.facts, len(self.counted.C)
         if state.asked is None:
-            return sample_of(facts, min(facts.n, SAMPLE, capacity(facts, k)), self.seed)
+            return sample_of(facts, min(facts.n, SAMPLE, capacity(facts, k, True)), self.seed)
         if state.conjugate is not None:
             return SquaredHinge(state.best.Y, self.counted, k, along=state.conjugate.along)
         places = looks(state.asked, state.best, state.short)
-        return SquaredHinge(places.Y, self.counted.take(places.problem), k, matrix=self._matrix(facts))
+        return SquaredHinge(places.Y, self.counted.take(places.problem), k, matrix=self._matrix(facts), centre=state.centre)
 
     def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
         if isinstance(answer, Columns):
             minima, steps = self.sample_minima(state.facts, answer)
-            return replace(state, asked=minima, steps=steps)
+            centred = self.squares[-1] == 0 and is_dense(answer.points) and len(answer) > 0
+            centre = np.asarray(answer.points[:, :-1].mean(axis=0, dtype=np.float64)) if centred else None
+            return replace(state, asked=minima, steps=steps, centre=centre)
         if state.conjugate is not None:
-            conjugate = state.conjugate.after(state.conjugate.along + 2 * answer.curvature.T)
+            along = state.conjugate.along
+            conjugate = state.conjugate.after(self.squares[:, None] * along + 2 * answer.curvature.T)
             if not conjugate.over:
                 return replace(state, conjugate=conjugate)
             return replace(state, conjugate=None, asked=state.best.Y + conjugate.step, steps=state.steps + 1)
         assert state.asked is not None
         places, target, before, k = looks(state.asked, state.best, state.short), state.asked, state.best, len(self.counted.C)
         best, objective = before.after(places.problem, places.Y, answer)
-        gradient = target - 2 * answer.pull.T
-        # sum c (2 z - z^2) - |2 pull|^2 / 2, which is f - |grad|^2 / 2
-        lower = 2 * answer.total - answer.loss[:k] - 2 * (answer.pull**2).sum(axis=1)
-        higher = lower > best.lower
-        duals = tuple(Dual.of_scores(target[:, i]) if higher[i] else state.duals[i] for i in range(k))
-        best = best.raise_lower(lower)
+        gradient = self.squares[:, None] * target - 2 * answer.pull.sum(axis=1).T
+        sums = zip(answer.total, answer.square, answer.pull, strict=True)
+        bounds = [ClassBound.largest(self.squares, *of_classes) for of_classes in sums]
+        duals = tuple(
+            Dual.of_scores(target[:, i], bound.factors) if bound.value > best.lower[i] else state.duals[i]
+            for i, bound in enumerate(bounds)
+        )
+        best = best.raise_lower(np.array([bound.value for bound in bounds]))
         following, short = best.Y.copy(), np.ones(k)
-        along: Conjugate | None = None
+        following_conjugate: Conjugate | None = None
         there = (target == best.Y).all(axis=0)
         going = best.gap > self.gap
         for i in np.flatnonzero(going & ~there):
@@ -163,16 +207,25 @@ class SquaredHingeMargin(SampledMargin):
         if self._matrix(state.facts):
             for i in np.flatnonzero(going & there):
                 system = 2 * answer.curvature[i]
-                system[np.diag_indices_from(system)] += 1
-                following[:, i] -= positive_solve(system, gradient[:, i])
+                system[np.diag_indices_from(system)] += self.squares
+                following[:, i] -= solve_about(state.centre, system, gradient[:, i])
         elif (going & there).any():
-            along = Conjugate.start(np.where(going & there, gradient, 0.0))
+            following_conjugate = Conjugate.start(np.where(going & there, gradient, 0.0))
         still = 0 if best.narrower(before) else state.still + 1
-        steps = state.steps + (along is None)
-        return SquaredHingeState(state.facts, following, best, short, along, steps, still, duals)
+        steps = state.steps + (following_conjugate is None)
+        return SquaredHingeState(state.facts, following, best, short, following_conjugate, steps, still, duals, state.centre)
 
     def sample_minimum(self, rows: SignedRows, cost: Floats, before: Minimum | None) -> Minimum:
-        return newton(rows, cost, np.zeros(rows.features) if before is None else before.w)
+        return newton(rows, cost, self.squares, np.zeros(rows.features) if before is None else before.w)
+
+
+def solve_about(centre: Floats | None, system: Floats, gradient: Floats) -> Floats:
+    """The step of a system that is one of w and of the bias at a centre, where points are short."""
+    if centre is None:
+        return positive_solve(system, gradient)
+    step = positive_solve(system, np.append(gradient[:-1] - gradient[-1] * centre, gradient[-1]))
+    step[-1] -= centre @ step[:-1]
+    return step
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +236,15 @@ class Minimum:
     steps: int
 
 
-def newton(rows: SignedRows, cost: Floats, w: Floats, most: int = 30) -> Minimum:
+def newton(rows: SignedRows, cost: Floats, squares: Floats, w: Floats, most: int = 30) -> Minimum:
     """For points in memory with costs (r,): Newton steps, each as long as makes f least along it."""
-    score, root = rows.scores(w), np.sqrt(2 * cost)
-    value = _value(w, cost, score)
+    score, root, centre = rows.scores(w), np.sqrt(2 * cost), None
+    if squares[-1] == 0 and not rows.sparse and len(rows):
+        centre = np.asarray(rows.values[:, -1] @ rows.values[:, :-1] / len(rows), np.float64)
+    value = _value(w, squares, cost, score)
     for step in range(most):
         short = np.maximum(0.0, 1 - score)
-        gradient = w - 2 * rows.combine(cost * short)
+        gradient = squares * w - 2 * rows.combine(cost * short)
         active = np.flatnonzero(short * cost)
         if gradient @ gradient / 2 <= 1e-4 * value:
             return Minimum(w, step)
@@ -197,18 +252,20 @@ def newton(rows: SignedRows, cost: Floats, w: Floats, most: int = 30) -> Minimum
             curved = 2 * float(cost[active] @ rows.part(active).scores(gradient) ** 2) / float(gradient @ gradient)
             direction = -gradient / (1 + curved)
         else:
-            system = 2 * rows.gram(active, cost[active])
-            system[np.diag_indices_from(system)] += 1
-            direction = -positive_solve(system, gradient)
+            system = 2 * rows.gram(active, cost[active], centre)
+            system[np.diag_indices_from(system)] += squares
+            direction = -solve_about(centre, system, gradient)
         slope = rows.scores(direction)
-        t = line_search(root * (1 - score), root * slope, float(w @ direction), float(direction @ direction), 1.0)
+        t = line_search(
+            root * (1 - score), root * slope, float(squares * w @ direction), float(squares * direction @ direction), 1.0
+        )
         further, scored = w + t * direction, score + t * slope
-        lower = _value(further, cost, scored)
+        lower = _value(further, squares, cost, scored)
         if not lower < value:
             return Minimum(w, step)
         w, score, value = further, scored, lower
     return Minimum(w, most)
 
 
-def _value(w: Floats, cost: Floats, score: Floats) -> float:
-    return float(w @ w / 2 + cost @ np.maximum(0.0, 1 - score) ** 2)
+def _value(w: Floats, squares: Floats, cost: Floats, score: Floats) -> float:
+    return float(squares * w @ w / 2 + cost @ np.maximum(0.0, 1 - score) ** 2)

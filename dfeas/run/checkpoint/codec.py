@@ -5,6 +5,8 @@ scalars, and CSR matrices. Loading calls nothing but the constructors of these d
 at the values of their fields: sound bytes may hold text where a number belongs. Arrays keep their strides: BLAS sums
 a strided vector in another order, and a run that goes on must find the same bits. What was one array in several places is one
 array again.
+
+A file is a line of JSON, the bytes of all arrays in the order of its table, and the crc32c of all before it.
 """
 
 from __future__ import annotations
@@ -13,18 +15,20 @@ import ast
 import importlib
 import json
 import math
-import zipfile
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO
 
+import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import __version__
 from dfeas.data.storage import files
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import DAMAGE, MOST_BYTES
+from dfeas.data.storage.stored_array import CRC
 from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.linalg.csr import csr, is_csr
 
@@ -49,6 +53,7 @@ PLACES = {
     "Check": "dfeas.verify.certificate:Check",
     "Kind": "dfeas.verify.certificate:Kind",
     "Facts": "dfeas.methods.protocol:Facts",
+    "Start": "dfeas.methods.protocol:Start",
     "Bracket": "dfeas.methods.protocol:Bracket",
     "Expansion": "dfeas.methods.vector:Expansion",
     "Sparse": "dfeas.methods.protocol:Sparse",
@@ -56,16 +61,20 @@ PLACES = {
     "ispvn.State": "dfeas.methods.ispvn:IspvnState",
     "ispvn.Search": "dfeas.methods.ispvn:Search",
     "ispvn.Threshold": "dfeas.methods.ispvn:Threshold",
+    "mixture.Average": "dfeas.methods.mixture:Average",
+    "mixture.Softmax": "dfeas.methods.mixture:Softmax",
     "mirror_prox.State": "dfeas.methods.mirror_prox:MirrorProxState",
     "mirror_prox_one_pass.State": "dfeas.methods.mirror_prox_one_pass:OnePassState",
     "mistakes.State": "dfeas.methods.mistakes:MistakesState",
     "mistakes.Amounts": "dfeas.methods.mistakes:Amounts",
-    "normalized_perceptron.State": "dfeas.methods.normalized_perceptron:NormalizedPerceptronState",
-    "online_perceptron.State": "dfeas.methods.online_perceptron:OnlinePerceptronState",
+    "normalized_perceptron.State": "dfeas.methods.perceptron:NormalizedPerceptronState",
+    "rescaled_perceptron.State": "dfeas.methods.rescaled_perceptron:RescaledPerceptronState",
+    "online_perceptron.State": "dfeas.methods.perceptron:OnlinePerceptronState",
     "led.State": "dfeas.methods.protocol:LedState",
     "ride_along.State": "dfeas.methods.protocol:RideAlongState",
     "smooth_perceptron.State": "dfeas.methods.smooth_perceptron:SmoothPerceptronState",
     "von_neumann.State": "dfeas.methods.von_neumann:VonNeumannState",
+    "warm_start.State": "dfeas.methods.warm_start:StartState",
     "working_set.State": "dfeas.methods.working_set:PointWorkingSetState",
     "working_set.Solution": "dfeas.linalg.separate:Solution",
     "kernel.Combination": "dfeas.methods.vector:Combination",
@@ -88,7 +97,6 @@ PLACES = {
 """Name -> module:class. Names stay when a class moves, so that old runs can be resumed: a class that is moved or renamed gets
 another place here, never another name. One whose fields change so that an older state does not fit any more gets a new name.
 """
-
 _NAMES = {place: name for name, place in PLACES.items()}
 
 
@@ -174,11 +182,8 @@ def _is_array(value: Any, kind: str) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.name == kind
 
 
-TREE, ARRAYS = "tree.json", "arrays"
-
 CHUNK = 16 << 20
 """Bytes that are read at a time."""
-
 _KINDS = "biuf"
 """Of arrays: booleans, integers, floats."""
 
@@ -189,24 +194,22 @@ def dump(value: Any, file: BinaryIO) -> None:
     tree = json.dumps(
         {files.KEY: files.CHECKPOINT, "version": __version__, "value": _encode(value, arrays), "arrays": arrays.table}
     )
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(TREE, tree)
-        with archive.open(ARRAYS, "w", force_zip64=True) as stream:
-            for array in arrays.held:
-                stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    crc, line = 0, np.frombuffer(f"{tree}\n".encode(), np.uint8)
+    for part in (line, *(np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays.held)):
+        file.write(part.data)
+        crc = crc32c.crc32c(part, crc)
+    file.write(crc.to_bytes(CRC, "little"))
 
 
 def load(file: BinaryIO, where: str) -> Any:
     """Read a value; ``where`` names the file in messages. Raises CorruptDataError when it is damaged or of a newer format."""
     version = __version__
     try:
-        with zipfile.ZipFile(file) as archive:
-            if any(archive.getinfo(name).compress_type != zipfile.ZIP_STORED for name in (TREE, ARRAYS)):
-                raise ValueError("compressed, and its size in memory is not that of the file")
-            tree = json.loads(archive.read(TREE))
-            version = str(tree["version"])
-            files.require_readable(where, tree.get(files.KEY, 0), files.CHECKPOINT)
-            arrays = _read_arrays(archive, tree["arrays"])
+        line = file.readline(MOST_BYTES)
+        tree = json.loads(line)
+        version = str(tree["version"])
+        files.require_readable(where, tree.get(files.KEY, 0), files.CHECKPOINT)
+        arrays = _read_arrays(file, tree["arrays"], crc32c.crc32c(line))
         return _decode(tree["value"], arrays)
     except DfeasError:
         raise
@@ -258,29 +261,29 @@ def _require_text(key: Any) -> str:
     return key
 
 
-def _read_arrays(archive: zipfile.ZipFile, table: list[list[Any]]) -> list[NDArray[Any]]:
-    """All arrays; to the end of the stream, so that its checksum is compared."""
+def _read_arrays(file: BinaryIO, table: list[list[Any]], crc: int) -> list[NDArray[Any]]:
+    """All arrays that follow in a file, whose bytes before them have this checksum."""
     kinds = [np.dtype(kind) for kind, _, _ in table]
     if any(kind.kind not in _KINDS for kind in kinds):
         raise ValueError("an array of another kind")
     sizes = [math.prod(shape) * kind.itemsize for kind, (_, shape, _) in zip(kinds, table, strict=True)]
-    if min(sizes, default=0) < 0 or sum(sizes) != archive.getinfo(ARRAYS).file_size:
+    first = file.tell()
+    if min(sizes, default=0) < 0 or sum(sizes) + CRC != file.seek(0, os.SEEK_END) - first:
         raise ValueError("its arrays have another size")
-    arrays = []
-    with archive.open(ARRAYS) as stream:
-        for kind, (_, shape, strides) in zip(kinds, table, strict=True):
-            plain = np.empty(shape, kind)
-            target, done = plain.reshape(-1).view(np.uint8), 0
-            while done < target.size:
-                chunk = stream.read(min(CHUNK, target.size - done))
-                if not chunk:
-                    raise EOFError("its arrays end early")
-                target[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
-                done += len(chunk)
-            arrays.append(plain if strides is None else _with_strides(plain, strides))
-        if stream.read(1):
-            raise ValueError("its arrays do not end")
-    return arrays
+    file.seek(first)
+    plain = [np.empty(shape, kind) for kind, (_, shape, _) in zip(kinds, table, strict=True)]
+    for array in plain:
+        target = array.reshape(-1).view(np.uint8)
+        for place in range(0, target.size, CHUNK):
+            content = file.read(min(CHUNK, target.size - place))
+            target[place : place + CHUNK] = np.frombuffer(content, np.uint8)
+            crc = crc32c.crc32c(content, crc)
+    expected = int.from_bytes(file.read(CRC), "little")
+    if crc != expected:
+        raise ValueError(f"crc32c {crc:08x}, expected {expected:08x}")
+    return [
+        array if strides is None else _with_strides(array, strides) for array, (*_, strides) in zip(plain, table, strict=True)
+    ]
 
 
 def _with_strides(plain: NDArray[Any], strides: list[int]) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """The folder of a run's checkpoints: the last two, each with the n-vectors that it needs.
 
-RUN/checkpoint/00000012.zip       a value, see codec, and checksums of the vectors; put in its place whole
+RUN/checkpoint/00000012.state     a value, see codec, and checksums of the vectors; put in its place whole
 RUN/checkpoint/00000012.vectors/  the scratch vectors of that moment, as further names of the same files
 
 A vector is written once, so a second name keeps what a checkpoint needs while the run goes on and forgets the first. In an
@@ -33,6 +33,7 @@ from dfeas.run.termination import RESUMABLE
 from dfeas.run.trace import Sink, TraceFile
 
 KEPT = 2
+SUFFIX = ".state"
 
 logger = logging.getLogger("dfeas")
 
@@ -45,7 +46,7 @@ class Sealed:
     vectors: dict[str, Seal]  # those that it needs
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Checkpoints:
     """Saves and loads; one writer at a time."""
 
@@ -55,7 +56,7 @@ class Checkpoints:
     @property
     def numbers(self) -> list[int]:
         """Of the checkpoints that are there, the newest last."""
-        stems = [name.removesuffix(".zip") for name in names_in(self.folder) if name.endswith(".zip")]
+        stems = [name.removesuffix(SUFFIX) for name in names_in(self.folder) if name.endswith(SUFFIX)]
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
     @property
@@ -67,7 +68,7 @@ class Checkpoints:
         return None
 
     def _file(self, number: int) -> Place:
-        return self.folder / f"{number:08d}.zip"
+        return self.folder / f"{number:08d}{SUFFIX}"
 
     def save(self, value: Any, scratch: Scratch) -> None:
         """One more, with all vectors on scratch storage; older ones than the last two go."""
@@ -133,7 +134,6 @@ class Checkpoints:
                 raise CorruptDataError(f"{folder}: the vector {name} is missing or damaged")
 
     def remove(self) -> None:
-        """All of them: the run is finished."""
         _remove(self.folder)
 
 
@@ -171,10 +171,7 @@ def require_free(path: Place, last: str = RESULT) -> None:
 
 @contextmanager
 def run_folder(path: Place, last: str = RESULT) -> Iterator[Place]:
-    """A folder for a result, locked while it is worked on.
-
-    Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
-    """
+    """A locked folder for a result. Raises UsageError when it holds ``last``, the last file, or a run that can be resumed."""
     require_free(path, last)
     with hold(path, last, partial(require_free, path, last)) as folder:
         yield folder
@@ -192,7 +189,6 @@ def run_folder_again(path: Place) -> Iterator[Place]:
 
 SELDOM = 20
 """A checkpoint may take this share of the time between two: 5 %."""
-
 Sinks = Mapping[str, Sequence[Sink]]
 """Of each method, or class."""
 
@@ -215,7 +211,7 @@ class Checkpoint:
         return sum(task.passes for each, task in zip(self.job.names, tasks, strict=False) if each == name)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Checkpointer:
     """Writes checkpoints of a run now and then."""
 

@@ -8,7 +8,6 @@ that conflict makes both exact: weights of a basis follow from the others, and e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -32,10 +31,9 @@ BITS = 24
 """Guesses are rounded to so many binary places."""
 
 
-def decide_effects(points: Any, stop: Callable[[], bool]) -> tuple[Face, Conflict] | None:
-    """What is proved of signed points (n, d), a CSR matrix, and a conflict of few of them.
-
-    None where none has a level that could be eliminated, or too much depends on each other, or ``stop`` said so.
+def decide_effects(points: Any) -> tuple[Face, Conflict] | None:
+    """What is proved of signed points (n, d), a CSR matrix, and a conflict of few of them. None where none has a level that
+    could be eliminated, or too much depends on each other. Who hears its beats may end it.
     """
     points = points.copy()
     points.eliminate_zeros()
@@ -47,10 +45,10 @@ def decide_effects(points: Any, stop: Callable[[], bool]) -> tuple[Face, Conflic
     used = np.arange(points.shape[1]) if first is None else np.unique(some.indices)
     some = some[:, used]
     levels = Levels.of(some)
-    if levels is None or len(levels.empty) * levels.d > FLAT or stop():
+    if levels is None or len(levels.empty) * levels.d > FLAT:
         return None
     narrow = len(levels.columns) <= MOST_BESIDE
-    decided = decide_levels(levels, stop) if narrow else decide_sparse(some)
+    decided = decide_levels(levels) if narrow else decide_sparse(some)
     if decided is None or first is None:
         return decided
     face, (few, amounts) = decided
@@ -64,10 +62,8 @@ def decide_effects(points: Any, stop: Callable[[], bool]) -> tuple[Face, Conflic
 
 def peel_levels(points: Any) -> tuple[Indices, Integers | None]:
     """Numbers of the signed points, a CSR matrix, without a feature of 1 and -1 that is on one side only, and y (d,) by which
-    the others leave.
-
-    y'a is 0 for those that are left and at least 1 for the others; None where all are left. Points that leave make other levels
-    one-sided, and what these are for points that left before is outweighed.
+    the others leave. y'a is 0 for those that are left and at least 1 for the others; None where all are left. Points that leave
+    make other levels one-sided, and what these are for points that left before is outweighed.
     """
     left, y, most = np.arange(points.shape[0]), None, int(np.diff(points.indptr).max(initial=0))
     plain = np.ones(points.shape[1], np.bool_)

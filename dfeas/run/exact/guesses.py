@@ -85,10 +85,8 @@ def whole(values: Floats, exponent: NDArray[np.int64]) -> Integers:
 
 def heavy(points: Matrix) -> tuple[Floats, Floats] | None:
     """Weights x (s,) >= 0 with a zero sum of points (s, d), an array or CSR: at least one for as many points as can have any;
-    and z (d,) with products of at least one with all others, and of zero with these.
-
-    max sum p with sum_j (p_j + q_j) a_j = 0, 0 <= p <= 1, q >= 0; its dual is that of Konis (2007): max sum s, A'z >= s,
-    0 <= s <= 1. None when HiGHS finds no optimum.
+    and z (d,) with products of at least one with all others, and of zero with these. max sum p with sum_j (p_j + q_j) a_j = 0,
+    0 <= p <= 1, q >= 0; its dual is that of Konis (2007): max sum s, A'z >= s, 0 <= s <= 1. None when HiGHS finds no optimum.
     """
     s = points.shape[0]
     matrix: Any = _matrix(points.T)
@@ -146,13 +144,13 @@ def equilibrate(points: Floats, *, centred: bool = True) -> CentredPoints | None
 @dataclass(frozen=True)
 class Reduction:
     """Facial reduction in float64 of points (s, d): few that decide, and a direction that has all beyond where none conflict.
-
     Features are centred and scaled, and lengths made one: the point of the hull that is nearest to zero is such a direction, or
     zero, a conflict; then the same is asked of what is left of the others across all that conflicts.
     """
 
     support: NDArray[np.int64]  # points of which these nearest points are made
-    y: Floats | None  # (d,)
+    conflict: NDArray[np.int64]  # those of them that conflict
+    y: Floats | None  # (d,) zero on these and positive on all that they do not span; None where they span all
 
     @classmethod
     def of(cls, points: Floats) -> Reduction | None:
@@ -161,27 +159,25 @@ class Reduction:
         if found is None:
             return None
         even = found.points
-        left, support = np.arange(len(even)), list[int]()
+        left, conflict = np.arange(len(even)), np.zeros(0, np.int64)
         while len(left):
             x = nearest(even[left])
             if x is None:
                 return None
             z, heavy = even[left].T @ x, left[x > 0]
-            alone = not support
-            support += heavy.tolist()
             if np.linalg.norm(z) > APART:
-                return cls(np.unique(support), found.direction(z) if alone else None)
+                return cls(np.union1d(conflict, heavy), conflict, found.direction(z))
+            conflict = np.union1d(conflict, heavy)
             basis = span(even[heavy])
             even -= (even @ basis.T) @ basis
             left = left[(x <= 0) & (np.linalg.norm(even[left], axis=1) > APART)]
-        return cls(np.unique(support), None)
+        return cls(conflict, conflict, None)
 
 
 def nearest(points: Floats) -> Floats | None:
     """Weights x (s,) >= 0 in proportion to those of the point nearest to zero in the hull of points (s, d); at most d + 1 are
-    above zero. None when they are not found, and of no points.
-
-    Least squares of sum_j x_j (a_j, 1) = (0, 1) (Lawson and Hanson 1974).
+    above zero. None when they are not found, and of no points. Least squares of sum_j x_j (a_j, 1) = (0, 1) (Lawson and Hanson
+    1974).
     """
     if not points.size:  # SciPy's routine does not survive it
         return None
@@ -197,37 +193,42 @@ def nearest(points: Floats) -> Floats | None:
 def find_spare(
     points: Floats, beyond: NDArray[np.bool_], terms: Sequence[NDArray[np.int64]], intercept: bool, stop: Callable[[], bool]
 ) -> list[int] | None:
-    """Which terms, features of points (s, d), a separation can do without, when each is left out in turn that can be.
-
-    The others are positive on points beyond the hyperplane and zero on those on it. None where numbers are too large, where
-    float64 cannot tell, or ``stop`` said so.
+    """Which terms, features of points (s, d), a separation can do without, when each is left out in turn that can be: several
+    at once, twice as many each time, as whoever separates with fewer does so with more. The others are positive on points
+    beyond the hyperplane and zero on those on it. None where numbers are too large, where float64 cannot tell, or ``stop`` said
+    so.
     """
     even = equilibrate(points, centred=intercept)
     if even is None:
         return None
     above, on, kept, spare = even.points[beyond], span(even.points[~beyond]), np.ones(points.shape[1], np.bool_), list[int]()
-    few = np.arange(0)
-    for number, term in enumerate(terms):
+    few, number, size = np.arange(0), 0, 1
+    while number < len(terms):
         if stop():
             return None
-        fewer = kept.copy()
-        fewer[term] = False
-        if len(spare) + 1 < len(terms):
-            found = _find_side(above[:, fewer] @ _across(on[:, fewer]), few)
-            if found is None:
+        group = range(number, min(number + size, len(terms)))
+        separates = False
+        if len(spare) + len(group) < len(terms):
+            fewer = kept.copy()
+            fewer[np.concatenate([terms[each] for each in group])] = False
+            found = _find_side(above[:, fewer] @ _across(on[:, fewer]) if len(on) else above[:, fewer], few)
+            if found is None and len(group) == 1:
                 return None
-            few = found[1]
-            if found[0]:
-                kept = fewer
-                spare.append(number)
+            separates, few = (False, few) if found is None else found
+        if separates:
+            kept, number, size = fewer, number + len(group), 2 * size
+            spare += group
+        elif len(group) > 1:
+            size = len(group) // 2
+        else:
+            number, size = number + 1, 1
     return spare
 
 
 def _find_side(points: Floats, few: NDArray[np.int64]) -> tuple[bool, NDArray[np.int64]] | None:
     """Whether all points (s, d) are on one side of a hyperplane, and few of them that decide it: of those that are looked at,
-    the point nearest to zero in their hull is zero, or has all points on its side. None where float64 cannot tell.
-
-    First looked at are a ``few``, or those that a first guess has lowest; then the lowest of the others.
+    the point nearest to zero in their hull is zero, or has all points on its side. None where float64 cannot tell. First looked
+    at are a ``few``, or those that a first guess has lowest; then the lowest of the others.
     """
     length, most, before = np.linalg.norm(points, axis=1), 2 * (points.shape[1] + 1), np.inf
     if not points.shape[1] or (length < APART).any():
@@ -290,9 +291,8 @@ def order(points: Floats, weight: Floats) -> NDArray[np.int64]:
 
 def guess_basis(tableau: Integers, u: Integers, cost: Integers, basis: NDArray[np.int64]) -> NDArray[np.int64]:
     """The basis (r,) to which the dual simplex method in float64 leads, from exact coordinates (s, r) of points in terms of the
-    basis, from u (r,), that is to become nonnegative, and from reduced costs (s,) >= 0, each times a positive number.
-
-    It ends where u >= 0, or where a row shows a direction, as far as float64 tells.
+    basis, from u (r,), that is to become nonnegative, and from reduced costs (s,) >= 0, each times a positive number. It ends
+    where u >= 0, or where a row shows a direction, as far as float64 tells.
     """
     even = EvenPoints.of(tableau)
     r = len(basis)

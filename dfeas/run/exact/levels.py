@@ -23,7 +23,6 @@ from dfeas.verify.integers import IntegerEntries, exponents, units
 Indices = NDArray[np.int64]
 Pairs = NDArray[np.int64]
 """(p, 2) numbers of rows whose sum is meant."""
-
 ROUNDED = 2.0**-50
 """More than the share by which a sum of two floats is rounded."""
 PIECE = 200_000
@@ -73,19 +72,10 @@ class Levels:
         used = np.bincount(points.indices, minlength=d) > 0
         columns = np.flatnonzero(used & (turn < 0))
         rest = scipy.sparse.vstack([points[order][:, columns], scipy.sparse.csr_array((1, len(columns)))], format="csr")
-        return cls(
-            rest=rest,
-            least=exponents(rest),
-            columns=columns,
-            empty=np.flatnonzero(~used),
-            row=order,
-            first=first,
-            side=np.repeat(np.arange(len(first)), np.diff(np.append(first, n + 1))),
-            level=level,
-            value=np.where(kind % 2, -1, 1),
-            joint=np.concatenate([np.column_stack([both, both + 1]), np.column_stack([alone, zero])]),
-            d=d,
-        )
+        side, value = np.repeat(np.arange(len(first)), np.diff(np.append(first, n + 1))), np.where(kind % 2, -1, 1)
+        joint = np.concatenate([np.column_stack([both, both + 1]), np.column_stack([alone, zero])])
+        least, empty = exponents(rest), np.flatnonzero(~used)
+        return cls(rest, least, columns, empty, order, first, side, level, value, joint, d)
 
     def integers(self, pairs: Pairs) -> Integers:
         rows, back = np.unique(pairs, return_inverse=True)
@@ -232,9 +222,7 @@ def lift_direction(levels: Levels, b: Integers | None) -> Integers:
 
 
 def flat(levels: Levels, across: Integers) -> Integers:
-    """Vectors (d, c) orthogonal to all points, where columns (k, c) are so to all pairs, and no level has one side only; those
-    of features that no point has come last.
-    """
+    """Vectors (d, c) orthogonal to all points, from columns (k, c) so to all pairs; those of features of no point are last."""
     count = across.shape[1]
     vectors = np.zeros((levels.d, count + len(levels.empty)), object)
     vectors[levels.empty, count + np.arange(len(levels.empty))] = 1

@@ -10,18 +10,20 @@ reduction; every step decides in integers, float64 only guesses:
   exactly, and float64 guesses from the exact tableau which one is next; where it comes back to a basis, a pivot is exact.
 
 Each step lowers the rank of what is left, and the least-index rule (Terlaky 1985) ends a row of pivots that is too long. No
-answer depends on a tolerance.
+answer depends on a tolerance. Who hears its beats may end it there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from itertools import count
+from fractions import Fraction
+from itertools import count, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.linalg.blas import beat
 from dfeas.run.exact.guesses import APART, EvenPoints, guess_basis, heavy, nearest, order, parts, widest
 from dfeas.verify.dyadic import Integers
 from dfeas.verify.integers import independent, nullspace, primitive, product, solve
@@ -34,14 +36,12 @@ OFF_CENTRE = 4.0
 """A feature is centred when its mean is so many times its spread."""
 LONG = 100
 """Pivots for each dimension after which the least-index rule follows, which never cycles (Terlaky 1985)."""
+DIGITS = 53
+"""Binary digits of a direction that are tried first: those of a float64."""
 LIGHT = 1e-3
 """Weight of points without one when a basis is chosen."""
-
-Stop = Callable[[], bool]
-
-
-class SearchStoppedError(Exception):
-    """Nothing was decided: it was asked to stop."""
+AT_ONCE = 1 << 20
+"""Products of integers between two beats, about; a system of d equations is solved for 1024 / d right sides."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,8 @@ class FacePartition:
     weights: Integers  # (s,) >= 0 with a zero sum; the points that have one span all that are not beyond
 
 
-def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool = False) -> FacePartition:
-    """The partition of points (s, d); ``separable`` when all are expected beyond.
-
-    Raises StoppedError when ``stop`` says so before the end.
-    """
+def partition(points: Integers, *, separable: bool = False) -> FacePartition:
+    """The partition of points (s, d); ``separable`` when all are expected beyond."""
     s, d = points.shape
     nonzero = points.any(axis=1)
     features = independent(points[nonzero].T) if nonzero.any() else np.zeros(0, np.int64)
@@ -65,7 +62,7 @@ def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool =
         return FacePartition(None, np.zeros(s, np.bool_), np.ones(s, object))
     reduced = points[np.ix_(nonzero, features)]
     moved, centre, constant = _centre_features(reduced)
-    inner = _reduce_faces(moved, stop, separable)
+    inner = _reduce_faces(moved, separable)
     beyond, weights = np.zeros(s, np.bool_), np.ones(s, object)
     beyond[nonzero], weights[nonzero] = inner.beyond, inner.weights
     if inner.y is None:
@@ -73,9 +70,24 @@ def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool =
     inner_y = inner.y.copy()
     if constant >= 0:
         inner_y[constant] -= int(centre @ inner_y)
+    if inner.beyond.all():
+        inner_y = shorten(reduced, inner_y)
     y = np.zeros(d, object)
     y[features] = primitive(inner_y.tolist())
     return FacePartition(y, beyond, weights)
+
+
+def shorten(points: Integers, y: Integers) -> Integers:
+    """A direction (d,) that is positive on points (s, d), with so few binary digits that each keeps half of its score. That of
+    a basis has a thousand digits or more, which floats do not hold, nor sums of them.
+    """
+    score, longest = product(points, y[:, None]), max(v.bit_length() for v in y.tolist())
+    for digits in takewhile(lambda digits: digits < longest, (DIGITS << i for i in count())):
+        excess = np.array([max(0, v.bit_length() - digits) for v in y.tolist()], object)
+        short = np.asarray((y + (1 << excess >> 1) >> excess) << excess, object)
+        if (2 * product(points, short[:, None]) >= score).all():
+            return short
+    return y
 
 
 def _centre_features(points: Integers) -> tuple[Integers, Integers, int]:
@@ -95,10 +107,9 @@ def _centre_features(points: Integers) -> tuple[Integers, Integers, int]:
     return points - points[:, constant, None] * centre, centre, constant
 
 
-def _reduce_faces(points: Integers, stop: Stop, separable: bool) -> FacePartition:
+def _reduce_faces(points: Integers, separable: bool) -> FacePartition:
     """Of points, none zero, whose features are independent."""
-    if stop():
-        raise SearchStoppedError
+    beat()
     even = EvenPoints.of(points)
     if separable:
         split = _all_beyond(points, even)
@@ -107,18 +118,18 @@ def _reduce_faces(points: Integers, stop: Stop, separable: bool) -> FacePartitio
     only = _only_conflict(even.points)
     whole = None if only is None else _balance_rows(points, even, only, np.arange(len(points)))
     if whole is not None:
-        return _across(points, *whole, stop)
+        return _across(points, *whole)
     x, guessed = np.ones(len(points)), heavy(even.points)
     if guessed is not None:
         x, z = guessed
         rows = np.flatnonzero(x > HEAVY)
         balanced = _balance_rows(points, even, x, rows) if len(rows) else None
         if balanced is not None:
-            return _across(points, *balanced, stop)
-        split = _peel_direction(points, even.direction(z), stop) or (None if separable else _all_beyond(points, even))
+            return _across(points, *balanced)
+        split = _peel_direction(points, even.direction(z)) or (None if separable else _all_beyond(points, even))
         if split is not None:
             return split
-    return _pivot_bases(points, order(even.points, LIGHT + x), stop)
+    return _pivot_bases(points, order(even.points, LIGHT + x))
 
 
 def _only_conflict(points: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -146,9 +157,7 @@ def _all_beyond(points: Integers, even: EvenPoints) -> FacePartition | None:
 def _balance_rows(
     points: Integers, even: EvenPoints, x: NDArray[np.float64], rows: NDArray[np.int64]
 ) -> tuple[Integers, NDArray[np.int64]] | None:
-    """Weights (s,), positive exactly on some rows, with an exactly zero sum, near a guess x (s,), and a basis of these rows;
-    None when there are none.
-    """
+    """Weights (s,) of zero sum, positive exactly on some rows, near a guess x (s,), and a basis of these rows; None without."""
     some = points[rows]
     ranked = rows[order(even.points[rows], x[rows])]
     basis = ranked[independent(points[ranked])]
@@ -168,7 +177,7 @@ def _balance_rows(
     return np.array(primitive(weights.tolist()), object), basis
 
 
-def _across(points: Integers, weights: Integers, basis: NDArray[np.int64], stop: Stop) -> FacePartition:
+def _across(points: Integers, weights: Integers, basis: NDArray[np.int64]) -> FacePartition:
     """Go on across what a conflict spans, of whose points some are a basis."""
     beyond = np.zeros(len(points), np.bool_)
     if len(basis) == points.shape[1]:
@@ -176,7 +185,7 @@ def _across(points: Integers, weights: Integers, basis: NDArray[np.int64], stop:
     across = nullspace(points[basis])
     projected = product(points, across)
     others = np.flatnonzero(projected.any(axis=1))
-    inner = partition(projected[others], stop, separable=True)
+    inner = partition(projected[others], separable=True)
     beyond[others] = inner.beyond
     if inner.weights.any():
         more = np.zeros(len(points), object)
@@ -197,7 +206,7 @@ def extend_weights(points: Integers, weights: Integers, more: Integers, basis: N
     return np.array(primitive((total + times * weights).tolist()), object)
 
 
-def _peel_direction(points: Integers, y: Integers, stop: Stop) -> FacePartition | None:
+def _peel_direction(points: Integers, y: Integers) -> FacePartition | None:
     """Go on with what a direction leaves on its hyperplane; None when it is none."""
     score = points @ y
     if (score < 0).any() or not (score > 0).any():
@@ -207,31 +216,29 @@ def _peel_direction(points: Integers, y: Integers, stop: Stop) -> FacePartition 
     rest = np.flatnonzero(~beyond)
     if not len(rest):
         return FacePartition(y, beyond, weights)
-    inner = partition(points[rest], stop)
+    inner = partition(points[rest])
     weights[rest] = inner.weights
     if inner.y is None:
         return FacePartition(y, beyond, weights)
-    second = points @ inner.y
-    times = max([1] + [-int(b) // int(a) + 1 for a, b in zip(score[beyond], second[beyond], strict=True) if b <= 0])
+    first, second = score[beyond].tolist(), (points[beyond] @ inner.y).tolist()
+    # the first outweighs what the other takes, but by no more than that needs
+    times = 2 + max(b.bit_length() - a.bit_length() for a, b in zip(first, second, strict=True))
     beyond[rest] = inner.beyond
-    return FacePartition(times * y + inner.y, beyond, weights)
+    return FacePartition((y << max(0, times)) + (inner.y << max(0, -times)), beyond, weights)
 
 
-def _pivot_bases(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> FacePartition:
-    """Pivots until all points are in one conflict, or there is a direction: the dual simplex method.
-
-    Weights 1 + u, u >= 0 on a basis, with a zero sum: sum_i u_i a_i = -sum_j a_j. Where a u_i is negative, the vector y with
-    products 1 with a_i and 0 with the rest of the basis is a direction, or some a_j with y'a_j < 0 comes in for it. At each
-    basis integers decide whether it ends; the next one is a guess of float64 while these are new, and otherwise an exact pivot.
+def _pivot_bases(points: Integers, ranked: NDArray[np.int64]) -> FacePartition:
+    """Pivots until all points are in one conflict, or there is a direction: the dual simplex method. Weights 1 + u, u >= 0 on a
+    basis, with a zero sum: sum_i u_i a_i = -sum_j a_j. Where a u_i is negative, the vector y with products 1 with a_i and 0
+    with the rest of the basis is a direction, or some a_j with y'a_j < 0 comes in for it. At each basis integers decide whether
+    it ends; the next one is a guess of float64 while these are new, and otherwise an exact pivot.
     """
     basis = ranked[independent(points[ranked])]
     known: set[tuple[int, ...]] = set()
     cost = _costs(points, basis)
     for pivots in count():
-        if stop():
-            raise SearchStoppedError
-        inverse, denominator = solve(points[basis], np.eye(len(basis), dtype=object))
-        tableau = product(points, inverse)  # (s, r) coordinates in terms of the basis
+        inverse, denominator = _invert(points[basis])
+        tableau = _multiply(points, inverse)  # (s, r) coordinates in terms of the basis
         u = -tableau.sum(axis=0)
         negative = np.flatnonzero(u < 0)
         if not len(negative):
@@ -240,7 +247,7 @@ def _pivot_bases(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Fac
             return FacePartition(None, np.zeros(len(points), np.bool_), np.array(primitive(weights.tolist()), object))
         for i in negative.tolist():
             if not (tableau[:, i] < 0).any():
-                split = _peel_direction(points, inverse[:, i], stop)
+                split = _peel_direction(points, inverse[:, i])
                 assert split is not None, "its product with one of the basis is positive"
                 return split
         reduced = cost * denominator - tableau @ cost[basis]
@@ -249,16 +256,39 @@ def _pivot_bases(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Fac
             reduced = cost
         known.add(tuple(sorted(basis.tolist())))
         ahead = guess_basis(tableau, u, reduced, basis)
-        if tuple(sorted(ahead.tolist())) in known:
+        if tuple(sorted(ahead.tolist())) in known or len(independent(points[ahead])) < len(ahead):  # float64 saw no zero pivot
             ahead = basis.copy()
             if pivots < LONG * len(basis):
                 out = int(negative[_least(u[negative])])
-                ahead[out] = _cheapest(reduced, tableau[:, out])
+                # the point with a negative coordinate for which it costs the least to become zero
+                row = tableau[:, out]
+                ahead[out] = min(np.flatnonzero(row < 0).tolist(), key=lambda j: Fraction(int(reduced[j]), -int(row[j])))
             else:
                 out = int(negative[np.argmin(basis[negative])])
                 ahead[out] = np.flatnonzero(tableau[:, out] < 0)[0]
         basis = ahead
     raise AssertionError("the least-index rule ends")
+
+
+def _invert(matrix: Integers) -> tuple[Integers, int]:
+    """The inverse (d, d) times a denominator > 0, some columns after the others, which is no slower."""
+    d = len(matrix)
+    eye, parts, few = np.eye(d, dtype=object), [], max(1, 1024 // d)
+    for first in range(0, d, few):
+        beat()
+        parts.append(solve(matrix, eye[:, first : first + few]))
+    denominator = math.lcm(*(each for _, each in parts))
+    return np.hstack([some * (denominator // each) for some, each in parts]), denominator
+
+
+def _multiply(points: Integers, matrix: Integers) -> Integers:
+    """The product of points (s, d) and a matrix (d, d), in pieces."""
+    few = max(1, AT_ONCE // matrix.size)
+    pieces = []
+    for first in range(0, len(points), few):
+        beat()
+        pieces.append(product(points[first : first + few], matrix))
+    return np.vstack(pieces)
 
 
 def _costs(points: Integers, basis: NDArray[np.int64]) -> Integers:
@@ -271,12 +301,3 @@ def _costs(points: Integers, basis: NDArray[np.int64]) -> Integers:
 def _least(values: Integers) -> int:
     mantissa, exponent = parts(values)
     return int(np.lexsort((mantissa, -exponent))[0])
-
-
-def _cheapest(cost: Integers, row: Integers) -> int:
-    """The point with a negative coordinate for which it costs the least to become zero."""
-    best = -1
-    for j in np.flatnonzero(row < 0).tolist():
-        if best < 0 or cost[j] * row[best] > cost[best] * row[j]:
-            best = j
-    return best

@@ -16,23 +16,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.errors import CheckFailedError, DfeasError
-from dfeas.run.exact.guesses import Reduction, parts, whole
+from dfeas.errors import AwayError, CheckFailedError, DfeasError
+from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Sparse
+from dfeas.run.exact.guesses import EvenPoints, Reduction, order, parts, whole
 from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lift_direction, outside
-from dfeas.run.exact.partition import FacePartition, SearchStoppedError, extend_weights, partition
+from dfeas.run.exact.partition import FacePartition, extend_weights, partition, shorten
 from dfeas.run.session import Checking, Session
-from dfeas.run.spec import Request
+from dfeas.run.solver_thread import Abandoned, end_long_reads, run_solver, run_solver_here
+from dfeas.run.spec import RunSpec
 from dfeas.run.task import Outcome
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, NEARLY_ZERO, Decision, Stop
+from dfeas.run.trace import RunOptions
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.dyadic import Integers, common, split_integers
-from dfeas.verify.integers import independent, orthogonal, primitive
+from dfeas.verify.dyadic import Integers, Matrix, common, integer_signs, split_integers
+from dfeas.verify.integers import independent, orthogonal, primitive, product, solve
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, Wanted, dimension_of, look, prove, rows
 
 FIRST = 6
@@ -43,7 +48,10 @@ LEAST = 64
 """Points that are worth a read."""
 HELD = 20_000_000
 """Entries of the first working set, which is dense, and in integers."""
+POOLED = 1 << 18
+"""Entries of points that stay in memory while a hyperplane is looked for that has all of them beyond it."""
 STOPPED = "it was asked to stop, or time was up, between exact steps"
+LIMITED = "the limit of passes was reached"
 
 Indices = NDArray[np.int64]
 
@@ -60,13 +68,29 @@ class Face:
     rank: int  # of the support; of all points where they overlap
     flat: Integers  # (d, k) a basis of what is orthogonal to all points, where they overlap: features that depend on each other
     reads: int
+    met: Indices = field(default_factory=lambda: np.zeros(0, np.int64))  # the points of the last working set, where it was one
+
+
+@dataclass(frozen=True)
+class Witnesses:
+    """Points in memory, at equal distances, that a hyperplane has to have beyond it before it is worth a read."""
+
+    index: Indices
+    points: Matrix
+
+    @classmethod
+    def of(cls, data: Dataset, d: int) -> Witnesses:
+        index = np.unique(np.linspace(0, data.n - 1, min(data.n, max(LEAST, POOLED // d))).astype(np.int64))
+        return cls(index, rows(data, index))
+
+    def find_wrong(self, y: Integers, most: int) -> Indices:
+        """Some of those that are not beyond it, from all over: the worst are neighbours."""
+        wrong = np.flatnonzero(integer_signs(self.points, y)[0] <= 0)
+        return self.index[wrong[np.unique(np.linspace(0, len(wrong) - 1, min(len(wrong), most)).astype(np.int64))]]
 
 
 def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
-    """The kind of all points, with evidence; or why it was not decided.
-
-    ``start`` are points that are thought to conflict; ``stop`` is asked between steps.
-    """
+    """The kind of all points, with evidence, or why not; from ``start``, points thought to conflict, until ``stop``."""
     data = checking.dataset
     n, d = data.n, dimension_of(data)
     if min(n, FIRST * d) * d > HELD:
@@ -74,28 +98,39 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
     extra = np.arange(n, n + int(d != data.dimension))
     if not len(start):
         start = _spread(n, d)
-    chosen, reads = np.union1d(start, extra), 0
+    chosen, reads, pool = np.union1d(start, extra), 0, None
     while True:
         some = rows(data, chosen)
         points, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
         try:
-            split = partition(points, stop)
-        except SearchStoppedError:
+            split = run_solver(partial(partition, points), stop)
+        except Abandoned:
             return STOPPED
         wanted = _expect_sides(points, exponent, split)
         if split.y is None and wanted.across is None:
             return _face(OVERLAP, chosen, points, split, wanted, 0, reads)
         if reads >= most_reads:
-            return "the limit of passes was reached"
-        sides = look(checking.engine, data, data.fingerprint, wanted, take=max(LEAST, TAKEN * d))
+            return LIMITED
+        if wanted.strict and wanted.y is not None and len(chosen) < n:
+            if pool is None:
+                pool, reads = Witnesses.of(data, d), reads + 1
+            more = pool.find_wrong(wanted.y, max(LEAST, TAKEN * d, len(chosen)))
+            if len(more):
+                chosen = np.union1d(chosen, more)
+                continue
+            if reads >= most_reads:
+                return LIMITED
+        try:
+            with end_long_reads(stop):
+                sides = look(checking.engine, data, data.fingerprint, wanted, take=max(LEAST, TAKEN * d))
+        except Abandoned:
+            return STOPPED
         reads += 1
         if not sides.missed:
             kind = COMPLETE if wanted.strict else OVERLAP if split.y is None else QUASI
             return _face(kind, chosen, points, split, wanted, sides.on, reads)
-        more = [np.array([point for _, point in sides.missed])]
-        if reads == 1:
-            more.append(_spread(n, d))
-        before, chosen = len(chosen), np.union1d(chosen, np.concatenate(more))
+        missed = np.array([point for _, point in sides.missed])
+        before, chosen = len(chosen), np.union1d(chosen, np.append(missed, _spread(n, d)) if reads == 1 else missed)
         if len(chosen) == before:
             raise DfeasError("the exact search took in no new point: please report this")
 
@@ -110,13 +145,48 @@ def decide_table(checking: Checking, stop: Callable[[], bool], most_reads: float
     guess = Reduction.of(points)
     if guess is None:
         return _search_and_prove(checking, np.empty(0, np.int64), stop, most_reads)
-    if most_reads >= 1 and guess.y is not None and (points @ guess.y > 0).all():
-        y = np.array(primitive(whole(guess.y, np.zeros(len(guess.y), np.int64)).tolist()), object)
-        none = np.zeros(0, np.int64)
-        face = Face(COMPLETE, y, 0, none, none.astype(object), 0, np.zeros((len(y), 0), object), 1)
-        if _refute(checking, face) is None:
+    if most_reads >= 1:
+        try:
+            face = run_solver_here(partial(_settle_guess, points, guess), stop)
+        except Abandoned:
+            return STOPPED
+        if face is not None and _refute(checking, face) is None:
             return face
     return _search_and_prove(checking, guess.support, stop, most_reads)
+
+
+def _settle_guess(points: Floats, guess: Reduction) -> Face | None:
+    """What a guess says in integers; None where it is another thing then, or says that all points conflict."""
+    y = None if guess.y is None else settle_direction(points, guess.conflict, guess.y)
+    if y is None:
+        return None
+    sign = integer_signs(points, y)[0]
+    none, flat = np.zeros(0, np.int64), np.zeros((len(y), 0), object)
+    if sign.min() > 0:
+        return Face(COMPLETE, y, 0, none, none.astype(object), 0, flat, 1)
+    split = partition(common(points[guess.conflict])[0]) if sign.min() == 0 and len(guess.conflict) else None
+    if split is None or split.y is not None:
+        return None
+    kept = split.weights > 0
+    support, rank = guess.conflict[kept], len(independent(common(points[guess.conflict[kept]])[0]))
+    return Face(QUASI, y, int((sign == 0).sum()), support, split.weights[kept], rank, flat, 1)
+
+
+def settle_direction(points: Floats, conflict: Indices, y: Floats) -> Integers | None:
+    """Integers in proportion to y (d,), or to the nearest that is orthogonal to a conflict of points (s, d); None for zero."""
+    most = float(np.abs(y).max())
+    if not 0 < most < math.inf:
+        return None
+    found = whole(y, np.zeros(len(y), np.int64))
+    if len(conflict):
+        some, exponent = common(points[conflict])
+        across = orthogonal(some)
+        if not across.shape[1]:
+            return None
+        across = _unscale_vectors(across, exponent)
+        share = np.asarray(np.linalg.lstsq(floats(across), y / most, rcond=None)[0], np.float64)
+        found = across @ whole(share, np.zeros(len(share), np.int64))
+    return np.array(primitive(found.tolist()), object) if found.any() else None
 
 
 def _search_and_prove(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
@@ -155,26 +225,16 @@ def _expect_sides(points: Integers, exponent: NDArray[np.int64], split: FacePart
 
 def _unscale_vectors(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
     """Vectors (d, k) for the stored features, the integer ones times 2**exponent; each as short as integers can be."""
-    shift = (exponent.max() - exponent).astype(object)
-    return np.array([primitive((column << shift).tolist()) for column in vectors.T], object).T
+    return _shorten_vectors(vectors << (exponent.max() - exponent).astype(object)[:, None])
 
 
 def _face(kind: str, chosen: Indices, points: Integers, split: FacePartition, wanted: Wanted, on: int, reads: int) -> Face:
-    place = np.flatnonzero(split.weights)
-    d = points.shape[1]
+    place, d = np.flatnonzero(split.weights), points.shape[1]
     none = np.zeros((d, 0), object)
     flat = none if wanted.across is None else wanted.across
-    rank = 0 if wanted.strict else d - flat.shape[1]
-    return Face(
-        kind=kind,
-        y=wanted.y,
-        on=on if kind == QUASI else 0,
-        support=chosen[place],
-        weights=split.weights[place],
-        rank=rank,
-        flat=flat if kind == OVERLAP else none,
-        reads=reads,
-    )
+    rank, on = 0 if wanted.strict else d - flat.shape[1], on if kind == QUASI else 0
+    flat = flat if kind == OVERLAP else none
+    return Face(kind, wanted.y, on, chosen[place], split.weights[place], rank, flat, reads, chosen)
 
 
 def _spread(n: int, d: int) -> Indices:
@@ -189,16 +249,13 @@ MOST_BESIDE = 200
 """Features beside the levels that this is for: more are decided sooner by one sparse linear programme."""
 
 
-def decide_levels(levels: Levels, stop: Callable[[], bool]) -> tuple[Face, Conflict] | None:
-    """What is proved of all points, and a conflict of few of them; None when ``stop`` said so."""
+def decide_levels(levels: Levels) -> tuple[Face, Conflict]:
+    """What is proved of all points, and a conflict of few of them."""
     pairs = levels.spread(max(LEAST, FIRST * len(levels.columns)))
     reads, strict = 0, True
     while True:
         points = levels.integers(pairs)
-        try:
-            split = partition(points, stop, separable=strict)
-        except SearchStoppedError:
-            return None
+        split = partition(points, separable=strict)
         support = points[np.flatnonzero(split.weights)]
         across = orthogonal(support)
         strict = not split.weights.any()
@@ -271,26 +328,49 @@ def _of_points(levels: Levels, pairs: Pairs, weights: Integers) -> Conflict:
     return levels.row[kept][order], total[kept][order]
 
 
-NEARLY_ZERO = 1e-10
-"""|Ax| up to this, as the checker bounds it, may be zero, or that of points which integers separate."""
 WIDE = 300
 """Features up to which the exact search is worth its time here; ``dfeas.separation`` asks it whatever the width."""
 
 
-def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Callable[[], bool]) -> Outcome:
-    """The outcome of a run about points as they are stored; exact where it was proved up to rounding and can be exactly."""
+def exact_outcome(session: Session, job: RunSpec, outcome: Outcome, how: RunOptions) -> Outcome:
+    """The outcome of a run about points as they are stored; exact where it was proved up to rounding and can be exactly. Where
+    the search is ended it can go on later.
+    """
     dataset = session.checking.dataset
-    if not _is_open(outcome) or dataset.dimension > WIDE or dataset.entries is not None:
+    if dataset.dimension > WIDE:
         return outcome
-    near = Certificate("gordan", dataset.fingerprint, view=dataset.view)
+    try:
+        if how.interruptions:  # of the class before
+            raise Abandoned
+        better = _search_further(session.checking, job, outcome, job.asked.limits.until(how.stop, job.asked.began))
+    except (KeyboardInterrupt, AwayError) as error:
+        how.interruptions.append(error)
+        better = Stop.INTERRUPTED
+    except Abandoned:
+        better = Stop.INTERRUPTED if how.interruptions or how.stop() else Stop.TIME_LIMIT
+    if isinstance(better, Stop):
+        better = outcome if outcome.check is not None else replace(outcome, decision=Decision(better))
+    return replace(better, ended=None)  # the search took time, too
+
+
+def _search_further(checking: Checking, job: RunSpec, outcome: Outcome, stop: Callable[[], bool]) -> Outcome | Stop:
+    """A better outcome, or the limit that was reached. Raises Abandoned when ``stop`` says so."""
+    dataset, request = checking.dataset, job.asked
+    near = Certificate("gordan", dataset.fingerprint, support=_conflict_of(outcome), kernel=job.kernel, view=dataset.view)
     if outcome.certificate is not None and outcome.certificate.kind == near.kind:
         near = outcome.certificate
     left = math.inf if request.max_passes is None else request.max_passes - outcome.record.passes
-    face = search(session.checking, near.support, request.limits.until(stop, request.began), left)
+    face = search(checking, near.support, stop, left)
     if isinstance(face, str):
-        return outcome
-    better = certificate_of(dataset, face, near)
-    checked = session.checking([better])
+        if face == STOPPED:
+            raise Abandoned
+        return Stop.PASS_LIMIT if face == LIMITED else outcome
+    if face.kind == COMPLETE and job.kernel:
+        better = run_solver(partial(_expand_separator, dataset, face, near), stop)
+    else:
+        better = certificate_of(dataset, face, near)
+    with end_long_reads(stop):
+        checked = checking([better])
     (proved,) = checked.answers
     reads = outcome.reads + face.reads + checked.reads
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
@@ -302,11 +382,12 @@ def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Ca
     return replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
 
 
-def _is_open(outcome: Outcome) -> bool:
-    """Whether float64 went as far as it can, and left a verdict open."""
-    if outcome.check is None:
-        return outcome.decision.stopped == "stalled"
-    return outcome.check.verdict == EPS_INFEASIBLE and outcome.check.margin_upper <= NEARLY_ZERO
+def _conflict_of(outcome: Outcome) -> Indices:
+    """Points whose weights bring |Ax| so near to zero that float64 tells no difference, where there are any."""
+    gordan = None if outcome.evidence.gordan is None else outcome.evidence.gordan()
+    if isinstance(gordan, Sparse) and outcome.record.margin_upper <= NEARLY_ZERO:
+        return gordan.index
+    return np.empty(0, np.int64)
 
 
 def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certificate:
@@ -327,7 +408,27 @@ def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certifica
     return replace(near, support=support[kept], weights=weights[kept] / weights.sum())
 
 
-def floats(values: Integers) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _expand_separator(dataset: Dataset, face: Face, near: Certificate) -> Certificate:
+    """What was found, with a kernel whose space is that of the points, as a sum of these: of a basis of those that were met,
+    with the products that the separator has with these, and so few digits that each point keeps half of its score.
+    """
+    assert face.y is not None, "it separates"
+    some = rows(dataset, face.met)
+    digits, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
+    points = digits << (exponent - exponent.min()).astype(object)
+    ranked = order(EvenPoints.of(digits).points, np.ones(len(points)))
+    basis = np.sort(ranked[independent(digits[ranked])])
+    inner = product(points, points[basis].T)
+    weights, _ = solve(inner[basis], product(points[basis], face.y[:, None]))
+    numbers = np.array(primitive(shorten(inner, weights[:, 0]).tolist()), object)
+    used = numbers != 0
+    basis, numbers = basis[used], numbers[used]
+    amounts = floats(numbers) * np.sqrt(np.asarray((some[basis] * some[basis]).sum(axis=1))).ravel()
+    amounts /= np.abs(amounts).max()
+    return replace(near, kind="separator", support=face.met[basis], weights=amounts, integers=tuple(numbers.tolist()))
+
+
+def floats(values: Integers) -> Floats:
     """Integers in proportion, the largest about 1."""
     mantissa, exponent = parts(values)
     return np.asarray(np.ldexp(mantissa, np.maximum(exponent - exponent.max(), -2000)))

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dfeas.data.source import view_text
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
 from dfeas.geometry.protocol import LoadCost, facts_of
 from dfeas.methods.registry import SOFT_MARGINS
+from dfeas.methods.soft_margin.band import Width
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
 from dfeas.passes.slacks import SampleCosts
 from dfeas.run.budget import Projection, find_abreast, project_soft
@@ -23,7 +25,7 @@ from dfeas.run.resources import Limits
 from dfeas.run.result_files import versions
 from dfeas.run.results import Side
 from dfeas.run.session import Session, Surveyed
-from dfeas.run.soft_margin.result import Fit, SoftMarginResult, Validation, write_dual_variables
+from dfeas.run.soft_margin.result import Fit, SoftMarginClasses, SoftMarginResult, Validation, write_dual_variables
 from dfeas.run.spec import RunSpec, SoftMarginOptions, margin_method
 from dfeas.run.task import Task
 from dfeas.run.termination import Decision, Stop, limit_reached
@@ -87,9 +89,7 @@ class SoftMarginState:
 
 @dataclass
 class SoftMarginTask(Task[SoftMarginOutcome]):
-    """A soft margin and how far it is; its goal is a gap. Both ends are computed in float64 from one read: nothing is claimed
-    that would have to be checked.
-    """
+    """A soft margin and how far it is; its goal is a gap, of ends in float64 from one read: nothing needs a check."""
 
     KEPT = SoftMarginState
 
@@ -168,10 +168,14 @@ class SoftMarginTarget:
         def cost_of(count: int) -> LoadCost:
             facts = facts_of(self.session.dataset, memory // count)
             cost = method.cost(facts, k)
-            least = 0 if cost.enough else 4 * count * least_memory(facts, k)
+            least = 0 if cost.enough else 4 * count * least_memory(facts, k, self.options.loss != "hinge")
             return LoadCost(own=cost.kept, asked=cost.kept, least=least, enough=cost.enough)
 
         return find_abreast(len(self.job.names), memory, cost_of)
+
+    def together(self, results: dict[str, Any], reads: float) -> SoftMarginClasses:
+        seconds = max(result.seconds for result in results.values())
+        return SoftMarginClasses(results, reads, seconds, self.session.dataset.fingerprint)
 
     def project_cost(self) -> Projection:
         sizes = {"workers": self.session.workers, "threads": self.session.threads}
@@ -186,7 +190,7 @@ class SoftMarginTarget:
         for place, name in enumerate(job.names):
             method = self._method(surveyed, place)
             code = dataset.codes[dataset.classes.index(name)] if job.classes else None
-            tasks.append(SoftMarginTask(method, method.init(facts), job.asked.eps, sinks[name], code=code))
+            tasks.append(SoftMarginTask(method, method.init(facts), self.options.gap, sinks[name], code=code))
         return tasks
 
     def _method(self, surveyed: Surveyed, place: int) -> SoftMargin:
@@ -196,7 +200,7 @@ class SoftMarginTarget:
         if classes is None:
             classes = n / (2 * max(1, n - surveyed.positive)), n / (2 * max(1, surveyed.positive))
         start = options.start[place] if options.start is not None and options.start.ndim == 2 else options.start
-        return margin_method(self.job.methods[0], options, classes, self.job.asked.eps, start)
+        return margin_method(self.job.methods[0], options, classes, start)
 
     def result(self, name: str, outcome: SoftMarginOutcome, surveyed: Surveyed, how: RunOptions) -> SoftMarginResult:
         """With the dual variables in one more read, where they are asked for."""
@@ -210,7 +214,8 @@ class SoftMarginTarget:
         result = replace(result, sides=sides, features=list(session.dataset.features) or None)
         if self.options.dual is None or result.stopped == "interrupted":
             return result
-        return with_dual_variables(session, job, outcome, self._method(surveyed, 0).counted, result, how)
+        costs = self._method(surveyed, 0).counted
+        return with_dual_variables(session, job, outcome, costs, surveyed.radius, result, how)
 
 
 def with_dual_variables(
@@ -218,6 +223,7 @@ def with_dual_variables(
     job: RunSpec,
     outcome: SoftMarginOutcome,
     costs: SampleCosts,
+    radius: float,
     result: SoftMarginResult,
     how: RunOptions,
 ) -> SoftMarginResult:
@@ -228,7 +234,8 @@ def with_dual_variables(
     problem = next(i for i, fit in enumerate(result.fits) if fit.C == result.C and fit.fold is None)
     question = outcome.progress.duals[problem].question(costs.take(np.array([problem])))
     try:
-        dual = write_dual_variables(session.engine, dataset, question, result.y, result.objective, Path(options.dual), how.stop)
+        width = Width(options.squares, radius, result.objective)
+        dual = write_dual_variables(session.engine, dataset, question, result.y, width, Path(options.dual), how.stop)
     except (KeyboardInterrupt, AwayError) as error:
         if not how.stop():
             how.interruptions.append(error)
@@ -236,7 +243,7 @@ def with_dual_variables(
         return replace(result, stopped=Stop.INTERRUPTED, message=text)
     reads = result.reads + 1
     seconds = time.monotonic() - job.asked.began
-    result = replace(result, dual=dual, reads=reads, bytes_read=round(reads * dataset.bytes), seconds=seconds)
+    result = replace(result, dual=dual, reads=reads, bytes_read=round(reads * dataset.stored_bytes), seconds=seconds)
     gap = (result.objective - dual.value) / result.objective if result.objective else 0.0
     if result.stopped != "verdict" or gap <= result.target:
         return result
@@ -266,7 +273,7 @@ def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads:
     validation = [validate(C, [fit for fit in fits if C == fit.C and fit.fold is not None]) for C in options.C] if folds else []
     chosen = (int(np.argmin([entry.error for entry in validation])) if folds else len(options.C) - 1) * (1 + folds)
     fit, y = fits[chosen], best.Y[:, chosen].copy()
-    length = float(np.linalg.norm(y))
+    length = float(np.linalg.norm(y[: dataset.m]))
     return SoftMarginResult(
         stopped=Stop(outcome.stopped),
         message=describe_ending(outcome.stopped, outcome.record),
@@ -284,11 +291,11 @@ def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads:
         m=dataset.m,
         n=dataset.n,
         intercept=dataset.intercept,
-        target=job.asked.eps,
+        target=options.gap,
         passes=outcome.record.passes,
         reads=reads,
         iterations=outcome.record.iterations,
-        bytes_read=round(reads * dataset.bytes),
+        bytes_read=round(reads * dataset.stored_bytes),
         seconds=time.monotonic() - job.asked.began if outcome.ended is None else outcome.ended,
         fingerprint=dataset.fingerprint,
         versions=versions(),
@@ -296,10 +303,14 @@ def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads:
         data=session.source.spec.to_json(),
         y=y,
         path=best.Y.T.copy(),
+        weighed=outcome.progress.duals[chosen].sparse() if outcome.progress.duals else None,
+        view=view_text(None, dataset.transform),
     )
 
 
 def validate(C: float, fits: Sequence[Fit]) -> Validation:
-    """The errors of one C on all folds; inf where a fold had nothing to test."""
-    errors = [np.inf if fit.error is None else fit.error for fit in fits]
-    return Validation(C, float(np.mean(errors)), float(np.std(errors)) if np.isfinite(errors).all() else float("inf"))
+    """The errors of one C on all folds that have points to test, of which few points leave some without; inf before a read."""
+    if any(math.isinf(fit.objective) for fit in fits):
+        return Validation(C, math.inf, math.inf)
+    errors = [fit.error for fit in fits if fit.error is not None] or [0.0]  # weights of zero leave nothing to be wrong
+    return Validation(C, float(np.mean(errors)), float(np.std(errors)))

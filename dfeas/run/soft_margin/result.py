@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,11 +18,12 @@ from dfeas.display import Part, Row
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Sparse
+from dfeas.methods.soft_margin.band import Width
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers
-from dfeas.run.result_files import SOFT_MARGIN
+from dfeas.run.result_files import SOFT_MARGIN, SOFT_MARGINS
 from dfeas.run.results import Fitted, PerClass, Sides, cost_row, plane_of, sides_from
-from dfeas.run.table import SOFT_MARGINS
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import HYPERPLANE, Certificate
 
@@ -60,7 +61,7 @@ class DualVariables:
 
     path: str  # alpha (n,) float64, .npy
     value: float  # of the other problem at alpha: a lower bound of the minimum, as ``lower``
-    residual: float  # |y - sum alpha_j l_j x_j|
+    residual: float  # |w - sum alpha_j l_j x_j|, without a free bias
     most: float  # sqrt(2 (objective - value)): what the residual cannot exceed
     support: int  # points with alpha_j > 0
     full: int  # points with alpha_j = c_j > 0, of the hinge
@@ -70,8 +71,8 @@ class DualVariables:
 class SoftMarginResult(Fitted):
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
-    That is |w|^2/2 + sum_j c_j loss(1 - l_j x_j'w) over the points as they are stored; c_j is C times the weights of the
-    class and of the point.
+    That is |w|^2/2 + sum_j c_j loss(1 - l_j (x_j'w + b)) over the points as they are stored, or centred and scaled; c_j is C
+    times the weights of the class and of the point. With ``intercept_scaling`` s it has b^2/(2 s^2) more.
 
     Attributes
     ----------
@@ -90,7 +91,7 @@ class SoftMarginResult(Fitted):
     gap : float
         (objective - lower) / objective.
     margin : float
-        1 / |w|: half of the width between both margins; inf for w = 0.
+        1 / |w|: half of the width between both margins, without the bias; inf for w = 0.
     support : int
         Points at the margin or beyond it.
     error : float, optional
@@ -106,7 +107,7 @@ class SoftMarginResult(Fitted):
     n : int
         Points.
     intercept : bool
-        A feature equal to 1, the last of y, and in |w| like the others.
+        Whether y has a bias, its last entry.
     target : float
         The gap that was asked for.
     passes : float
@@ -126,9 +127,9 @@ class SoftMarginResult(Fitted):
     data : dict, optional
         Path, labels, positive, intercept; None for arrays in memory.
     y : array (m,) or (m+1,)
-        With the intercept last.
+        With the intercept last, of points as they were seen: ``coef`` and ``bias`` are in the units of X.
     path : array (fits, m) or (fits, m+1)
-        The hyperplanes of all C and folds.
+        The hyperplanes of all C and folds, as y.
     certificate : str, optional
         Path of the file with y.
     dual : DualVariables, optional
@@ -142,6 +143,10 @@ class SoftMarginResult(Fitted):
         Which class is -1 and which is +1, and how many points each has.
     features : list of str, optional
         Names of the features; None where the data has none.
+    weighed : Sparse, optional
+        Of the hinge: dual variables of the points in memory, divided by their sum.
+    view : str
+        How points were seen, as certificates say it; empty for points as they are stored.
 
     Examples
     --------
@@ -152,7 +157,7 @@ class SoftMarginResult(Fitted):
     10.0 2 True (2,)
     """
 
-    HIDDEN: ClassVar = ("y", "path")
+    HIDDEN: ClassVar = ("y", "path", "weighed", "view")
     DERIVED: ClassVar = ("success",)
 
     stopped: Stop
@@ -188,6 +193,8 @@ class SoftMarginResult(Fitted):
     workers: list[dict[str, str]] | None = None
     sides: Sides | None = None
     features: list[str] | None = None
+    weighed: Sparse | None = field(default=None, repr=False, compare=False)
+    view: str = field(default="", repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], y: Floats, **changes: Any) -> SoftMarginResult:
@@ -222,19 +229,19 @@ class SoftMarginResult(Fitted):
     @property
     def coef(self) -> Floats:
         """(m,) of the hyperplane, in the units of X."""
-        return plane_of(self.y, self.m)[0]
+        return plane_of(self.y, self.m, self.view)[0]
 
     @property
     def bias(self) -> float:
-        """What X @ coef is added to; 0 without an intercept."""
-        return plane_of(self.y, self.m)[1]
+        """What X @ coef is added to; 0 without an intercept, unless points were centred."""
+        return plane_of(self.y, self.m, self.view)[1]
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": SOFT_MARGIN, **super().to_json()}
 
     @property
     def _certificate(self) -> Certificate:
-        return Certificate(HYPERPLANE, self.fingerprint, y=self.y, features=tuple(self.features or ()))
+        return Certificate(HYPERPLANE, self.fingerprint, y=self.y, view=self.view, features=tuple(self.features or ()))
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,6 +282,8 @@ class SoftMarginClasses(PerClass):
         yield Row(None, f"{self.reads:.4g} reads of the data for all of them")
 
 
+NEARER = 8
+"""Times that a bound of the minimum tells how long w may be there, and so the bias, which tells a better one."""
 GROUP_BYTES = 32 << 20
 """Dual variables that are asked for at a time."""
 
@@ -292,11 +301,10 @@ def dual_place(out: str | Path, run: str | Path | None) -> Path:
 
 
 def write_dual_variables(
-    engine: Engine, dataset: Dataset, question: Multipliers, y: Floats, objective: float, out: Path, stop: Callable[[], bool]
+    engine: Engine, dataset: Dataset, question: Multipliers, y: Floats, width: Width, out: Path, stop: Callable[[], bool]
 ) -> DualVariables:
-    """Write alpha (n,) float64 to a .npy file, whole or not at all, and say what it is worth beside y and its objective.
-
-    Raises KeyboardInterrupt when ``stop`` says so.
+    """Write alpha (n,) float64 to a .npy file, whole or not at all, and say what it is worth beside y, with the objective of
+    ``width``. Raises KeyboardInterrupt when ``stop`` says so.
     """
     total, pull, support, full = 0.0, np.zeros(dataset.dimension), 0, 0
     many = max(1, GROUP_BYTES // (8 * dataset.block_rows))
@@ -310,6 +318,10 @@ def write_dual_variables(
             support, full = support + answer.support, full + answer.full
             if stop():
                 raise KeyboardInterrupt("asked to stop")
-    value = total - float(pull @ pull) / 2
-    most = math.sqrt(2 * max(0.0, objective - value))
-    return DualVariables(str(out), value, float(np.linalg.norm(y - pull)), most, support, full)
+    value, kept = total - width.largest(pull), width.squares > 0
+    for _ in range(NEARER):  # f(v) - f* is at least half of the square of v - w
+        length = float(np.linalg.norm(y[kept])) + math.sqrt(2 * max(0.0, width.objective - value))
+        value = max(value, total - replace(width, length=length).largest(pull))
+    most = math.sqrt(2 * max(0.0, width.objective - value))
+    missing = width.of(np.where(kept, y - pull / np.where(kept, width.squares, 1.0), 0.0))
+    return DualVariables(str(out), value, math.sqrt(2 * float(missing)), most, support, full)

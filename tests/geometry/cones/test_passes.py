@@ -13,7 +13,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.softmin import ConeWeights, SpectralAnswer, SpectralRecover, SpectralSoftmin
 from dfeas.geometry.cones.working_set import SelectCones
 from dfeas.linalg.points import norms
-from dfeas.methods.protocol import Bracket, Evidence, Mixture
+from dfeas.methods.mixture import Mixture
+from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.passes.block import Block
 from dfeas.passes.softmin import Softmin
 from dfeas.run.recovery import recover

@@ -29,8 +29,3 @@ def instance(seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
     if abs(labels.sum()) == n:
         labels[0] *= -1
     return X, labels, conflicts(features(X, labels))
-
-
-def wrong(verdict: str, conflict: bool) -> bool:
-    """Whether a verdict for an eps far below any margin of these is false."""
-    return verdict in (("feasible",) if conflict else ("infeasible", "eps-infeasible"))

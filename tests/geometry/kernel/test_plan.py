@@ -89,7 +89,7 @@ def test_the_peak_of_a_process_is_as_projected(dataset: Callable[..., Any], meth
 
 def test_what_does_not_fit_is_refused_with_the_number() -> None:
     X, labels = points(200_000, 2)
-    with pytest.raises(UsageError, match=r"mirror-prox needs .* for weights of 200000 points, and 19.07 MiB"):
+    with pytest.raises(UsageError, match=r"mirror-prox needs .* for what it keeps of 200000 points, and 19.07 MiB"):
         dfeas.solve(X, labels, kernel="rbf", method="mirror-prox", memory="20MB")
     found = dfeas.plan(X, labels, kernel="rbf", memory="20MB")
     remarks = {estimate.method: estimate.remark for estimate in found.estimates}

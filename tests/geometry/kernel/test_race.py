@@ -110,7 +110,7 @@ def test_a_race_ends_goes_on_and_says_its_kernel(tmp_path: Path) -> None:
         ({"methods": ["working-set", "snkpvn"]}, "unknown method snkpvn"),
         (
             {"methods": ["mirror-prox", "perceptron"], "kernel": "rbf", "memory": "20MB"},
-            "mirror-prox needs .* for weights of 100000 points",
+            "mirror-prox needs .* for what it keeps of 100000 points",
         ),
     ],
 )

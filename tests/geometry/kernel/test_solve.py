@@ -3,17 +3,29 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations_with_replacement
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import dfeas
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, UsageError
 from dfeas.geometry.kernel.space import KERNEL_METHODS
-from tests.geometry.kernel.quadratic import KERNEL, instance, wrong
+from dfeas.verify.certificate import load
+from dfeas.verify.core import check
+from dfeas.verify.kernel import KernelSums, balances
+from dfeas.verify.kernel_bounds import Kernel
+from tests.exact import conflicts
+from tests.fuzzing.oracle import whole
+from tests.geometry.kernel.quadratic import KERNEL, instance
+from tests.verify.test_verify import marked
 
 
 def ring(n: int, seed: int, m: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -28,10 +40,79 @@ def ring(n: int, seed: int, m: int = 2) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("seed", range(120))
 def test_verdicts_are_those_of_explicit_features(seed: int) -> None:
     X, labels, conflict = instance(seed)
-    result = dfeas.solve(X, labels, eps=1e-6, kernel=KERNEL)
-    assert result.success
-    assert not wrong(result.verdict, conflict)
-    assert result.proof == ("exact" if result.verdict == "infeasible" else "rigorous")
+    result = dfeas.solve(X, labels, kernel=KERNEL)
+    assert (result.verdict, result.proof) == (("infeasible", "exact") if conflict else ("feasible", "rigorous"))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_polynomials_of_points_in_float64_conflict_exactly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    degree, coef0 = 2 + seed % 2, (0.0, 0.3)[seed // 2 % 2]
+    X, labels = rng.standard_normal((25, 2)), rng.choice([-1, 1], 25)
+    result = dfeas.solve(X, labels, kernel=dfeas.Kernel("polynomial", gamma=0.7, degree=degree, coef0=coef0))
+    numbers = [[round(value * 2**63) for value in row] + [2**63] * (coef0 > 0) for row in X.tolist()]
+    assert (np.array([row[:2] for row in numbers], object) / 2**63 == X).all()
+    monomials = [[prod(some) for some in combinations_with_replacement(row, degree)] for row in numbers]
+    conflicting = conflicts((np.array(monomials, object) * labels[:, None]).T)
+    assert (result.verdict, result.proof) == (("infeasible", "exact") if conflicting else ("feasible", "rigorous"))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+@pytest.mark.parametrize("seed", range(6))
+def test_points_that_conflict_do_so_exactly_where_the_kernel_is_their_product(seed: int, kernel: str) -> None:
+    rng = np.random.default_rng(seed)
+    X, labels = rng.standard_normal((24, 3)) * 2.0 ** rng.integers(-60, 61, 3), rng.choice([-1, 1], 24)
+    if seed % 2:
+        X = np.vstack([X[:9], np.nextafter(X[:9], np.inf), X[18:]])
+    result = dfeas.solve(X, labels, kernel=kernel)
+    assert conflicts(np.array(whole(X, labels), object).T)
+    assert (result.verdict, result.proof) == ("infeasible", "exact")
+
+
+@pytest.mark.parametrize(("kernel", "dense", "seed"), [("linear", True, 0), ("cosine", True, 1), ("linear", False, 2)])
+def test_points_are_separated_exactly_where_the_kernel_is_their_product(
+    kernel: str, dense: bool, seed: int, tmp_path: Path
+) -> None:
+    """Half of them are an ulp from the others, with the other label: float64 has no expansion that separates them."""
+    rng = np.random.default_rng(seed)
+    X = np.vstack([some := rng.standard_normal((3, 6)) * 2.0 ** rng.integers(-60, 61, 6), np.nextafter(some, np.inf)])
+    labels = np.repeat([1, -1], 3)
+    points = X if dense else scipy.sparse.csr_array(X)
+    result = dfeas.solve(points, labels, kernel=kernel, out=tmp_path / "run")
+    assert not conflicts(np.array(whole(X, labels), object).T)
+    assert (result.verdict, result.proof) == ("feasible", "exact")
+    assert 0 < result.margin_lower < 1e-12
+    assert result.predict(points).tolist() == labels.tolist()
+    ours, data = load(tmp_path / "run" / "certificate.npz"), marked(points, labels)
+    numbers, engine = ours.integers, LocalEngine(data)
+    assert check(engine, data, ours).margin_lower == result.margin_lower
+    other = (numbers[0] + max(1, abs(numbers[0]) >> 20), *numbers[1:])
+    for change in (
+        {"integers": ()},
+        {"integers": other},
+        {"integers": tuple(-v for v in numbers)},
+        {"weights": -ours.weights},
+        {"integers": tuple(numbers[:-1])},
+        {"kernel": ours.kernel.replace(kernel, "rbf").replace("0.0", "1.0", 1)},
+    ):
+        with pytest.raises(CheckFailedError):
+            check(engine, data, replace(ours, **change))
+
+
+def test_classes_are_separated_exactly_where_the_kernel_is_their_product() -> None:
+    X = np.array([[1.0, 1.0], [1.0, np.nextafter(1.0, 2.0)], [-1.0, 3.0], [2.0, 0.0]])
+    answer = dfeas.one_vs_rest(X, ["a", "b", "c", "c"], kernel="linear")
+    for name, result in answer.results.items():
+        labels = np.where(np.array(["a", "b", "c", "c"]) == name, 1, -1)
+        assert result.verdict == ("infeasible" if conflicts(np.array(whole(X, labels), object).T) else "feasible")
+
+
+def test_monomials_of_too_many_digits_are_not_made() -> None:
+    """490 points, 200 powers, entries 2^800 apart: each monomial would have a hundred thousand digits."""
+    rng = np.random.default_rng(0)
+    X = np.ldexp(1 + rng.random((490, 1)), rng.integers(350, 420, (490, 1)) * rng.choice([-1, 1], (490, 1)))
+    sums = KernelSums(Kernel("polynomial", 1.0, 200, 1.0), np.arange(490), X, rng.choice([-1.0, 1.0], (490, 1)), (None,))
+    assert not balances(sums)
 
 
 @pytest.mark.parametrize("method", [name for name in KERNEL_METHODS if name != "snkpvn"])

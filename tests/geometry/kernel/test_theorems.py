@@ -13,13 +13,16 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.geometry.kernel.nearest import Matrix, nearest_of
 from dfeas.geometry.kernel.space import InKernel, KernelSpace
 from dfeas.methods.ispvn import Ispvn
 from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.snkpvn import Snkpvn, project_to_simplex
+from dfeas.methods.vector import length as vector_length
 from tests.bits import digest
+from tests.geometry.kernel.dense import dense
 from tests.geometry.kernel.running import FAMILIES, ON_ALL, Problem, problem, states
 from tests.methods.running import in_memory
 from tests.methods.running import states as linear_states
@@ -151,6 +154,27 @@ def test_smooth_perceptron_keeps_the_excessive_gap(family: str, seed: int) -> No
             assert length(found, p) <= bound / (k + 1) + 1e-7
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_lemmas_1_to_3_hold_of_each_iterate(family: str) -> None:
+    """A negative loss separates, no length is above the sum of the weights, and none on the simplex is below the margin."""
+    found, below = problem(family), 0
+    method = KernelSpace(found.kernel).method("normalized-perceptron")
+    for state in states(method, found.engine(), found.facts, 120):
+        alpha, bracket = state.w.alpha, method.evidence(state).bracket
+        loss = -float(state.w.scores.min()) + vector_length(state.w) ** 2 / 2
+        assert loss == pytest.approx(-(found.G @ alpha).min() + alpha @ found.G @ alpha / 2, abs=1e-9)
+        if loss < 0:
+            below += 1
+            assert (found.G @ alpha).min() > 0  # Lemma 1
+        assert (
+            vector_length(state.w) <= np.abs(alpha).sum() * (1 + 1e-9) <= math.sqrt(len(alpha) * (alpha @ alpha)) * (1 + 2e-9)
+        )
+        assert loss >= -(found.rho**2) / 2 - 1e-9  # Lemma 3
+        assert found.rho <= length(found, alpha) + 1e-9
+        assert bracket.upper >= found.rho - 1e-9
+    assert (below > 0) == (family in SEPARABLE)
+
+
 def on_simplex(v: np.ndarray) -> np.ndarray:
     """The nearest point of the simplex, by bisection."""
     low, high = v.min() - 1, v.max()
@@ -175,7 +199,7 @@ def test_projections_are_the_nearest_points_of_the_simplex() -> None:
         assert np.allclose(project_to_simplex(v), on_simplex(v), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["snkpvn", "ispvn"])
+@pytest.mark.parametrize("name", ["snkpvn:lambda=n", "ispvn"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -> None:
     found = problem(family)
@@ -194,6 +218,7 @@ def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -
                 assert smooth >= -mu / 2 * to_witnesses(loop.q) ** 2 - 1e-9  # Lemma 9
                 assert length(found, p) <= math.sqrt(mu) * to_witnesses(loop.q) + 1e-7  # both
             assert state.lambda_ >= np.linalg.eigvalsh(G)[-1]
+            assert name == "ispvn" or state.lambda_ == len(G)
             seen += 1
         before = state
     assert seen > 3
@@ -212,16 +237,16 @@ def test_loops_of_theorem_4(family: str) -> None:
     assert method.evidence(state).bracket.lower > 0
 
 
-def test_loops_halve_the_length_until_rounding_and_one_loop_ends_at_delta() -> None:
+def test_loops_shorten_by_gamma_until_rounding_and_one_loop_ends_at_delta() -> None:
     found = problem("duplicates")
-    method = KernelSpace(found.kernel).method("ispvn")
+    method = KernelSpace(found.kernel).method("ispvn:gamma=3")
     lengths = []
     for state in states(method, found.engine(), found.facts, 4000):
         if state.delta and state.rounds > len(lengths):
             lengths.append(length(found, state.loop.y.alpha))
         if method.evidence(state).stalled:
             break
-    assert all(b < a / 2 for a, b in pairwise(lengths))
+    assert all(b < a / 3 for a, b in pairwise(lengths))
     assert lengths[-1] < 1e-7
     assert "rounding" in method.evidence(state).stalled
     single = InKernel(Snkpvn(0.01), found.kernel)
@@ -360,3 +385,29 @@ def test_single_precision_claims_no_more_than_it_can_tell(name: str, dataset: Ca
         bracket = method.evidence(state).bracket
         assert bracket.lower <= 1e-6
         assert bracket.upper >= 2.0**-11
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("tolerance", [None, 0.01])
+def test_few_points_tell_both_ends_of_the_bracket_of_all(seed: int, tolerance: float | None) -> None:
+    """x has length 1 and scores all points at least as said, and the hull of the few has a point as near to zero as said."""
+    X = np.random.default_rng(seed).standard_normal((900, 3))
+    labels = np.where((X**2).sum(axis=1) > 2.4, 1.0, -1.0)
+    kernel = kernel_of("rbf", gamma=1.0)[0]
+    G = dense(kernel, X, labels.astype(np.int64))
+    found = nearest_of(Matrix(kernel), X, labels, None, tolerance)
+    again = nearest_of(Matrix(kernel), X, labels, found.x / found.low, tolerance)
+    for each in (found, again):
+        assert each.x @ G @ each.x == pytest.approx(1)
+        assert (G @ each.x).min() == pytest.approx(each.low, rel=1e-6)
+        assert each.weight.min() >= 0
+        assert each.weight.sum() == pytest.approx(1)
+        assert math.sqrt(each.weight @ G @ each.weight) == pytest.approx(each.upper, rel=1e-6)
+        assert 0 < (1 - (0.05 if tolerance is None else tolerance / 4)) * each.upper <= each.low <= each.upper
+
+
+def test_a_conflict_of_few_points_is_one_of_all() -> None:
+    X = np.repeat(np.random.default_rng(0).standard_normal((200, 2)), 2, axis=0)
+    found = nearest_of(Matrix(kernel_of("rbf", gamma=0.3)[0]), X, np.tile([1.0, -1.0], 200), None, None)
+    assert not found.separates
+    assert found.upper < 1e-5

@@ -1,6 +1,7 @@
 """Dual variables of a soft margin: in their box, worth the lower end, and y is made of them, on either engine."""
 
 import json
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,8 @@ from dfeas.methods.soft_margin.problem import make_costs
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import SampleCosts
-from tests.methods.soft_margin.test_soft_margin import overlapping
+from tests.methods.soft_margin.test_soft_margin import overlapping, worth
 from tests.run.test_resume import run_until
-
-
-def worth(alpha: np.ndarray, cost: np.ndarray, signed: np.ndarray, squared: bool) -> float:
-    """The value of the other problem, by its definition."""
-    pull = alpha @ signed
-    curved = alpha[cost > 0] ** 2 / (4 * cost[cost > 0]) if squared else np.zeros(1)
-    return float(alpha.sum() - curved.sum() - pull @ pull / 2)
 
 
 def boxed(alpha: np.ndarray, cost: np.ndarray, squared: bool) -> bool:
@@ -47,7 +41,7 @@ def test_after_every_read_each_problem_has_those_that_are_worth_its_lower_end(sq
     array = zarr.create_array(store={}, shape=X.shape, chunks=(300, 6), dtype=X.dtype)
     array[:] = X
     dataset = open_source(Source(DataSpec(array, y, intercept=False)))
-    method: Any = SquaredHingeMargin(costs, 1e-8) if squared else HingeMargin(costs, 1e-4, cap=cap)
+    method: Any = SquaredHingeMargin(costs, np.ones(6), 1e-8) if squared else HingeMargin(costs, np.ones(6), 1e-4, cap=cap)
     engine, state = LocalEngine(dataset, 2), method.init(Facts(6, 1200, blocks=dataset.blocks))
     all_costs, signed = costs.matrix(np.arange(1200), y), X * y[:, None]
     for _ in range(7):
@@ -76,13 +70,14 @@ def test_a_file_holds_those_of_the_chosen_value(loss: str, tmp_path: Path, monke
     more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "intercept": True, "gap": 1e-9, "class_weight": (1, 2)}
     found = dfeas.soft_margin(X, y, dual=tmp_path / "a.npy", **more)
     assert found.dual is not None
-    alpha, wide = np.load(tmp_path / "a.npy"), np.hstack([X, np.ones((900, 1))])
+    alpha = np.load(tmp_path / "a.npy")
     cost = found.C * np.where(y > 0, 2.0, 1.0)
     assert (alpha.shape, alpha.dtype) == ((900,), np.float64)
     assert boxed(alpha, cost, loss != "hinge")
-    assert worth(alpha, cost, wide * y[:, None], loss != "hinge") == pytest.approx(found.lower, rel=1e-9)
+    assert worth(alpha, cost, X * y[:, None], loss != "hinge") == pytest.approx(found.lower, rel=1e-8)
+    assert abs(alpha @ y) <= 1e-9 * alpha.sum()
     assert found.dual.value == pytest.approx(found.lower, rel=1e-9)
-    assert found.dual.residual == pytest.approx(np.linalg.norm(found.y - (alpha * y) @ wide), abs=1e-9)
+    assert found.dual.residual == pytest.approx(np.linalg.norm(found.coef - (alpha * y) @ X), abs=1e-9)
     assert found.dual.residual <= found.dual.most + 1e-9
     assert found.dual.most <= np.sqrt(2e-9 * found.objective) * 1.01
     assert found.dual.support == (alpha > 0).sum()
@@ -93,7 +88,29 @@ def test_a_file_holds_those_of_the_chosen_value(loss: str, tmp_path: Path, monke
     sparse = dfeas.soft_margin(scipy.sparse.csr_array(X), y, dual=tmp_path / "b.npy", **more)
     assert sparse.dual is not None
     assert sparse.dual.value == pytest.approx(found.lower, rel=1e-8)
-    np.testing.assert_allclose(np.load(tmp_path / "b.npy") @ (wide * y[:, None]), alpha @ (wide * y[:, None]), atol=1e-3)
+    np.testing.assert_allclose(np.load(tmp_path / "b.npy") @ (X * y[:, None]), alpha @ (X * y[:, None]), atol=1e-3)
+
+
+def test_those_of_points_far_away_sum_to_zero_and_prove_the_bound(tmp_path: Path) -> None:
+    X, y = overlapping(400, 3)
+    X += 1e4
+    found = dfeas.soft_margin(X, y, C=10.0, loss="squared_hinge", gap=1e-3, dual=tmp_path / "a.npy")
+    alpha = np.load(tmp_path / "a.npy")
+    assert abs(alpha @ y) <= 1e-14 * alpha.sum()
+    assert worth(alpha, np.full(400, 10.0), (X - 1e4) * y[:, None], True) == pytest.approx(found.lower, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_what_the_bias_may_be_is_no_more_than_the_bound_allows(loss: str, tmp_path: Path) -> None:
+    # the sum of alpha_j l_j is rounding, times the length of the points, which is as large as its inverse
+    X, y = overlapping(100, 5)
+    found = dfeas.soft_margin(1e7 * X, y, C=2e7, loss=loss, gap=1e-6, dual=tmp_path / "a.npy")
+    alpha = [Fraction(each) for each in np.load(tmp_path / "a.npy").tolist()]
+    pull = [sum(a * Fraction(x * side) for a, x, side in zip(alpha, column, y.tolist(), strict=True)) for column in 1e7 * X.T]
+    curved = sum(a * a / Fraction(8e7) for a in alpha) if loss != "hinge" else 0
+    exact = float(sum(alpha) - curved - sum(each * each for each in pull) / 2)
+    assert found.success
+    assert found.dual.value == pytest.approx(exact, rel=1e-7)
 
 
 def test_an_interrupted_writing_leaves_nothing_and_goes_on_with_the_same_bits(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import dfeas
 
@@ -67,7 +68,7 @@ def test_sums_of_a_dual_file_cancel_as_those_of_the_method_do(tmp_path: Path) ->
     X, y = np.array([[1e100], [1e100]]), np.array([1, -1])
     found = dfeas.soft_margin(X, y, intercept=False, C=1e3, loss="squared_hinge", dual=tmp_path / "alpha.npy")
     assert found.dual is not None
-    assert (found.dual.value, found.dual.residual, found.gap) == (2000.0, 0.0, 0.0)
+    assert (found.dual.value, found.dual.residual, found.gap) == pytest.approx((2000.0, 0.0, 0.0))
 
 
 def test_a_dual_file_that_proves_less_is_the_bound_that_is_told(tmp_path: Path) -> None:
@@ -79,3 +80,43 @@ def test_a_dual_file_that_proves_less_is_the_bound_that_is_told(tmp_path: Path) 
     if found.stopped != "verdict":  # as it is where products of vectors and of matrices round in other ways
         assert (found.stopped, found.lower) == ("stalled", found.dual.value)
         assert "the dual variables prove a relative gap of" in found.message
+
+
+@pytest.mark.parametrize("seed", [0, 7, 16])
+def test_features_of_other_scales_are_no_obstacle(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((25, 6))
+    score = X @ rng.standard_normal(6)
+    X, y = X[np.abs(score) > 0.2], np.sign(score[np.abs(score) > 0.2])
+    found = dfeas.soft_margin(X * 10.0 ** rng.uniform(-4, 4, 6), y, C=1e8, gap=1e-4)
+    assert (found.stopped, found.error) == ("verdict", 0)
+
+
+@pytest.mark.parametrize("length", [2, 40])
+@pytest.mark.parametrize("seed", range(3))
+def test_curvature_is_seen_from_among_the_points(length: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = np.round(rng.standard_normal((length, 5)), 2), np.resize([1, -1], length)
+    X[:, 0] += y
+    near = dfeas.soft_margin(X, y, C=1e4, loss="squared_hinge", gap=1e-9)
+    far = dfeas.soft_margin(X + 1e6, y, C=1e4, loss="squared_hinge")
+    assert near.stopped == far.stopped == "verdict"
+    assert far.objective == pytest.approx(near.objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("C", [66.8, 1e6])
+def test_many_features_that_can_be_separated_are_no_obstacle(C: float) -> None:
+    rng = np.random.default_rng(1300)
+    X = rng.normal(size=(1000, 300))
+    found = dfeas.soft_margin(X, np.where(X @ rng.normal(size=300) > 0, 1, -1), C=C)
+    assert found.success
+    assert found.reads <= 5
+
+
+def test_sparse_points_that_can_be_separated_have_their_hard_margin_in_few_reads() -> None:
+    rng = np.random.default_rng(1)
+    X = scipy.sparse.random_array((3000, 200), density=0.05, rng=rng, format="csr")
+    found = dfeas.hard_margin(X, np.where(X @ rng.normal(size=200) + 0.1 > 0, 1, -1))
+    assert found.result.stopped == "verdict"
+    assert found.lower >= 0.999 * found.upper
+    assert found.result.reads <= 16

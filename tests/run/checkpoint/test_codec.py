@@ -4,10 +4,10 @@ import ast
 import io
 import json
 import random
-import zipfile
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+import crc32c
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,6 +22,7 @@ from dfeas.run.checkpoint.codec import _ARRAYS_OF, _SCALARS, _UNIONS, PLACES, cl
 def copied(value: Any) -> Any:
     file = io.BytesIO()
     dump(value, file)
+    file.seek(0)
     return load(file, "here")
 
 
@@ -114,10 +115,8 @@ def test_what_it_cannot_hold_is_refused_when_it_is_written() -> None:
     ],
 )
 def test_a_file_that_says_something_else_is_refused(tree: Any) -> None:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("tree.json", json.dumps({"version": "here", **tree} if tree else tree))
-        archive.writestr("arrays", b"")
+    content = json.dumps({"version": "here", **tree} if tree else tree).encode() + b"\n"
+    file = io.BytesIO(content + crc32c.crc32c(content).to_bytes(4, "little"))
     with pytest.raises(CorruptDataError, match="not a readable checkpoint") as caught:
         load(file, "here")
     assert "written by dfeas" in str(caught.value) or not tree
@@ -143,20 +142,16 @@ def test_each_field_says_what_it_holds_in_words_that_the_codec_knows(name: str) 
                 require_fields(cls, {field.name: {"some": object()}})
 
 
-def test_damage_is_noticed_or_harmless() -> None:
+def test_damage_is_noticed() -> None:
     value = (np.arange(50.0), {"a": 1.5, "b": np.arange(7)}, Bracket(0.1, 0.9, np.ones(3)))
     file = io.BytesIO()
     dump(value, file)
     whole, draw = file.getvalue(), random.Random(0)
-    noticed = 0
     for turn in range(600):
         damaged = bytearray(whole)
         if turn % 3 == 0:
             damaged = damaged[: draw.randrange(len(whole))]
         else:
             damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
-        try:
-            assert same(load(io.BytesIO(bytes(damaged)), "here"), value)
-        except CorruptDataError:
-            noticed += 1
-    assert noticed > 400
+        with pytest.raises(CorruptDataError):
+            load(io.BytesIO(bytes(damaged)), "here")

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 import dfeas
 from dfeas.methods.protocol import LedState
+from dfeas.methods.warm_start import StartState
 from dfeas.run.checkpoint.codec import PLACES, class_of, dump, name_of
 from dfeas.run.checkpoint.folder import Checkpoint, Sealed
 from dfeas.run.soft_margin.fit import SoftMarginState
 from dfeas.run.task import TaskState
-from dfeas.verify.blocks import BlockTally
+from dfeas.verify.tallies import BlockTally
 
 OF_ANY_CLASS = {
     "Sealed.value",  # a checkpoint
@@ -43,7 +44,7 @@ def modules() -> list[Any]:
 
 def states() -> Iterator[type]:
     """What ``init`` of the methods returns, of all classes that are told answers."""
-    yield LedState  # of a method that has it for some passes only
+    yield from (LedState, StartState)  # of methods that have it for some passes only
     for module in modules():
         for cls in vars(module).values():
             method = isinstance(cls, type) and all(hasattr(cls, name) for name in ("init", "ask", "tell"))

@@ -1,11 +1,14 @@
 """Facial reduction in float64, of small integers, which it has to get right: against exact partitions."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dfeas.run.exact import guesses
 from dfeas.run.exact.guesses import Reduction, equilibrate, find_spare, nearest
 from dfeas.run.exact.partition import FacePartition, partition
+from dfeas.run.exact.search import settle_direction
 from dfeas.verify.integers import independent
 from tests.run.exact.test_partition import integers
 
@@ -33,14 +36,15 @@ def test_a_reduction_has_a_direction_or_points_that_span_what_conflicts(seed: in
     points = drawn(seed)
     split, found = exact(points), Reduction.of(points)
     assert found is not None
-    if split.beyond.all():
-        assert found.y is not None
-        assert (points @ found.y > 0).all()
-        return
-    assert found.y is None
+    assert (found.y is None) == (not split.beyond.any())
+    if found.y is not None:
+        y = settle_direction(points, found.conflict, found.y)
+        assert y is not None
+        assert np.array_equal(np.sign(integers(points) @ y), split.beyond)
     inner = exact(points[found.support])
     assert np.array_equal(inner.beyond, split.beyond[found.support])
-    conflict = integers(points[found.support][~inner.beyond])
+    conflict = integers(points[found.conflict])
+    assert not len(conflict) or not exact(points[found.conflict]).beyond.any()
     assert len(independent(conflict)) == len(independent(integers(points[~split.beyond])))
 
 
@@ -88,3 +92,16 @@ def test_needed_terms_are_those_of_integers(seed: int) -> None:
     if beyond.any() and found is not None:
         assert [term for term in range(len(terms)) if term not in found] == greedy(points, beyond, terms)
     assert find_spare(points, beyond, terms, intercept, lambda: True) is None
+
+
+def test_terms_that_are_spare_are_left_out_several_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of 40 columns separate: fewer questions than columns say so."""
+    asked, plain = [], guesses._find_side
+    monkeypatch.setattr(guesses, "_find_side", lambda *some: asked.append(some) or plain(*some))
+    X = np.random.default_rng(0).standard_normal((800, 40))
+    sign = np.where(X[:, [3, 20, 39]] @ [1.0, 1.0, -1.0] > 0, 1.0, -1.0)
+    points = np.hstack([X, np.ones((800, 1))]) * sign[:, None]
+    terms = [np.array([each]) for each in range(40)]
+    found = find_spare(points, np.ones(800, np.bool_), terms, True, lambda: False)
+    assert found == [each for each in range(40) if each not in (3, 20, 39)]
+    assert len(asked) < 30

@@ -78,7 +78,7 @@ def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
     signed = X * y[:, None]
     levels = Levels.of(sp.csr_array(signed))
     assert levels is not None
-    decided = decide_levels(levels, lambda: False)
+    decided = decide_levels(levels)
     assert decided is not None
     require_right(signed, *decided)
 
@@ -90,7 +90,7 @@ def test_effects_are_decided_as_the_dense_points_are(beside: int, seeds: range, 
     for seed in seeds:
         X, y = table(seed)
         signed = X * y[:, None]
-        decided = decide_effects(sp.csr_array(signed), lambda: False)
+        decided = decide_effects(sp.csr_array(signed))
         if decided is None:
             assert Levels.of(sp.csr_array(signed)[peel_levels(sp.csr_array(signed))[0]]) is None
             undecided += 1
@@ -182,7 +182,9 @@ def test_its_folder_is_proved_again(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [1e-3, None])
-def test_a_limit_leaves_it_open(limit: float | None) -> None:
+def test_a_limit_leaves_it_open(limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.run.solver_thread.GRACE", 0.0)
+    monkeypatch.setattr("dfeas.run.solver_thread.LOOK_SECONDS", 0.0)
     X, y = panel(OVERLAP, 2_000, 300)
     options: dict[str, Any] = {"intercept": True, "method": "perceptron", "max_passes": 1, "time_limit": limit}
     undecided = run_until(lambda: limit is None, dfeas.separation, X, y, **options)
@@ -197,7 +199,7 @@ def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyP
         X, y = panel(kind, 500, 60)
         levels = Levels.of(sp.csr_array(X * np.where(y, 1.0, -1.0)[:, None]))
         assert levels is not None
-        decided = decide_levels(levels, lambda: False)
+        decided = decide_levels(levels)
         assert decided is not None
         assert decided[0].kind == kind
         assert decided[0].reads > 2

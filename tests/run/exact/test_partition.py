@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dfeas
+from dfeas.linalg.blas import heard
+from dfeas.run.exact import partition as module
 from dfeas.run.exact.guesses import EvenPoints
-from dfeas.run.exact.partition import FacePartition, SearchStoppedError, partition
-from dfeas.verify.dyadic import find_orthogonal, integer_signs
-from dfeas.verify.integers import PRIME, independent, nullspace, solve
+from dfeas.run.exact.partition import FacePartition, partition
+from dfeas.run.solver_thread import Abandoned
+from dfeas.verify.dyadic import common, find_orthogonal, integer_signs, split_integers
+from dfeas.verify.integers import PRIME, independent, nullspace, primitive, solve
 from tests.exact import conflicts, small_instance
 
 
@@ -71,9 +75,61 @@ def test_a_conflict_of_more_dimensions_than_128() -> None:
     require_partition(integers(np.vstack([points, -points[:200]])), split)
 
 
-def test_it_can_be_stopped() -> None:
-    with pytest.raises(SearchStoppedError):
-        partition(hostile(0), lambda: True)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_direction_that_pivots_found_is_a_sum_of_a_few_floats(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    powers = np.sort(rng.random(150))[:, None] ** np.arange(19)
+    roots = np.polynomial.polynomial.polyfromroots(np.arange(0.5, 18) / 18)
+    signs = np.sign(np.polynomial.polynomial.polyval(powers[:, 1], roots))
+    points, exponent = common(powers * signs[:, None])
+    split = partition(points)
+    require_partition(points, split)
+    assert split.beyond.all()
+    stored = split.y << (exponent.max() - exponent).astype(object)
+    assert len(split_integers(np.array(primitive(stored.tolist()), object))) <= 4
+
+
+def test_powers_that_no_float_separates_are_separated_in_six_reads() -> None:
+    """A survey, a pass, a refused check, points for the search, what it found on all points, and its check."""
+    rng = np.random.default_rng(2)
+    powers = np.sort(rng.random(1500))[:, None] ** np.arange(21)
+    roots = np.polynomial.polynomial.polyfromroots((np.arange(0.5, 20) + 0.3 * rng.uniform(-1, 1, 20)) / 21)
+    labels = np.sign(np.polynomial.polynomial.polyval(powers[:, 1], roots))
+    found = dfeas.solve(powers, labels, intercept=False)
+    assert (found.verdict, found.proof) == ("feasible", "exact")
+    assert found.reads <= 6
+
+
+@given(st.integers(0, 100_000))
+def test_a_shorter_direction_leaves_each_point_half_of_its_score(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points, (v, w) = integers(rng.integers(-9, 10, (int(rng.integers(1, 9)), 4))), integers(rng.integers(-9, 10, (2, 4)))
+    y = v * 7**90 + w  # w decides where v has a product of zero
+    points = points[points @ y > 0]
+    short = module.shorten(points, y)
+    assert (2 * (points @ short) >= points @ y).all()
+    if (points @ v > 0).all():
+        assert all(each.bit_length() - (each & -each).bit_length() < 54 for each in short.tolist())
+
+
+def test_it_ends_where_who_hears_its_beats_says_so() -> None:
+    def listen(text: str) -> None:
+        raise Abandoned
+
+    with heard(listen), pytest.raises(Abandoned):
+        partition(hostile(0))
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+def test_an_inverse_in_pieces_is_that_of_one_piece(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    matrix = np.array(rng.integers(-9, 9, (70, 70)), object) * 2**60
+    inverse, denominator = module._invert(matrix)
+    whole, of_whole = solve(matrix, np.eye(70, dtype=object))
+    assert (inverse * of_whole == whole * denominator).all()
+    assert denominator == of_whole
+    assert (module._multiply(matrix, inverse) == denominator * np.eye(70, dtype=object)).all()
 
 
 @given(st.integers(0, 10_000))

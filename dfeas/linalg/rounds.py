@@ -1,0 +1,77 @@
+"""Rounds of cutting planes in memory: some columns are solved, all are scored by one product, and the lowest join."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dfeas.linalg.columns import ColumnMatrix, multiply_out
+from dfeas.linalg.newton import Newton
+from dfeas.linalg.points import Floats, Indices
+
+ENOUGH = 0.3
+"""Scores above this (1 would be outside of the soft margin) are good enough for a separator."""
+EARLY = 0.02
+"""The same of many columns: of few the margin found is worth some steps."""
+FIRST = 4
+"""Columns for each feature that are solved first; later there are twice as many as before."""
+HOPELESS = 0.05
+"""Share of the first columns that are wrong, above which a conflict is looked for among them: 22 of 1,600 of a halfspace."""
+
+
+class Round:
+    """Columns that are solved, and those that wait; more are solved from one round to the next, and none leaves."""
+
+    def __init__(self, matrix: ColumnMatrix, v: Floats, *, at_once: bool) -> None:
+        """Begin with the lowest under v, or with columns from all over where v is zero."""
+        self.matrix = matrix
+        c, d = matrix.shape
+        first = FIRST * d
+        if at_once or 2 * first > c or (self.light and v.any()):
+            self.rows = np.arange(c)
+            self.newton = Newton(matrix, v)
+            return
+        self.rows = np.sort(lowest(matrix.scores(v), first)) if v.any() else np.arange(first) * c // first
+        self.newton = Newton(multiply_out(matrix.some(self.rows)), v)
+
+    @property
+    def whole(self) -> bool:
+        return len(self.rows) == self.matrix.shape[0]
+
+    @property
+    def light(self) -> bool:
+        """Whether scores of all columns take less than a Gram matrix of a basis, so that they are not solved in parts."""
+        c, d = self.matrix.shape
+        return 8 * c <= d * d
+
+    @property
+    def is_promising(self) -> bool:
+        """Whether it is time for all columns, as those that are solved do not look like a conflict."""
+        return self.light and not self.whole and float((self.newton.point.score <= 0).mean()) < HOPELESS
+
+    @property
+    def enough(self) -> float:
+        """Scores above this are good enough for now."""
+        return EARLY if self.matrix.large else ENOUGH
+
+    def scores(self) -> Floats:
+        """Of all columns (c,); in float64 at least where they are not clearly above the lowest that is solved."""
+        point = self.newton.point
+        return point.score if self.whole else self.matrix.scores(point.v, point.low)
+
+    def grow(self, score: Floats) -> None:
+        """Take the lowest of those that wait, as many as there are; all, if that makes more than half, or they are light."""
+        c = self.matrix.shape[0]
+        chosen = np.full(c, self.light or 4 * len(self.rows) > c)
+        chosen[self.rows] = True
+        place = np.flatnonzero(~chosen)
+        chosen[place[lowest(score[place], len(self.rows))]] = True
+        before, self.rows = self.rows, np.flatnonzero(chosen)
+        place = np.searchsorted(self.rows, before)
+        self.newton.extend(lambda: self.matrix if self.whole else multiply_out(self.matrix.some(self.rows)), place)
+
+
+def lowest(score: Floats, count: int) -> Indices:
+    """Positions of so many of the lowest scores, or of all, in no order."""
+    if count >= len(score):
+        return np.arange(len(score))
+    return np.argpartition(score, count - 1)[:count]

@@ -1,0 +1,214 @@
+"""Batches: the blocks that columns in memory meet before all blocks are read, and how many columns each meeting adds.
+
+Reference: own; the leave-one-out bound of Vapnik and Chapelle 2000. The widest separator of N columns in random order rests on
+at most m of them, so that on average no more than a share of m / (N + 1) of further columns is wrong. Hence
+
+    W <- a random sample of 8 m columns, from a few blocks
+    repeat, until a quarter of all columns is met, or a batch has none wrong
+      separate W, and look at a batch of other blocks: N grows by one factor r <= 5, and (r - 1) m are wrong, or fewer
+      W <- W + the 4 m lowest-scoring columns of the batch
+    the first full pass, with 3 m wrong, or fewer, adds the 30 m lowest-scoring columns of all; the next one has none wrong
+
+needs a quarter of a pass more than a sample of sqrt(m n) columns and a band of five times as many, and a W whose size does not
+grow with n: 50 m columns on halfspace, for 130 m where n is 500 m. A band of 18 m was too narrow for 3 runs of 12. It is
+chosen where the columns that it saves are more work than a quarter of a pass, and, until half is met, where the first full pass
+would have more wrong than W may take: the lowest that there is room for stay after each batch.
+
+Memory holds ``COPIES`` of W while it grows, and while it is solved ``SOLVED_COPIES``, and beside them ``SYSTEMS`` of a basis,
+which its solver factorises. Where a basis leaves too few columns room, W gets all of it, and the solver takes conjugate
+gradients. A conflict that these find is named all the same, in about five systems while W is there: the checker, which proves
+it, takes more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import ceil, isqrt, log
+
+import numpy as np
+
+from dfeas.errors import enough
+from dfeas.linalg.columns import BASIS_BYTES
+from dfeas.linalg.sparse_columns import DIRECT_SPARSE
+from dfeas.methods.protocol import Facts
+from dfeas.passes.protocol import Blocks, Partial
+from dfeas.passes.select import sample, shuffle_others
+
+SAMPLE_LEAST = 20
+"""Columns of a sample without batches per feature, at least."""
+FILL = 5
+"""The first full pass after it takes so many times the sample."""
+SMALL_BYTES = 4 << 20
+"""Of columns that are few."""
+ROW_OVERHEAD = 100
+"""Bytes of a column in memory beside its entries: index, factor, score and what the solver keeps of it."""
+FROM_EACH = 16
+"""Blocks of the sample, at least, where there are many: neighbours are often alike."""
+SAMPLE, TAKEN, BAND = 8, 4, 30
+"""Columns per feature of a sample before batches, of each batch, and of the first full pass after them."""
+MET, GROWTH = 0.25, 5.0
+"""Share of the columns that are met before all are, and how many times those before are met after a batch, at most."""
+FULL_MET = 0.5
+"""The same share where the first full pass would find more wrong than memory holds: halfspaces 400 x 50,000 in 24 MiB and
+1000 x 30,000 in 64 MiB take 5.6 reads with each of three seeds; 5.4 to 6.4 with a quarter, 6.1 to 8.2 without batches.
+"""
+WORTH = 45
+"""Columns that are read in a pass in the time in which two are brought into memory and solved."""
+HEAVY_BYTES = 128 << 20
+"""Of W, below which a share of a pass is worth more: 400 x 100,000 takes 0.9 s of processor time without batches, 1.1 with."""
+LEAST_ROOM = 1 << 20
+"""Bytes of a basis that always has room, of 362 features: a budget that has a block of data holds its systems, too."""
+COPIES, SOLVED_COPIES = 2.5, 2.0
+"""Copies of W in memory while it grows, and while it is solved."""
+SYSTEMS = 8
+"""Copies of a basis in float64 that the solver in memory makes."""
+LEAD = 8
+"""Passes that a leader may take before points of many features come into memory: about what reading them there costs."""
+
+
+def column_bytes(facts: Facts) -> int:
+    """Bytes of a column in memory."""
+    return int(facts.column_bytes) + ROW_OVERHEAD
+
+
+def at_once(facts: Facts) -> bool:
+    """Whether all columns are so few that a pass less is worth more than what it takes to solve all of them."""
+    return facts.n * column_bytes(facts) <= SMALL_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What W meets one after the other, before and on the first full pass."""
+
+    sample: Partial
+    count: int  # columns of the sample
+    batches: tuple[Blocks, ...]  # disjoint ones
+    taken: int  # columns of each batch
+    band: int  # columns of the first full pass
+
+    @property
+    def columns(self) -> int:
+        """Of W after the first full pass."""
+        return self.count + len(self.batches) * self.taken + self.band
+
+    def share(self, blocks: int) -> float:
+        """Of a pass, before the first full one."""
+        return sum(map(len, (self.sample.blocks, *self.batches))) / blocks
+
+
+@lru_cache(maxsize=8)
+def schedule(facts: Facts, cap: int, seed: int) -> Schedule:
+    """With batches where W without them is so large that they are worth their share of a pass and W with them fits, or where a
+    full W leaves more wrong than it may take; all columns at once, when the first pass would take them anyway, or they are few.
+    """
+    m, n = facts.m, facts.n
+    count = max(isqrt(m * n), SAMPLE_LEAST * m, 1000)
+    if n <= cap and (n <= FILL * count or at_once(facts)):
+        return Schedule(_draw_sample(facts, n, seed), n, (), 0, 0)
+    heavy = min(n, (1 + FILL) * count) * column_bytes(facts) > HEAVY_BYTES and WORTH * count > n
+    if heavy and facts.tolerance is None:
+        drawn = _draw_sample(facts, SAMPLE * m, seed)
+        batches = _cut_batches(facts, SAMPLE * m, drawn.blocks, seed, MET)
+        found = Schedule(drawn, SAMPLE * m, batches, TAKEN * m, BAND * m)
+        if found.columns <= cap:
+            return found
+    crowded = cap < n and cap * cap < 2 * m * n  # a sample of cap leaves m n / cap wrong, and a pass may take cap / 2
+    count = min(count, cap if crowded else max(1, cap // 2))
+    drawn = _draw_sample(facts, count, seed)
+    batches = _cut_batches(facts, count, drawn.blocks, seed, FULL_MET) if crowded else ()
+    return Schedule(drawn, count, batches, cap // 2 if crowded else 0, FILL * count)
+
+
+def _draw_sample(facts: Facts, count: int, seed: int) -> Partial:
+    return sample(facts.m, count, facts.n, facts.blocks, min(FROM_EACH, -(-facts.blocks // 8)), seed)
+
+
+def _cut_batches(facts: Facts, count: int, drawn: Blocks, seed: int, share: float) -> tuple[Blocks, ...]:
+    """Blocks in random order until a share is met, without those of a sample of ``count`` columns."""
+    others = shuffle_others(facts.blocks, drawn, seed)
+    most = max(1.0, share * facts.n / count)
+    steps = max(1, ceil(log(most, GROWTH)))
+    met = [round(count * (most ** (step / steps) - 1) * facts.blocks / facts.n) for step in range(steps + 1)]
+    edges = sorted({min(len(others), place) for place in met})
+    return tuple(tuple(np.sort(others[first:stop]).tolist()) for first, stop in pairwise(edges))
+
+
+def holds_basis(facts: Facts) -> bool:
+    """Whether there is room for a basis of dense columns in float64."""
+    return 8 * min(facts.m, facts.n) * facts.m <= BASIS_BYTES
+
+
+def basis_bytes(facts: Facts) -> int:
+    """Bytes of a basis of columns in float64, or of the largest system of sparse ones that is factorised."""
+    size = min(facts.m, facts.n)
+    return 8 * (min(size, DIRECT_SPARSE) ** 2 if facts.entries else size * facts.m)
+
+
+def capacity(facts: Facts) -> int:
+    """Columns that W may hold: fewer where that leaves room for a basis, as long as they are the least that is useful."""
+    most = min(facts.n, facts.memory // column_bytes(facts))
+    basis = min(basis_bytes(facts), BASIS_BYTES)
+    beside = int((COPIES * facts.memory - SYSTEMS * basis) / SOLVED_COPIES) // column_bytes(facts)
+    return min(most, beside) if beside >= least_columns(facts) else most
+
+
+def solver_room(facts: Facts) -> int:
+    """Bytes of the largest basis of columns, or other copy of them in float64, that the solver in memory may have beside W."""
+    left = COPIES * facts.memory - SOLVED_COPIES * capacity(facts) * column_bytes(facts)
+    return max(LEAST_ROOM, min(BASIS_BYTES, int(left / SYSTEMS)))
+
+
+def least_columns(facts: Facts) -> int:
+    """Columns without which the method does not work well: all, or four times a basis."""
+    return min(facts.n, 4 * (facts.m + 1))
+
+
+def least_bytes(facts: Facts) -> int:
+    """Bytes of these."""
+    return least_columns(facts) * column_bytes(facts)
+
+
+def fits(facts: Facts) -> bool:
+    """Whether memory has the least bytes."""
+    return facts.memory >= least_bytes(facts)
+
+
+def usual_columns(facts: Facts) -> int:
+    """Columns of W after the first full pass."""
+    return min(facts.n, schedule(facts, capacity(facts), 0).columns)
+
+
+def held_columns(facts: Facts) -> int:
+    """Columns that W usually gets."""
+    return min(capacity(facts), usual_columns(facts))
+
+
+def kept_bytes(facts: Facts) -> float:
+    """Bytes of what is kept of them at the peak, and of the solver's systems."""
+    held = held_columns(facts) * column_bytes(facts)
+    return max(COPIES * held, SOLVED_COPIES * held + SYSTEMS * min(basis_bytes(facts), solver_room(facts)))
+
+
+def drops(facts: Facts) -> bool:
+    """Whether W holds so few of the columns it wants that it drops some."""
+    return 2 * held_columns(facts) < usual_columns(facts)
+
+
+def passes_ahead(facts: Facts) -> int:
+    """How many passes a method that keeps nothing leads: where W has all columns, and its solver no room for a basis of them,
+    a few products separate many of them before the solver has begun. An earlier run's direction is better than these.
+    """
+    wide = not facts.entries and not holds_basis(facts) and facts.n <= capacity(facts)
+    return LEAD if wide and facts.tolerance is None and facts.start is None else 0
+
+
+def describe_unresolved(facts: Facts) -> str:
+    """Why a solver in memory told nothing of its columns: of many features, maybe for want of room for a basis."""
+    basis = basis_bytes(facts)
+    if facts.entries or solver_room(facts) >= basis or not holds_basis(facts):
+        return "the columns in memory have a margin below the rounding of float64, if any"
+    least = (SYSTEMS * basis + SOLVED_COPIES * least_bytes(facts)) / COPIES
+    room = enough(4 * least)
+    return f"the columns in memory are too near to a conflict without a basis, which has room with --memory {room}"

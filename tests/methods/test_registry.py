@@ -1,0 +1,66 @@
+"""Methods are where the registry says, under their names, in each space where their traits say that they work."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.data.generate.points import Instance
+from dfeas.errors import UsageError
+from dfeas.geometry.cones.space import CONE_METHODS
+from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, SOFT_MARGINS
+
+SPACES: dict[str, Mapping[str, Any]] = {"points": METHODS, "kernel": FOR_KERNELS, "cones": FOR_CONES}
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_a_method_has_the_name_under_which_it_is_found(space: str) -> None:
+    for name, method in SPACES[space].items():
+        assert method.name == name
+        assert getattr(method.traits, space) is not None
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_a_method_is_found_in_each_space_where_it_works(space: str) -> None:
+    everywhere = [method for methods in SPACES.values() for method in methods.values()]
+    assert {m.name for m in everywhere if getattr(m.traits, space) is not None} == {*SPACES[space]}
+
+
+def test_a_soft_margin_has_the_name_under_which_it_is_found() -> None:
+    assert {name: kind.name for name, kind in SOFT_MARGINS.items()} == {name: name for name in SOFT_MARGINS}
+
+
+def test_a_method_is_made_once() -> None:
+    assert METHODS["winnow"] is METHODS["winnow"]
+    with pytest.raises(KeyError, match="unknown"):
+        METHODS["unknown"]
+
+
+@pytest.mark.parametrize("method", ["ispvn:gamma=1", "ispvn:gamma=e", "ispvn:lambda=m", "ispvn:", "mirror-prox:gamma=3"])
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_options_that_a_method_has_not_are_refused(method: str, kernel: str | None) -> None:
+    for verb in (dfeas.solve, dfeas.plan):
+        with pytest.raises(
+            UsageError, match=f"^method {method}: (expected ispvn:lambda=n, ispvn:gamma=G|mirror-prox has no options)"
+        ):
+            verb(np.eye(3), [1, 1, -1], method=method, kernel=kernel)
+    with pytest.raises(UsageError, match=r"expected snkpvn:lambda=n$"):  # its delta is given, and gamma would say nothing
+        dfeas.solve(np.eye(3), [1, 1, -1], method="snkpvn:gamma=3", kernel="rbf")
+    with pytest.raises(UsageError, match="method auto:gamma=2"):
+        dfeas.solve(np.eye(3), [1, 1, -1], method="auto:gamma=2", kernel=kernel)
+    with pytest.raises(UsageError, match="method perceptron:x: perceptron has no options"):
+        CONE_METHODS["perceptron:x"]
+
+
+def test_a_run_goes_on_with_the_options_of_its_method(tmp_path: Path) -> None:
+    X, labels = Instance("halfspace", 8, 300, seed=1).block(0)
+    more: dict[str, Any] = {"intercept": False, "method": "ispvn:gamma=4:lambda=n", "eps": 1e-9}
+    dfeas.solve(X, labels, max_passes=9, out=tmp_path / "run", **more)
+    resumed, whole = dfeas.resume(tmp_path / "run", X, labels, max_passes=40), dfeas.solve(X, labels, max_passes=40, **more)
+    assert resumed.method == "ispvn:gamma=4:lambda=n"
+    assert (resumed.margin_lower, resumed.margin_upper) == (whole.margin_lower, whole.margin_upper)
+    plain = dfeas.solve(X, labels, max_passes=40, **more | {"method": "ispvn"})
+    assert plain.margin_upper != whole.margin_upper

@@ -1,0 +1,54 @@
+"""What a first call waits for: modules that are imported before it, and those that it never imports."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dfeas
+
+CONFLICTS = {"flint", "dfeas.run.exact.search", "dfeas.verify.balance", "dfeas.verify.integers"}
+"""For exact proofs of conflicts and of what float64 leaves open."""
+OTHERS = {
+    *("dfeas.geometry.kernel", "dfeas.geometry.cones", "dfeas.verify.kernel", "dfeas.verify.cones", "dfeas.data.cones"),
+    *("dfeas.analysis.separation", "dfeas.methods.soft_margin", "dfeas.run.soft_margin.result", "dfeas.methods.winnow"),
+    *("dask", "distributed", "zarr", "h5py", "narwhals", "pyarrow", "pandas", "sklearn", "matplotlib", "rich", "psutil"),
+}
+"""For other questions, and for other data."""
+SCIPY = {"scipy.linalg", "scipy.sparse"}
+"""For systems of many features and sparse points: they take 0.2 s to load."""
+CALLS = {
+    "lookup": ("import dfeas; dfeas.solve", 105, CONFLICTS | OTHERS | SCIPY),
+    "separated": (
+        "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((4000, 200)); dfeas.solve(X, X @ X[0] > 0)",
+        117,
+        CONFLICTS | OTHERS | SCIPY,
+    ),
+    "by products": (
+        "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((6100, 700), np.float32); "
+        "assert dfeas.solve(X, X @ X[0] > 0)",
+        117,
+        CONFLICTS | OTHERS | SCIPY,
+    ),
+    "command": (
+        "import dfeas.__main__\ntry: dfeas.__main__.main()\nexcept SystemExit: pass",
+        125,
+        CONFLICTS | OTHERS | SCIPY,
+    ),
+}
+"""What is called, how many of our modules it may load, and what it leaves alone."""
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_imports_what_it_needs(call: str, tmp_path: Path) -> None:
+    code, most, unused = CALLS[call]
+    dfeas.ingest(np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), tmp_path / "data", labels=[1, 1, -1])
+    words = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)", "solve", "data", "--out", "run"]
+    done = subprocess.run(words, env=dict(os.environ), cwd=tmp_path, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert not loaded & unused
+    ours = sorted(name for name in loaded if name.split(".")[0] == "dfeas")
+    assert len(ours) <= most, ours
