@@ -66,7 +66,7 @@ def made(path: Path, kind: str, blocks: int, rows: int, m: int, shard: int) -> N
     if kind == "sparse":
         entries = np.where(rng.random((n, m), np.float32) < SPARSE, np.abs(points), 0)
         entries[np.arange(n), rng.integers(0, m, n)] = 1
-        dfeas.ingest(csr_array(entries * label[:, None]), path, labels=label, block_rows=rows, shard=shard)
+        dfeas.ingest(csr_array(entries * label[:, None]), path, y=label, block_rows=rows, shard=shard)
         return
     placing = Placing(Product((("q", rows, blocks),)), rows)
     with output_place(path) as place:

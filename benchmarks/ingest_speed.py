@@ -119,7 +119,7 @@ def measure(folder: Path, turns: int, formats: set[str]) -> None:
             "sklearn load_svmlight_file",
         ),
         "npy": (
-            {"npy": lambda: ingest(folder / "a.npy", out.fresh(), labels=str(folder / "y.npy"))},
+            {"npy": lambda: ingest(folder / "a.npy", out.fresh(), y=str(folder / "y.npy"))},
             lambda: shutil.copyfile(folder / "a.npy", out.fresh()),
             "shutil.copyfile",
         ),

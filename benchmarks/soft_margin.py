@@ -55,7 +55,7 @@ def write(n: int, m: int, out: Path) -> None:
         first += len(X)
     np.save(out.with_suffix(".labels.npy"), labels)
     points.flush()
-    dfeas.ingest(out.with_suffix(".npy"), out, labels=str(out.with_suffix(".labels.npy")))
+    dfeas.ingest(out.with_suffix(".npy"), out, y=str(out.with_suffix(".labels.npy")))
 
 
 def stored(path: str, m: int) -> Any:

@@ -78,8 +78,8 @@ def ask(change: Change, trial: Trial, folder: Path) -> tuple[str, str, list[dfea
     """What comes with a start and without, verdict and proof, and both results."""
     before, (X, labels) = change(trial)
     old, new = folder / "old", folder / "new"
-    dfeas.ingest(trial.X[: trial.n], old, labels=before[: trial.n], block_rows=BLOCK_ROWS)
-    dfeas.ingest(X, new, labels=labels, block_rows=BLOCK_ROWS)
+    dfeas.ingest(trial.X[: trial.n], old, y=before[: trial.n], block_rows=BLOCK_ROWS)
+    dfeas.ingest(X, new, y=labels, block_rows=BLOCK_ROWS)
     dfeas.solve(old, out=folder / "run")
     both = [dfeas.solve(new, start=start) for start in (None, folder / "run")]
     said = [f"{each.verdict} ({each.proof})" for each in both]

@@ -40,11 +40,11 @@ PATH = "path.svg"
 
 
 def ingest(
-    src: Any,
+    X: Any,
     out: str | Path,
     *,
     points: str = "X",
-    labels: Any = None,
+    y: Any = None,
     label_column: str | None = None,
     positive: str | None = None,
     format: Literal["csv", "tsv", "parquet", "svmlight"] | None = None,
@@ -69,7 +69,7 @@ def ingest(
 
     Parameters
     ----------
-    src : array (n, m), data frame, or path
+    X : array (n, m), data frame, or path
         An array of NumPy, SciPy, zarr, HDF5 or Dask; a frame that speaks Arrow (pyarrow, pandas 2.2, polars) or of Dask; or the
         path of .npy, .npz, HDF5, .h5ad or zarr; of CSV or TSV (also .gz), of Parquet or a folder of it; of svmlight (also .gz,
         .bz2); of an SDPA sparse file (.dat-s), which makes a dataset of cones. Sparse matrices are CSR and CSC: ``X`` of .h5ad
@@ -78,10 +78,10 @@ def ingest(
         The dataset, which must not exist.
     points : str
         Name of the array of points in .npz and HDF5.
-    labels : array (n,), path, or str, optional
+    y : array (n,), path, or str, optional
         Or the name of an array in SRC (default ``y`` in .npz and HDF5). Of two values they become signs, of more codes.
     label_column : str, optional
-        Of a table, by name or index: all others are features, and with ``labels`` all are; of .h5ad a column of obs.
+        Of a table, by name or index: all others are features, and with ``y`` all are; of .h5ad a column of obs.
     positive : str, optional
         The class that counts as +1, against all others.
     format : {"csv", "tsv", "parquet", "svmlight"}, optional
@@ -134,15 +134,15 @@ def ingest(
     >>> import dfeas
     >>> import numpy as np
     >>> X = np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]])
-    >>> dfeas.ingest(X, "mail.data", labels=["ham", "ham", "spam"])
+    >>> dfeas.ingest(X, "mail.data", y=["ham", "ham", "spam"])
     <Header points 3 of 2 features, float64, 48 B>
     >>> print(dfeas.solve("mail.data").verdict)
     feasible
     """
-    require_apart(out, src)
+    require_apart(out, X)
     given = IngestOptions(
         points=points,
-        labels=labels,
+        labels=y,
         label_column=label_column,
         positive=positive,
         format=format,
@@ -159,27 +159,27 @@ def ingest(
     from dfeas.data.ingest.ingest import folder_of
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
-    with open_client(choose_client(client, src)) as workers:
+    with open_client(choose_client(client, X)) as workers:
         if workers is None:
-            return ingest_here(src, out, given, progress=progress, note=note)
+            return ingest_here(X, out, given, progress=progress, note=note)
         from dfeas.engine.crew import places_of
         from dfeas.engine.task_pool import PartitionPool, TaskPool
 
-        if is_collection(src):
+        if is_collection(X):
             from dfeas.data.ingest.ingest import CollectionSource
 
             require_free(folder_of(out), MARKER)
             with workers.as_current():
-                source = CollectionSource(src, given)
+                source = CollectionSource(X, given)
             beside = replace(given, labels=source.labels, label_column=None)
             return ingest_here(source, out, beside, progress=progress, note=note, pool=PartitionPool(workers, source.X))
-        places = *places_of(DataSpec(src)), str(folder_of(out).absolute().parent)
-        return ingest_here(src, out, given, progress=progress, note=note, pool=TaskPool(workers, places))
+        places = *places_of(DataSpec(X)), str(folder_of(out).absolute().parent)
+        return ingest_here(X, out, given, progress=progress, note=note, pool=TaskPool(workers, places))
 
 
 def solve(
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     method: str = "auto",
     positive: str | None = None,
@@ -207,7 +207,7 @@ def solve(
         or frame of Dask is solved where it lies, in its partitions, as they are persisted or computed anew in each pass. Or
         cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return, or a dataset that ``dfeas.ingest_cone_rows`` wrote,
         without labels.
-    labels : array (n,) of two values, path, or str, optional
+    y : array (n,) of two values, path, or str, optional
         Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
         points without labels: A'y > 0 for all of them as they are.
     method : str
@@ -296,7 +296,7 @@ def solve(
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=False).verdict)
     infeasible
     """
-    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
+    problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         result: Result = decide(problem, method, goal, *terms, start=start)
@@ -305,7 +305,7 @@ def solve(
 
 def one_vs_rest(
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     method: str = "auto",
     intercept: bool | None = None,
@@ -325,7 +325,7 @@ def one_vs_rest(
 
     Parameters
     ----------
-    X, labels : array (n, m), data frame, or path
+    X, y : array (n, m), data frame, or path
         As of ``dfeas.solve``, with labels of any number of values.
     method : str
         That of ``dfeas.solve``; not every method shares its reads.
@@ -353,7 +353,7 @@ def one_vs_rest(
     >>> {name: result.verdict.value for name, result in every.results.items()}
     {'a': 'feasible', 'b': 'feasible', 'c': 'feasible'}
     """
-    problem = Problem.of(X, labels, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
+    problem = Problem.of(X, y, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: OneVsRest = decide(problem, method, goal, *terms)
@@ -362,7 +362,7 @@ def one_vs_rest(
 
 def race(
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     methods: str | Sequence[str],
     to_the_end: bool = False,
@@ -388,7 +388,7 @@ def race(
 
     Parameters
     ----------
-    X, labels : array (n, m), data frame, path, or cones
+    X, y : array (n, m), data frame, path, or cones
         As of ``dfeas.solve``.
     methods : sequence of str, or str
         At least two names of methods, as of ``dfeas.solve``, each once; in text with commas between them.
@@ -418,7 +418,7 @@ def race(
     {'perceptron': 'feasible', 'working-set': 'feasible'}
     """
     require_type("to_the_end", to_the_end, "bool")
-    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
+    problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: Race = decide(problem, methods, goal, *terms, race=True, to_the_end=to_the_end)
@@ -427,7 +427,7 @@ def race(
 
 def soft_margin(
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     method: str = "auto",
     positive: str | None = None,
@@ -436,12 +436,12 @@ def soft_margin(
     transform: Transforms = (),
     C: float | Sequence[float] = 1.0,
     loss: Literal["hinge", "squared_hinge"] = "hinge",
-    gap: float = 1e-3,
+    tol: float = 1e-3,
     folds: int = 0,
     class_weight: Literal["balanced"] | Sequence[float] | None = None,
     weights: Any = None,
     intercept_scaling: float | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     dual: str | Path | None = None,
     start: Any = None,
     max_passes: int | None = None,
@@ -458,7 +458,7 @@ def soft_margin(
 
     Parameters
     ----------
-    X, labels : array (n, m), data frame, or path
+    X, y : array (n, m), data frame, or path
         As of ``dfeas.solve``.
     method : str
         ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, to compare with.
@@ -472,17 +472,17 @@ def soft_margin(
         that were left out is chosen, of equals the smallest; without folds the greatest.
     loss : {"hinge", "squared_hinge"}
         max(0, z), or its square; as LIBLINEAR, without a factor of one half.
-    gap : float
+    tol : float
         (objective - lower bound of the minimum) / objective at which it ends.
     folds : int
-        Of cross-validation, at least 2; each point is in one, by its index and ``seed``. 0: none.
+        Of cross-validation, at least 2; each point is in one, by its index and ``random_state``. 0: none.
     class_weight : "balanced", or two floats, optional
         Of the classes -1 and +1; ``balanced`` is n / (2 n_class).
     weights : array (n,), or path, optional
         Of the points that count, >= 0; the path is that of a .npy file.
     intercept_scaling : float s, optional
         The bias adds b^2/(2 s^2) to what is minimised; with 1 that is what LIBLINEAR minimises.
-    seed : int
+    random_state : int
         Draws the folds.
     dual : path, optional
         A .npy file for the dual variables alpha (n,) of the chosen C, those that prove ``lower``, written in one more read
@@ -508,14 +508,14 @@ def soft_margin(
     --------
     >>> import dfeas
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
-    >>> fit = dfeas.soft_margin(X, [1, 1, -1], C=10, gap=1e-6)
+    >>> fit = dfeas.soft_margin(X, [1, 1, -1], C=10, tol=1e-6)
     >>> print(f"{fit.lower:.3f} <= {fit.objective:.3f}, {fit.error:.0%} on the wrong side")
     0.160 <= 0.160, 0% on the wrong side
     >>> fit.predict([[3.0, 3.0]])
     array([1])
     """
-    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
-    objective = Objective(C, loss, gap, folds, class_weight, weights, intercept_scaling, seed, dual, start)
+    problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform)
+    objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: SoftMarginResult = minimise(problem, objective, method, *terms)
     return _with_path(answer, out)
@@ -523,7 +523,7 @@ def soft_margin(
 
 def soft_margin_classes(
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     method: str = "auto",
     intercept: bool | None = None,
@@ -531,12 +531,12 @@ def soft_margin_classes(
     transform: Transforms = (),
     C: float | Sequence[float] = 1.0,
     loss: Literal["hinge", "squared_hinge"] = "hinge",
-    gap: float = 1e-3,
+    tol: float = 1e-3,
     folds: int = 0,
     class_weight: Literal["balanced"] | Sequence[float] | None = None,
     weights: Any = None,
     intercept_scaling: float | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     dual: str | Path | None = None,
     start: Any = None,
     max_passes: int | None = None,
@@ -550,7 +550,7 @@ def soft_margin_classes(
 
     Parameters
     ----------
-    X, labels : array (n, m), data frame, or path
+    X, y : array (n, m), data frame, or path
         As of ``dfeas.solve``, with labels of any number of values.
     method : str
         That of ``dfeas.soft_margin``.
@@ -558,7 +558,7 @@ def soft_margin_classes(
         As of ``dfeas.solve``.
     transform : optional
         As of ``dfeas.soft_margin``.
-    C, loss, gap, folds, class_weight, weights, intercept_scaling, seed, dual : optional
+    C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual : optional
         As of ``dfeas.soft_margin``; weights that are balanced are of two classes only.
     start : path, SoftMarginClasses, or array (classes, m) or (classes, m+1), optional
         A finished run on data like this with the same classes, or hyperplanes to begin from.
@@ -582,8 +582,8 @@ def soft_margin_classes(
     >>> dfeas.soft_margin_classes(X, ["a", "b", "c"], C=10).predict([[2.0, 0.0]])
     array(['a'], dtype='<U1')
     """
-    problem = Problem.of(X, labels, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform)
-    objective = Objective(C, loss, gap, folds, class_weight, weights, intercept_scaling, seed, dual, start)
+    problem = Problem.of(X, y, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform)
+    objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         answer: SoftMarginClasses = minimise(problem, objective, method, *terms)
         return answer
@@ -592,7 +592,7 @@ def soft_margin_classes(
 def resume(
     run: str | Path,
     X: Any = None,
-    labels: Any = None,
+    y: Any = None,
     *,
     mask: Any = None,
     kernel: Any = None,
@@ -610,7 +610,7 @@ def resume(
         ``dfeas.separation``; it may have been moved.
     X : array (n, m), data frame, or path, optional
         The data, if it was in memory or has been moved; it must be the same data.
-    labels : array (n,), or path, optional
+    y : array (n,), or path, optional
         Likewise.
     mask : array (n,) of bool, or path, optional
         Likewise.
@@ -637,14 +637,14 @@ def resume(
     Examples
     --------
     >>> import dfeas
-    >>> X, labels = [[5.0, 1.0], [1.0, 5.0], [-1.0, 0.9]], [1, 1, -1]
-    >>> early = dfeas.solve(X, labels, method="perceptron", max_passes=1, out="run")
+    >>> X, y = [[5.0, 1.0], [1.0, 5.0], [-1.0, 0.9]], [1, 1, -1]
+    >>> early = dfeas.solve(X, y, method="perceptron", max_passes=1, out="run")
     >>> print(early.verdict, early.stopped)
     undecided pass_limit
-    >>> print(dfeas.resume("run", X, labels, max_passes=100).verdict)
+    >>> print(dfeas.resume("run", X, y, max_passes=100).verdict)
     feasible
     """
-    path, given = place(run), Problem.of(X, labels, mask=mask, kernel=kernel)
+    path, given = place(run), Problem.of(X, y, mask=mask, kernel=kernel)
     with run_terms(max_passes, time_limit, None, choose_client(client, X), run, callback) as (limits, resources, output):
         resumed = go_on(path, given, limits, resources, output)
         answer, job = resumed.answer, resumed.job

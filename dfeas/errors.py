@@ -40,8 +40,8 @@ class DfeasError(Exception):
         return {each.partition(_OR)[0].partition("=")[0] for each in self.args[0].split(_BEGIN)[1:]}
 
     def about_labels(self) -> str:
-        """Its text for a caller in Python who names a column of labels by ``labels``."""
-        return str(self.args[0]).replace(f"{_BEGIN}label_column", f"{_BEGIN}labels")
+        """Its text for a caller in Python who names a column of labels by ``y``."""
+        return str(self.args[0]).replace(f"{_BEGIN}label_column", f"{_BEGIN}y")
 
 
 class UsageError(DfeasError, ValueError):
@@ -103,17 +103,22 @@ _BEGIN, _OR, _END = "\x02", "\x03", "\x04"
 """Around the words of Python and those of the command line for the same."""
 _FLAGS = {
     "client": "--scheduler",
-    "labels='all-positive'": "--unlabelled",
+    "y='all-positive'": "--unlabelled",
     "sparse=False": "--dense",
     "transform": "--scale, --center or --no-normalize",
 }
 """Arguments that the command line has under another name."""
 
 
+_IN_PYTHON = {"labels": "y"}
+"""Arguments that Python has under another name than files and the command line."""
+
+
 def spell(name: str, value: Any = None) -> str:
     """An argument of a verb in the text of an error, which says ``eps=0.01`` in Python, ``--eps 0.01`` on the command line."""
     value = getattr(value, "item", lambda: value)()
-    called = name if value is None else f"{name}={value!r}"
+    argument = _IN_PYTHON.get(name, name)
+    called = argument if value is None else f"{argument}={value!r}"
     typed = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
     typed += "" if value is None or isinstance(value, bool) else f" {quote(str(value))}"
     return f"{_BEGIN}{called}{_OR}{_FLAGS.get(called, typed)}{_END}"
@@ -121,7 +126,7 @@ def spell(name: str, value: Any = None) -> str:
 
 def spell_ingest(src: object, out: str, **labels: object) -> str:
     """The command that writes a dataset, which is a call in Python, in the text of an error."""
-    called = "".join(f", {name}={value!r}" for name, value in labels.items())
+    called = "".join(f", {_IN_PYTHON.get(name, name)}={value!r}" for name, value in labels.items())
     typed = "".join(f" --{name.replace('_', '-')} {quote(str(value))}" for name, value in labels.items())
     command = f"dfeas ingest {quote(str(src))} {quote(out)}{typed}"
     return f"{_BEGIN}dfeas.ingest({str(src)!r}, {out!r}{called}){_OR}{command}{_END}"

@@ -153,19 +153,19 @@ class Objective:
 
     C: float | Sequence[float] = 1.0
     loss: str = "hinge"
-    gap: float = 1e-3
+    tol: float = 1e-3
     folds: int = 0
     class_weight: str | Sequence[float] | None = None
     weights: Any = None  # (n,), or the path of a file
     intercept_scaling: float | None = None
-    seed: int = 0
+    random_state: int = 0
     dual: str | Path | None = None
     start: Any = None
 
     def __post_init__(self) -> None:
         require_types(self)
-        if not LEAST_EPS <= self.gap < 1:
-            raise UsageError(f"{spell('gap', self.gap)}: expected a number from {LEAST_EPS:g} to below 1")
+        if not LEAST_EPS <= self.tol < 1:
+            raise UsageError(f"{spell('tol', self.tol)}: expected a number from {LEAST_EPS:g} to below 1")
         if self.loss not in LOSSES:
             raise UsageError(f"{spell('loss')} {none_of(self.loss, LOSSES)}")
         if self.folds and self.folds < 2:

@@ -13,5 +13,5 @@ for point in ([0.5, 0.4, 0.6, 0.5], [0.5, 0.4, 1.2, 0.5]):
     if found.inside and found.support is not None and found.weights is not None:
         again = found.weights @ seen[found.support]
         print(f"{point} is inside: {len(found.support)} points make it, up to {np.abs(again - point).max():.1e}")
-    elif found.y is not None:
-        print(f"{point} is outside: all points are on one side, {((seen - point) @ found.y).min():.3g} away or more")
+    elif found.coef is not None:
+        print(f"{point} is outside: all points are on one side, {((seen - point) @ found.coef).min():.3g} away or more")

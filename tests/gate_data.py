@@ -56,7 +56,7 @@ def _rings(path: Path, conflict: bool) -> None:
     X *= ((1 + 0.7 * y + 0.5 * rng.random(240)) / np.linalg.norm(X, axis=1))[:, None]
     if conflict:
         X[101] = X[100]
-    dfeas.ingest(X.astype(np.float32), path, labels=np.where(y, "outer", "inner"), block_rows=64)
+    dfeas.ingest(X.astype(np.float32), path, y=np.where(y, "outer", "inner"), block_rows=64)
 
 
 def _levels(path: Path) -> None:
@@ -65,7 +65,7 @@ def _levels(path: Path) -> None:
     level, y = rng.integers(0, 400, 2400), rng.integers(0, 2, 2400)
     y[level == 7] = 1
     wide = scipy.sparse.hstack([rng.integers(-50, 50, (2400, 2)), scipy.sparse.eye_array(400, format="csr")[level]])
-    dfeas.ingest(wide.tocsr().astype(np.float64), path, labels=y, block_rows=300)
+    dfeas.ingest(wide.tocsr().astype(np.float64), path, y=y, block_rows=300)
 
 
 def _words(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +82,7 @@ def _svmlight(path: Path) -> None:
 
 def _csr(path: Path) -> None:
     X, y = _words()
-    dfeas.ingest(scipy.sparse.csr_array(X), path, labels=y, block_rows=100)
+    dfeas.ingest(scipy.sparse.csr_array(X), path, y=y, block_rows=100)
 
 
 def _csv(path: Path, **changed: Any) -> None:
@@ -108,7 +108,7 @@ def _zarr(path: Path) -> None:
 
 def _ingested(points: Callable[[], tuple[np.ndarray, np.ndarray]], path: Path) -> None:
     X, y = points()
-    dfeas.ingest(X, path, labels=y, block_rows=128)
+    dfeas.ingest(X, path, y=y, block_rows=128)
 
 
 def _saved(values: Callable[[], np.ndarray], path: Path) -> None:

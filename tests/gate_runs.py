@@ -81,7 +81,7 @@ cones/resume: solve @cones --method mirror-prox --max-passes 2 --out run; resume
 cones/race: race @cones-no --out run {CONE_RACE}
 svm/hinge: svm @flip --C 0.1,1 --out run --dual dual.npy {N}; predict run @flip scores.npy; verify run
 svm/squared: svm @normal --loss squared_hinge --C 1 --intercept --class-weight balanced --out run
-svm/folds: svm @clusters --positive cat --C 0.1,1 --folds 3 --seed 1 --out run {N}
+svm/folds: svm @clusters --positive cat --C 0.1,1 --folds 3 --random-state 1 --out run {N}
 svm/sgd: svm @flip --method sgd --max-passes 6 --out run {N}
 svm/sparse: svm @words --intercept --out run; svm @words --loss squared_hinge --out other {N}
 svm/resume: svm @normal --C 1 --max-passes 1 --out run {N}; resume run --max-passes 200

@@ -59,7 +59,7 @@ def _files_on_the_stack(frame: FrameType | None) -> list[str]:
 def test_the_way_of_a_run_goes_through_the_files_that_the_page_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the verb to the dataset that is opened, and on to the first block that is scanned."""
     monkeypatch.chdir(tmp_path)
-    dfeas.ingest(np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), "data", labels=[1, 1, -1])
+    dfeas.ingest(np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), "data", y=[1, 1, -1])
     way: list[str] = []
     scanned = False
 

@@ -23,7 +23,7 @@ def test_errors_are_those_of_python_too(tmp_path: Path) -> None:
         dfeas.solve(np.eye(3))
     with pytest.raises(ValueError, match="not finite"):
         dfeas.solve([[np.nan, 1.0], [1.0, 1.0]], [0, 1])
-    dfeas.ingest(np.eye(4), tmp_path / "data", labels=[0, 1, 0, 1])
+    dfeas.ingest(np.eye(4), tmp_path / "data", y=[0, 1, 0, 1])
     (chunk,) = (
         (tmp_path / "data" / "X").glob("c*/0")
         if (tmp_path / "data" / "X" / "c").exists()

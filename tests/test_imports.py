@@ -45,7 +45,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_imports_what_it_needs(call: str, tmp_path: Path) -> None:
     code, most, unused = CALLS[call]
-    dfeas.ingest(np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), tmp_path / "data", labels=[1, 1, -1])
+    dfeas.ingest(np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), tmp_path / "data", y=[1, 1, -1])
     words = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)", "solve", "data", "--out", "run"]
     done = subprocess.run(words, env=dict(os.environ), cwd=tmp_path, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())

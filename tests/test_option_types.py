@@ -27,10 +27,10 @@ VERBS: dict[str, Callable[..., Any]] = {
     "plan": lambda **options: dfeas.plan(X, LABELS, **options),
     "verify_certificate": lambda **options: dfeas.verify_certificate("data", "run/certificate.npz", **options),
     "predict": lambda **options: dfeas.predict("run", X, **options),
-    "ingest": lambda **options: dfeas.ingest(X, "new", **{"labels": LABELS, **options}),
+    "ingest": lambda **options: dfeas.ingest(X, "new", **{"y": LABELS, **options}),
     "report": lambda **options: dfeas.report(["run"], **options),
 }
-ANY = {"y", "X", "labels", "progress", "note"}
+ANY = {"y", "X", "progress", "note"}
 """Another word for the points and labels, which are of any type; and who is told."""
 OPTIONS = [
     (verb, name)
@@ -48,7 +48,7 @@ STRANGE = st.one_of(
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("types")
-    dfeas.ingest(X, path / "data", labels=LABELS)
+    dfeas.ingest(X, path / "data", y=LABELS)
     dfeas.solve(path / "data", out=path / "run", intercept=False)
     return path
 

@@ -65,10 +65,10 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wrong[5] = not wrong[5]
     np.savez(room / "points.npz", X=X, y=wrong, feature_names=list("abcd"))
     dfeas.ingest(room / "points.npz", room / "named")
-    dfeas.ingest(X, room / "plain", labels=y)
-    dfeas.ingest(X, room / "three", labels=np.digitize(X[:, 0], [-0.5, 0.5]))
+    dfeas.ingest(X, room / "plain", y=y)
+    dfeas.ingest(X, room / "three", y=np.digitize(X[:, 0], [-0.5, 0.5]))
     sparse = np.where(rng.uniform(size=(300, 40)) < 0.05, 1.0, 0.0)
-    dfeas.ingest(sparse, room / "sparse", labels=y, sparse=True)
+    dfeas.ingest(sparse, room / "sparse", y=y, sparse=True)
     dfeas.ingest_cone_rows(np.tile([[3.0, 1.0], [1.0, 0.5], [0.2, 1.0]], (20, 1)), {"q": [3] * 20}, room / "cones")
     dfeas.solve(room / "plain", out=room / "feasible")
     dfeas.solve(room / "named", out=room / "infeasible")

@@ -87,7 +87,7 @@ class FreeBias:
 
 def find_widest(result: Result, seen: Problem, limits: Limits, resources: Resources, output: Output) -> FreeBias:
     """From a separator of points as they are ``seen``; where a limit, or rounding, comes first, as far as that was."""
-    y, m, began = result.y, result.m, time.monotonic() - result.seconds
+    y, m, began = result.separator, result.m, time.monotonic() - result.seconds
     assert y is not None, "a separator of points has a direction"
     with open_session(seen, resources) as session:
         surveyed = survey(session)

@@ -148,7 +148,7 @@ class HardMargin(Saved):
 
 def hard_margin(
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     margin_tolerance: float | None = None,
     method: str = "auto",
@@ -174,7 +174,7 @@ def hard_margin(
 
     Parameters
     ----------
-    X, labels : array (n, m), data frame, or path
+    X, y : array (n, m), data frame, or path
         As of ``dfeas.solve``.
     margin_tolerance : float, optional
         The share; by default 0.001.
@@ -207,7 +207,7 @@ def hard_margin(
     >>> print(f"{answer.margin:.3f} from the nearest point; w has {len(answer.w)} entries")
     2.000 from the nearest point; w has 2 entries
     """
-    problem = Problem.of(X, labels, positive=positive, intercept=intercept, mask=mask, transform=transform)
+    problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform)
     require_points(problem.spec.where, "a hard margin")
     goal = Goal(eps=eps, margin_tolerance=TOLERANCE if margin_tolerance is None else margin_tolerance)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
@@ -220,7 +220,7 @@ def conclude_margin(result: Result, problem: Problem, limits: Limits, resources:
     all files together prove. Nothing is written of one that is to go on at once.
     """
     margin = HardMargin(result)
-    if result.verdict == FEASIBLE and result.y is not None and result.stopped != "interrupted":
+    if result.verdict == FEASIBLE and result.separator is not None and result.stopped != "interrupted":
         transform = None if result.evidence is None else parse_view(result.evidence.view)[1]
         seen = replace(problem, spec=replace(problem.spec, transform=transform))
         if result.intercept:
@@ -384,9 +384,9 @@ def _canonical(
 
 def _describe_widest(widest: FreeBias, transform: Transform | None) -> HardMargin:
     result, reached = widest.result, widest.reached
-    if reached is None or result.y is None:
+    if reached is None or result.separator is None:
         return HardMargin(result)
-    y, m, (support, weights) = result.y, result.m, widest.hulls or (None, None)
+    y, m, (support, weights) = result.separator, result.m, widest.hulls or (None, None)
     lower, upper = distances(y, m, reached)
     w, bias, margin = _canonical(y, reached.low, m, transform)
     bounds = bound(result.margin_lower, len(y), support, result.n, lower, reached.longest)
@@ -395,7 +395,7 @@ def _describe_widest(widest: FreeBias, transform: Transform | None) -> HardMargi
 
 
 def _derive_margin(result: Result, seen: Problem, transform: Transform | None, resources: Resources) -> HardMargin:
-    y, m = result.y, result.m
+    y, m = result.separator, result.m
     assert y is not None, "a separator has a direction"
     with open_session(seen, resources) as session:
         radius = survey(session).radius

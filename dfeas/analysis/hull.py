@@ -59,13 +59,13 @@ class Hull(Displayed):
         Of the convex combination, up to rounding.
     distance : float, optional
         Between the point and the combination, as float64 computes it.
-    y : array (m,) of float64, optional
+    coef : array (m,) of float64, optional
         Normal of a hyperplane through the point, all points are on its positive side; or its rounding, where
         ``result.evidence`` has it in whole numbers.
     result : Result
         Of the points seen from the point: bracket, proof, cost.
     exactly : Separation, optional
-        Of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no y.
+        Of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no coef.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Hull(Displayed):
     support: NDArray[np.int64] | None = None
     weights: NDArray[np.float64] | None = None
     distance: float | None = None
-    y: NDArray[np.float64] | None = None
+    coef: NDArray[np.float64] | None = None
     result: Result
     exactly: Separation | None = None
 
@@ -173,7 +173,7 @@ def conclude_hull(result: Result, problem: Problem, limits: Limits, resources: R
         return _decide_exactly(problem, result, limits, resources, output)
     hull = Hull(inside=inside, proof=result.proof, result=result)
     if result.support is None or result.weights is None or result.verdict == UNDECIDED:
-        return replace(hull, y=result.y if result.verdict == FEASIBLE else None)
+        return replace(hull, coef=result.separator if result.verdict == FEASIBLE else None)
     differences = signed_rows(open_source(Source(problem.spec)), result.support)
     length = np.linalg.norm(differences, axis=1)
     here = length == 0

@@ -31,7 +31,7 @@ class Info(Displayed):
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "mail.data", labels=["ham", "spam"])
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "mail.data", y=["ham", "spam"])
     >>> dfeas.info("mail.data")
     <Info data mail.data>
     """
@@ -91,14 +91,14 @@ class Info(Displayed):
         yield from describe_header(self.values)
 
 
-def info(data: str | Path, labels: str | Path | None = None) -> Info:
+def info(X: str | Path, y: str | Path | None = None) -> Info:
     """Say what a dataset is, without reading its points.
 
     Parameters
     ----------
-    data : path
+    X : path
         What ``dfeas.solve`` takes: a dataset, a zarr array, or a small file, which is read.
-    labels : path, or str, optional
+    y : path, or str, optional
         Of an array or a file, as ``dfeas.solve`` takes them by path.
 
     Returns
@@ -120,16 +120,16 @@ def info(data: str | Path, labels: str | Path | None = None) -> Info:
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "mail.data", labels=["ham", "spam"])
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "mail.data", y=["ham", "spam"])
     >>> print(dfeas.info("mail.data").classes)
     ('ham', 'spam')
     """
-    if not isinstance(data, str | Path):
-        raise UsageError(f"data: expected a path, got {type(data).__name__}; arrays and frames say themselves what they are")
-    dataset = open_resolved(Source(DataSpec(data, labels), cones=True))[1]
+    if not isinstance(X, str | Path):
+        raise UsageError(f"X: expected a path, got {type(X).__name__}; arrays and frames say themselves what they are")
+    dataset = open_resolved(Source(DataSpec(X, y), cones=True))[1]
     if dataset.header is not None:
-        return Info(str(data), dataset.header.to_json())
+        return Info(str(X), dataset.header.to_json())
     known = {name: getattr(dataset, name) for name in ("n", "m", "block_rows")}
     named = {"features": list(dataset.features)} if dataset.features else {}
     types = {"dtype": dataset.dtype.name, "classes": list(dataset.classes)}
-    return Info(str(data), {**known, **types, **named, "fingerprint": None})
+    return Info(str(X), {**known, **types, **named, "fingerprint": None})

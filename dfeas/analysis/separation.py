@@ -143,7 +143,7 @@ class Separation(Saved):
 
 def separation(
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     method: str = "auto",
     positive: str | None = None,
@@ -162,7 +162,7 @@ def separation(
 
     Parameters
     ----------
-    X, labels : array (n, m), data frame, or path
+    X, y : array (n, m), data frame, or path
         As of ``dfeas.solve``.
     method, positive, intercept, max_passes, time_limit, memory, client, out, callback : optional
         As of ``dfeas.solve``.
@@ -188,7 +188,7 @@ def separation(
     >>> print(dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1]).kind)
     quasi-complete
     """
-    problem = Problem.of(X, labels, positive=positive, intercept=intercept)
+    problem = Problem.of(X, y, positive=positive, intercept=intercept)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
         return separate(problem, method, *terms)
 

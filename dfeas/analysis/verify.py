@@ -63,7 +63,7 @@ def verify_run(
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", y=["ham", "spam"])
     >>> result = dfeas.solve("data", out="run")
     >>> print(dfeas.verify_run("run").verdict)
     feasible
@@ -212,7 +212,7 @@ def verify_classes(
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", y=["ham", "spam"])
     >>> result = dfeas.one_vs_rest("data", out="run")
     >>> {name: check.verdict for name, check in dfeas.verify_classes("run").items()}
     {'ham': 'feasible', 'spam': 'feasible'}
@@ -253,10 +253,10 @@ def verify_classes(
 
 
 def verify_certificate(
-    path: str | Path | Sequence[str | Path],
+    X: str | Path | Sequence[str | Path],
     certificate: str | Path,
     *,
-    labels: str | Path | None = None,
+    y: str | Path | None = None,
     positive: str | None = None,
     intercept: bool | None = None,
     mask: str | Path | None = None,
@@ -272,11 +272,11 @@ def verify_certificate(
 
     Parameters
     ----------
-    path : path, or paths
+    X : path, or paths
         Of the data.
     certificate : path
         The file, ``certificate.npz``.
-    labels, positive, intercept, mask, transform : optional
+    y, positive, intercept, mask, transform : optional
         As of ``dfeas.solve``, by path.
     kernel, quick, memory : optional
         As of ``dfeas.verify_run``.
@@ -297,12 +297,12 @@ def verify_certificate(
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", y=["ham", "spam"])
     >>> result = dfeas.solve("data", out="run")
     >>> print(dfeas.verify_certificate("data", "run/certificate.npz").proof)
     rigorous
     """
-    asked = Problem.of(path, labels, positive=positive, intercept=intercept, mask=mask, transform=transform).spec
+    asked = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform).spec
     made, budget = load(place(certificate)), parse_bytes(memory)
     about, seen = parse_view(made.view)
     if about is not None and asked.positive not in (None, about):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -27,7 +28,11 @@ from dfeas.run.progress import IngestProgress
 CONES = option("Format", "--cones", metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 TOLD: Told = {
     "points": ("Data", "The array of points in .npz and HDF5.", {"show_default": True, "metavar": "NAME"}),
-    "labels": ("Data", "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]", {"metavar": "FILE|NAME"}),
+    "y": (
+        "Data",
+        "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]",
+        {"metavar": "FILE|NAME", "names": ("--labels",)},
+    ),
     "label_column": ("Data", "In tables and .h5ad; an index works in tables, -1 is the last.", {"metavar": "NAME"}),
     "positive": ("Data", "This class against all others.", {"metavar": "CLASS"}),
     "format": ("Format", "When the name of SRC does not tell.", {"type": Name(FORMATS), "metavar": "NAME"}),
@@ -141,18 +146,18 @@ def ingest(
     the same paths. Text that is read before N workers would have started is read without them.
     """
     notes: list[str] = []
+    given = IngestOptions(labels=options["y"], **{name: value for name, value in options.items() if name != "y"})
     if cones is not None:
-        shard = options.pop("shard")
-        IngestOptions(**options).require_for("cones")
+        replace(given, shard=None).require_for("cones")
         if cluster != Cluster():
             raise click.UsageError("a cluster is for points, not for cones")
         with replace_output(place(out), is_dataset, force):
-            header = ingest_cones(src, out, cones, options["points"], _progress(quiet), shard)
+            header = ingest_cones(src, out, cones, options["points"], _progress(quiet), given.shard)
         put(Info(out, header.to_json()), as_json)
         return
     if cluster != Cluster():
-        require_split(src, out, IngestOptions(**options))
-    if cluster.local is not None and not worth_starting(src, IngestOptions(**options), cluster.local):
+        require_split(src, out, given)
+    if cluster.local is not None and not worth_starting(src, given, cluster.local):
         notes.append(f"written by this process: to start {cluster.local} workers takes longer than they save")
         cluster = Cluster()
     with cluster.client() as client, replace_output(place(out), is_dataset, force):

@@ -94,7 +94,7 @@ def verify(target: str, certificate: str | None, memory: str | None, quick: bool
 @option("Question", "--positive", metavar="CLASS", help="This class against all others, when they have two.")
 @asks(MEMORY, FORCE, JSON)
 def predict(
-    run: str, data: str, out: Path, labels: str | None, positive: str | None, memory: str | None, force: bool, as_json: bool
+    run: str, data: str, out: Path, y: str | None, positive: str | None, memory: str | None, force: bool, as_json: bool
 ) -> None:
     """Score points by the hyperplane of a run.
 
@@ -107,7 +107,7 @@ def predict(
     if out.exists() and not force:
         raise click.UsageError(f"{out} exists; choose another output, remove it, or say --force")
     with replace_output(out, is_array, force):
-        answer = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
+        answer = run_predict(run, data, y, out=out, positive=positive, memory=memory)
     put(answer, as_json, Row("written", str(out)))
 
 

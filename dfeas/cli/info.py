@@ -10,8 +10,8 @@ from dfeas.cli.command import DATA, JSON, Command, option, put
 
 @click.command(cls=Command, examples=("dfeas info mail.data", "dfeas info points.zarr --labels labels.zarr --json"))
 @click.argument("data", type=DATA)
-@option("Data", "--labels", metavar="FILE", help="Label array of a zarr array, or of a file; a column of a table.")
+@option("Data", "--labels", "y", metavar="FILE", help="Label array of a zarr array, or of a file; a column of a table.")
 @JSON
-def info(data: str, labels: str | None, as_json: bool) -> None:
+def info(data: str, y: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
-    put(describe(data, labels), as_json)
+    put(describe(data, y), as_json)

@@ -67,12 +67,12 @@ TOLD: Told = {
     "margin": ("Question", "Margin, or eps, for which theorems bound the passes.", {"metavar": "R", "show_default": True}),
     "C": ("Question", "Price of losses; several on the same reads.", {"metavar": "C,..", "type": Numbers()}),
     "loss": ("Question", "What a point on the wrong side costs.", {"type": Name(LOSSES), "show_default": True}),
-    "gap": ("Question", "Relative gap of objective and lower bound to end at.", {"metavar": "G", "show_default": True}),
+    "tol": ("Question", "Relative gap of objective and lower bound to end at.", {"metavar": "T", "show_default": True}),
     "folds": ("Question", "Choose C by cross-validation in K folds, on the same reads.", {"metavar": "K"}),
     "class_weight": ("Question", "Of the classes -1 and +1, or balanced.", {"metavar": "A,B", "type": Numbers("balanced")}),
     "weights": ("Question", "A .npy file with a weight for each point.", {"metavar": "FILE", "type": LOCAL}),
     "intercept_scaling": ("Question", "The bias costs b^2 / (2 S^2); by default it is free.", {"metavar": "S"}),
-    "seed": ("Question", "Draws the folds.", {"metavar": "S"}),
+    "random_state": ("Question", "Draws the folds.", {"metavar": "S"}),
     "dual": ("Question", "Write the dual variables to this .npy file.", {"metavar": "FILE", "type": LOCAL}),
     "quick": ("Question", "Of a conflict read only its blocks.", {}),
     "max_passes": ("Limits", "Stop after so many reads of the data.", {"metavar": "N"}),
@@ -168,7 +168,11 @@ ALSO = option(
     "Question", "--also", type=DATA, multiple=True, metavar="DATA", help="A dataset whose points follow; any number of them."
 )
 LABELS = option(
-    "Question", "--labels", metavar="FILE", help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."
+    "Question",
+    "--labels",
+    "y",
+    metavar="FILE",
+    help="Labels (.npy, zarr) of a zarr array, or instead of those of DATA.",
 )
 COLUMN = option("Question", "--label-column", "column", metavar="NAME", help="The labels, where DATA is a file of points.")
 UNLABELLED = option(
@@ -234,12 +238,12 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
             if "scheduler" in values:
                 values["cluster"] = choose_cluster(values)
             column, unlabelled = values.pop("column", None), values.pop("unlabelled", False) or None
-            flags = {"labels": values.get("labels"), "label-column": column, "unlabelled": unlabelled and ALL_POSITIVE}
+            flags = {"labels": values.get("y"), "label-column": column, "unlabelled": unlabelled and ALL_POSITIVE}
             given = {f"--{flag}": labels for flag, labels in flags.items() if labels is not None}
             if len(given) > 1:
                 raise click.UsageError(f"choose one of {' and '.join(given)}")
             if given:
-                (values["labels"],) = given.values()
+                (values["y"],) = given.values()
             command(**values)
 
         wrapped = run_command

@@ -43,7 +43,7 @@ PATIENCE = 30.0
 
 def submit(
     X: str | Path | Sequence[str | Path],
-    labels: str | Path | None = None,
+    y: str | Path | None = None,
     *,
     out: str | Path,
     client: Any = True,
@@ -58,7 +58,7 @@ def submit(
     ----------
     X : path, or paths
         The data, under a path that all workers see.
-    labels : path, optional
+    y : path, optional
         Likewise.
     out : path
         Folder for the run, likewise.
@@ -86,11 +86,11 @@ def submit(
     'c56c787c'
     """
     seen = ("positive", "intercept", "mask", "transform", "kernel")
-    problem = Problem.of(X, labels, **{name: options[name] for name in seen if name in options})
+    problem = Problem.of(X, y, **{name: options[name] for name in seen if name in options})
     spec = problem.spec
-    if not (spec.by_path and isinstance(labels, str | Path | None)):
+    if not (spec.by_path and isinstance(y, str | Path | None)):
         raise UsageError("a cluster reads the data by path: ingest the arrays first")
-    options |= {"labels": labels} if C is None else {"labels": labels, "C": C}
+    options |= {"y": y} if C is None else {"y": y, "C": C}
     check(options, Limits, Objective if "C" in options else Goal)
     if "C" not in options:
         known_method(options.get("method", "auto"), kernel_options(problem.kernel), ("auto",))
@@ -137,9 +137,9 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     paths: dict[str, Any] = {name: str(local(options[name], name).absolute()) for name in names}
     if options.get("start") is not None:
         paths["start"] = absolute(options["start"])
-    if options.get("labels") not in (None, ALL_POSITIVE):
-        spec = DataSpec(data, options["labels"])
-        paths["labels"] = resolve(spec, root_of(spec)).labels
+    if options.get("y") not in (None, ALL_POSITIVE):
+        spec = DataSpec(data, options["y"])
+        paths["y"] = resolve(spec, root_of(spec)).labels
     return paths
 
 

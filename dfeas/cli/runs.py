@@ -124,7 +124,7 @@ def svm(data: str, **values: Any) -> None:
 
     Hyperplane, result and trace are written to the folder RUN. It minimises |w|^2/2 + C times the sum of the losses of the
     points as they are stored, or centred and scaled, with a free bias (as LIBSVM; with --intercept-scaling 1 as LIBLINEAR),
-    until objective and lower bound are as near as --gap. dfeas predict RUN applies it.
+    until objective and lower bound are as near as --tol. dfeas predict RUN applies it.
     """
     begin(api.soft_margin, data, **values)
 
@@ -150,11 +150,9 @@ def race(data: str, **values: Any) -> None:
 @click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))
 @click.argument("run", type=DATA)
 @option("Where", "--data", type=DATA, metavar="DATA", help="The data, if it has been moved.")
-@option("Where", "--labels", metavar="FILE", help="Its label array, when it is a zarr array.")
+@option("Where", "--labels", "y", metavar="FILE", help="Its label array, when it is a zarr array.")
 @asks(options_of(api.resume, "max_passes", "time_limit", max_passes=ANEW, time_limit="A new limit, likewise."), GO_ON)
-def resume(
-    run: str, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
-) -> None:
+def resume(run: str, data: str | None, y: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Go on with a run that was interrupted or hit a limit.
 
     It may be one of solve, svm or race, and goes on from its last checkpoint. The cluster may be another one, or none. The
@@ -166,5 +164,5 @@ def resume(
         say(*text.splitlines() if as_json else [f"{run} is finished"])
         return
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop, not quiet):
-        answer = api.resume(run, data, labels, client=client, **options)
+        answer = api.resume(run, data, y, client=client, **options)
     _end(answer, folder, as_json)

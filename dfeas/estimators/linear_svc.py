@@ -33,7 +33,7 @@ class SoftMarginClassifier(LinearClassifier):
         """All problems of two classes, on the same reads; ``starts`` (problems, m) are hyperplanes to begin from. Raises
         ValueError for what dfeas cannot take; warns when a gap is not reached.
         """
-        options |= {"loss": self.loss, "gap": self.tol, "intercept": self.fit_intercept, **self._options, **self._cluster_of(X)}
+        options |= {"loss": self.loss, "tol": self.tol, "intercept": self.fit_intercept, **self._options, **self._cluster_of(X)}
         options["intercept_scaling"] = self.intercept_scaling if self.fit_intercept else None
         with value_errors(), attend_runs(progress=self.verbose):
             if len(self.classes_) == 2:
@@ -151,8 +151,8 @@ class LinearSVCCV(SoftMarginClassifier):
     loss, tol, class_weight, intercept_scaling : optional
         As of ``LinearSVC``.
     folds : int
-        Of cross-validation; each point is in one, by its index and ``seed``.
-    seed : int
+        Of cross-validation; each point is in one, by its index and ``random_state``.
+    random_state : int
         Of the folds.
 
     Attributes
@@ -175,14 +175,14 @@ class LinearSVCCV(SoftMarginClassifier):
     Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0)
     _: KW_ONLY
     folds: int = 5
-    seed: int = 0
+    random_state: int = 0
 
     @on_its_cluster
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._read_labels(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
-        results = self._fit_margins(points, index, C=list(self.Cs), folds=folds, weights=weight, seed=self.seed)
+        results = self._fit_margins(points, index, C=list(self.Cs), folds=folds, weights=weight, random_state=self.random_state)
         self.errors_ = np.mean([[entry.error for entry in result.validation] for result in results], axis=0)
         chosen = int(np.argmin(self.errors_))
         self.C_ = results[0].validation[chosen].C

@@ -133,8 +133,8 @@ class Separator(LinearClassifier):
         width = self.n_features_in_ + bool(self.fit_intercept)
         if result is None:
             y[-1] = 1.0 if index[0] == k else -1.0 if len(self.classes_) == 2 else -np.inf  # of many it is not chosen yet
-        elif result.verdict == Verdict.FEASIBLE and result.y is not None:
-            y[:width] = result.y
+        elif result.verdict == Verdict.FEASIBLE and result.separator is not None:
+            y[:width] = result.separator
         else:
             labels = np.where(index == k, 1, -1)
             more = {"intercept": self.fit_intercept, "memory": self.memory, **self._cluster_of(points)}

@@ -193,7 +193,7 @@ def _time(seconds: float) -> str:
 
 def plan(
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     method: str | None = None,
     margin: float = 1e-3,
@@ -215,7 +215,7 @@ def plan(
 
     Parameters
     ----------
-    X, labels : array (n, m), data frame, path, or cones
+    X, y : array (n, m), data frame, path, or cones
         As of ``dfeas.solve``.
     method : str, optional
         Only this one.
@@ -248,7 +248,7 @@ def plan(
     require_type("method", method, "str | None")
     require_type("margin", margin, "float")
     seen: dict[str, Any] = {"positive": positive, "intercept": intercept, "mask": mask, "one_vs_rest": one_vs_rest}
-    problem = Problem.of(X, labels, transform=transform, kernel=kernel, **seen)
+    problem = Problem.of(X, y, transform=transform, kernel=kernel, **seen)
     spec, budget = problem.spec, Resources(memory=memory).memory_bytes
     space = kernel_options(problem.kernel)
     if method is not None and space is None:

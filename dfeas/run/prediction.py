@@ -124,7 +124,7 @@ def class_values(names: Sequence[str]) -> NDArray[Any]:
 def predict(
     run: str | Path | Predictor,
     X: Any,
-    labels: Any = None,
+    y: Any = None,
     *,
     out: str | Path | None = None,
     positive: str | None = None,
@@ -140,7 +140,7 @@ def predict(
         points of the expansion.
     X : array (n, m), data frame, path, or cones
         What ``dfeas.solve`` takes.
-    labels : array (n,), path, or str, optional
+    y : array (n,), path, or str, optional
         Compared with the scores. Of a frame or a table the column that is no feature of the run has them, if nobody says more.
     out : path, optional
         A .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
@@ -186,7 +186,7 @@ def predict(
     model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(place(run))
     if model.classes is not None and positive is not None:
         raise UsageError(f"{model.name}: a run of all classes; leave out positive")
-    dataset, geometry = open_points(model, X, memory, labels, positive, kernel)
+    dataset, geometry = open_points(model, X, memory, y, positive, kernel)
     rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
     answer: Prediction | ConePrediction = rule.prediction(read_once(model.see(dataset, geometry), rule, memory, out), dataset)
     return answer

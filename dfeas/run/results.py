@@ -164,7 +164,7 @@ class Result(Fitted):
     """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
 
     ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
-    predicted to be of the class ``classes[1]``. ``y`` is what the certificate holds, of points as they were seen.
+    predicted to be of the class ``classes[1]``. ``separator`` is what the certificate holds, of points as they were seen.
 
     Attributes
     ----------
@@ -319,7 +319,7 @@ class Result(Fitted):
         return self.detail or self.stopped.sentence
 
     @property
-    def y(self) -> NDArray[np.float64] | None:
+    def separator(self) -> NDArray[np.float64] | None:
         """The separator (m,) or (m+1,) with the intercept last; for an undecided run the best direction, which is none.
 
         Where float64 has none that is proved it is the rounding of whole numbers, ``evidence.integers``.
@@ -331,12 +331,18 @@ class Result(Fitted):
     @property
     def coef(self) -> Floats | None:
         """(m,) of the hyperplane, in the units of X; None with a kernel, and where no direction is left."""
-        return None if self.y is None or self.evidence is None else plane_of(self.y, self.m, self.evidence.view)[0]
+        return None if self._plane is None else self._plane[0]
 
     @property
     def bias(self) -> float | None:
         """What X @ coef is added to; 0 without an intercept, unless points were centred."""
-        return None if self.y is None or self.evidence is None else plane_of(self.y, self.m, self.evidence.view)[1]
+        return None if self._plane is None else self._plane[1]
+
+    @property
+    def _plane(self) -> tuple[Floats, float] | None:
+        if self.separator is None or self.evidence is None:
+            return None
+        return plane_of(self.separator, self.m, self.evidence.view)
 
     @property
     def support(self) -> NDArray[np.int64] | None:

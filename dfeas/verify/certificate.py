@@ -252,7 +252,7 @@ class Check(Displayed):
     --------
     >>> import dfeas
     >>> import numpy as np
-    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", y=["ham", "spam"])
     >>> result = dfeas.solve("data", out="run")
     >>> check = dfeas.verify_run("run")
     >>> check.verdict, check.proof, check.points

@@ -58,7 +58,7 @@ def test_both_ends_are_near_the_nearest_facet_of_one_wrong_label(kind: str, seed
 
 def test_the_ball_of_a_run_is_proved_again(tmp_path: Path) -> None:
     X, sign, units = one_flip(300, 3, 5)
-    dfeas.ingest(X, tmp_path / "data", labels=sign)
+    dfeas.ingest(X, tmp_path / "data", y=sign)
     plain, found = dfeas.solve(tmp_path / "data"), dfeas.hard_margin(tmp_path / "data", out=tmp_path / "run")
     assert found.w is not None
     assert found.support is not None

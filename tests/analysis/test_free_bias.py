@@ -138,7 +138,7 @@ def test_scaled_points_have_the_distance_of_scaled_points() -> None:
 
 def test_stored_sparse_and_on_a_cluster_it_is_the_same(client: Any, arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, y = arrays("planted", 6, 3000, margin=0.05, dtype="float64")
-    dfeas.ingest(X, tmp_path / "data", labels=y, block_rows=256)
+    dfeas.ingest(X, tmp_path / "data", y=y, block_rows=256)
     here, there = dfeas.hard_margin(tmp_path / "data"), dfeas.hard_margin(tmp_path / "data", client=client)
     assert (here.lower, here.upper, here.w.tobytes()) == (there.lower, there.upper, there.w.tobytes())
     require_widest(X, y, here, 1e-3)
@@ -160,7 +160,7 @@ def test_a_limit_leaves_a_separator_and_the_run_goes_on_to_the_same_bits(arrays:
 
 def test_a_run_is_verified_and_predicts_by_the_widest(tmp_path: Path) -> None:
     X, y = problem("plain", 3)
-    dfeas.ingest(X, tmp_path / "data", labels=y)
+    dfeas.ingest(X, tmp_path / "data", y=y)
     found = dfeas.hard_margin(tmp_path / "data", out=tmp_path / "run")
     coef = dfeas.load(tmp_path / "run").result.coef
     assert coef / np.linalg.norm(coef) == pytest.approx(found.w / np.linalg.norm(found.w))
@@ -171,7 +171,7 @@ def test_a_run_is_verified_and_predicts_by_the_widest(tmp_path: Path) -> None:
 
 def test_too_little_memory_leaves_the_separator_and_says_how_much_is_needed(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, y = arrays("planted", 40, 20_000, margin=0.02, dtype="float32")
-    dfeas.ingest(X, tmp_path / "data", labels=y, block_rows=10_000)
+    dfeas.ingest(X, tmp_path / "data", y=y, block_rows=10_000)
     found = dfeas.hard_margin(tmp_path / "data", memory="24MB")
     assert (found.result.verdict, found.result.stopped, found.upper) == ("feasible", "stalled", None)
     assert found.lower > 0
@@ -210,7 +210,7 @@ def test_killed_between_its_files_a_run_is_not_finished(
     limited: bool, left: int, arrays: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = arrays("planted", 4, 500, margin=0.01, dtype="float64")
-    dfeas.ingest(X, tmp_path / "data", labels=y)
+    dfeas.ingest(X, tmp_path / "data", y=y)
     whole, run = dfeas.hard_margin(tmp_path / "data", out=tmp_path / "whole"), tmp_path / "run"
     if limited:
         assert dfeas.hard_margin(tmp_path / "data", max_passes=2, out=run).result.stopped == "pass_limit"

@@ -87,7 +87,7 @@ def test_the_command_writes_the_figures(dataset: Callable[..., Any], tmp_path: P
 def test_a_margin_below_what_float64_tells_has_no_plane_and_is_verified(
     X: list[list[float]], labels: list[int], tmp_path: Path
 ) -> None:
-    dfeas.ingest(np.array(X), tmp_path / "data", labels=labels)
+    dfeas.ingest(np.array(X), tmp_path / "data", y=labels)
     found = dfeas.hard_margin(tmp_path / "data", out=tmp_path / "run")
     assert found.result.verdict == "feasible"
     assert found.margin is None or np.isfinite([*found.w, found.bias, found.margin]).all()

@@ -50,8 +50,8 @@ def test_small_hulls_are_never_decided_otherwise_than_in_rational_arithmetic(see
         np.testing.assert_allclose(found.weights @ X[found.support].astype(float), point, rtol=1e-9, atol=1e-9)
     else:
         integers = () if found.result.evidence is None else found.result.evidence.integers
-        whole = integers if found.exactly is None else found.exactly.y  # where there are any, found.y is rounded
-        assert on_one_side(np.array(whole[:m], object) if whole else found.y, point, X)
+        whole = integers if found.exactly is None else found.exactly.y  # where there are any, found.coef is rounded
+        assert on_one_side(np.array(whole[:m], object) if whole else found.coef, point, X)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e5])

@@ -32,15 +32,15 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = rng.integers(-5, 6, (60, 3)).astype(float)
     score = X @ np.array([1, 2, -1.0]) + 0.5
     names = np.where(score > 0, "ham", "spam")
-    dfeas.ingest(X, room / "data", labels=names, block_rows=16)
+    dfeas.ingest(X, room / "data", y=names, block_rows=16)
     names[score.argmax()] = "spam"
-    dfeas.ingest(X, room / "flip-data", labels=names, block_rows=16)
+    dfeas.ingest(X, room / "flip-data", y=names, block_rows=16)
     dfeas.solve(room / "data", intercept=True, out=room / "run")
     dfeas.solve(room / "flip-data", intercept=True, out=room / "flip")
     dfeas.hard_margin(room / "data", intercept=True, out=room / "hard")
     dfeas.hard_margin(room / "data", intercept=True, transform=["std", "center"], out=room / "seen")
     names = np.where((score > 0.5)[score != 0.5], "ham", "spam")
-    dfeas.ingest(X[score != 0.5], room / "origin-data", labels=names, block_rows=16)
+    dfeas.ingest(X[score != 0.5], room / "origin-data", y=names, block_rows=16)
     dfeas.hard_margin(room / "origin-data", intercept=False, out=room / "origin")
     dfeas.hard_margin(room / "origin-data", intercept=False, method="mirror-prox", max_passes=300, out=room / "no-weights")
     return room
@@ -89,7 +89,7 @@ def test_names_that_were_exchanged_are_another_fingerprint(room: Path, tmp_path:
     X, names = np.array([[1.0, 0], [0, 1], [-1, -1]]), np.array(["a", "b", "b"])
     marks = [dfeas.solve(X, labels, intercept=True).fingerprint for labels in (names, np.where(names == "a", "c", "d"))]
     assert marks[0] != marks[1]
-    assert dfeas.ingest(X, tmp_path / "a", labels=names).fingerprint == marks[0]
+    assert dfeas.ingest(X, tmp_path / "a", y=names).fingerprint == marks[0]
 
 
 def test_a_maximum_margin_of_unit_points_is_proved_from_its_weights(room: Path) -> None:
@@ -177,7 +177,7 @@ def test_the_most_suspect_come_first_with_their_scores(room: Path) -> None:
 
 def quasi(folder: Path) -> Path:
     X = np.array([[1.0, 0], [1, 0], [2, 0], [2, 0], [0, 1], [0, 1], [0, 2], [1, 5]])
-    dfeas.ingest(X, folder / "data", labels=[1, -1, 1, -1, 1, 1, 1, 1], block_rows=4)
+    dfeas.ingest(X, folder / "data", y=[1, -1, 1, -1, 1, 1, 1, 1], block_rows=4)
     assert dfeas.separation(folder / "data", intercept=False, out=folder / "run").kind == "quasi-complete"
     return folder / "run"
 
@@ -238,7 +238,7 @@ def test_exact_sums_are_those_of_fractions_however_points_are_cut() -> None:
 )
 def test_a_centre_that_is_not_the_mean_is_refused(tmp_path: Path, points: list[float], labels: list[int]) -> None:
     X = np.array(points, float)[:, None]
-    header = dfeas.ingest(X, tmp_path / "data", labels=labels)
+    header = dfeas.ingest(X, tmp_path / "data", y=labels)
     result = dfeas.solve(tmp_path / "data", transform="center", intercept=False, out=tmp_path / "run")
     mean = float(sum(map(Fraction, X[:, 0].tolist()), Fraction(0)) / 3)
     true = load(tmp_path / "run" / "certificate.npz")
@@ -264,7 +264,7 @@ def test_a_centre_that_is_not_the_mean_is_refused(tmp_path: Path, points: list[f
 def test_classes_list_what_their_runs_say_and_what_nobody_checked(tmp_path: Path) -> None:
     sizes = [20, 30, 41]
     X = np.random.default_rng(0).standard_normal((91, 3)) + 9 * np.repeat(np.eye(3), sizes, axis=0)
-    dfeas.ingest(X, tmp_path / "data", labels=np.repeat(["ant", "bee", "cat"], sizes), block_rows=8)
+    dfeas.ingest(X, tmp_path / "data", y=np.repeat(["ant", "bee", "cat"], sizes), block_rows=8)
     assert dfeas.one_vs_rest(tmp_path / "data", intercept=True, out=tmp_path / "run").success
     checks = dfeas.verify_classes(tmp_path / "run")
     assert all(each is not None and "seconds of all classes" in each.not_checked for each in checks.values())

@@ -72,7 +72,7 @@ def test_what_only_lists_commands_imports_none(tmp_path: Path) -> None:
 
 def test_info_loads_no_method_and_no_reader_of_another_format(tmp_path: Path) -> None:
     data = tmp_path / "mail.data"
-    ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), data, labels=["ham", "spam"])
+    ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), data, y=["ham", "spam"])
     look = "import sys, dfeas.__main__\ntry: dfeas.__main__.main()\nfinally: print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", look, "info", data], cwd=tmp_path, capture_output=True, text=True, check=True)
     *shown, loaded = done.stdout.splitlines()

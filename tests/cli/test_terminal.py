@@ -102,7 +102,7 @@ def test_quiet_says_the_result_only(room: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [(("solve", "nowhere", "--out", "run"), 4), (("solve",), 2), (("svm", "x", "--gap", "a", "--out", "r"), 2)],
+    [(("solve", "nowhere", "--out", "run"), 4), (("solve",), 2), (("svm", "x", "--tol", "a", "--out", "r"), 2)],
 )
 def test_an_error_is_json_for_who_asks_for_json(words: tuple[str, ...], code: int, tmp_path: Path) -> None:
     done = dfeas(*words, "--json", cwd=tmp_path)

@@ -38,7 +38,7 @@ def test_an_error_says_which_arguments_it_is_about() -> None:
     error = UsageError(f"{spell('sep', ';')} and {spell('label_column', 'NAME')} of data")
     assert error.arguments == {"sep", "label_column"}
     assert UsageError(error.about_labels()).as_typed == "--sep ';' and --label-column NAME of data"
-    assert str(UsageError(error.about_labels())) == "sep=';' and labels='NAME' of data"
+    assert str(UsageError(error.about_labels())) == "sep=';' and y='NAME' of data"
 
 
 def test_the_same_mistake_in_both_languages(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def stored(folder: Path | str, X: Rows, scratch: Path, shard: int | None = None,
     """The place of a dataset of X in chunks of so many rows, made at the first call, with shards of so many bytes."""
     where = f"{folder}/data"
     if not (scratch / "made").exists():
-        dfeas.ingest(X, where, labels=np.resize([0, 1, 1], X.shape[0]), block_rows=rows, shard=shard)
+        dfeas.ingest(X, where, y=np.resize([0, 1, 1], X.shape[0]), block_rows=rows, shard=shard)
         (scratch / "made").touch()
     return where
 
@@ -259,7 +259,7 @@ class TestSubsetOfTwoStores(ReaderTests):
         X, mask = dense(), np.random.default_rng(1).random(700) < 0.5
         for name, rows, size in (("a", slice(0, 450), 64), ("b", slice(450, 700), 50)):
             if not (folder / name).exists():
-                dfeas.ingest(X[rows], folder / name, labels=np.resize([0, 1], len(X[rows])), block_rows=size)
+                dfeas.ingest(X[rows], folder / name, y=np.resize([0, 1], len(X[rows])), block_rows=size)
         np.save(folder / "mask.npy", mask)
         return open_source(Source(DataSpec(folder / "a", also=(str(folder / "b"),), mask=str(folder / "mask.npy")))), X[mask]
 

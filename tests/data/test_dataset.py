@@ -174,7 +174,7 @@ def test_no_pass_waits_for_the_event_loop_of_zarr(kind: Any, tmp_path: Path, mon
         raise AssertionError("zarr was asked")
 
     X = np.where(np.arange(200).reshape(20, 10) % 7 == 0, 1.5, 0.0)
-    ingest(kind(X), tmp_path / "data", labels=np.arange(20) % 2)
+    ingest(kind(X), tmp_path / "data", y=np.arange(20) % 2)
     monkeypatch.setattr("zarr.core.sync._get_loop", asked)
     data = open_source(Source(DataSpec(tmp_path / "data")))
     (block,) = data.read_blocks(range(data.blocks), Cost())
@@ -184,7 +184,7 @@ def test_no_pass_waits_for_the_event_loop_of_zarr(kind: Any, tmp_path: Path, mon
 @pytest.mark.parametrize("name", ["offset", "checksum"])
 @pytest.mark.parametrize("at", [0, -1])
 def test_a_list_is_compared_with_its_own_checksum(name: str, at: int, tmp_path: Path) -> None:
-    ingest(scipy.sparse.eye_array(20, format="csr"), tmp_path / "data", labels=np.arange(20) % 2)
+    ingest(scipy.sparse.eye_array(20, format="csr"), tmp_path / "data", y=np.arange(20) % 2)
     (file,) = (tmp_path / "data" / name).glob("c.*")
     content = bytearray(file.read_bytes())
     content[at] ^= 1

@@ -49,7 +49,7 @@ def shards(where: str, folder: Path) -> dict[str, Any]:
 
 def sparse(where: str, folder: Path) -> dict[str, Any]:
     X, y = SparseInstance("one-flip", 30, 700, 0.1, 0.001).block(0)
-    ingest(X, where, labels=y, block_rows=100)
+    ingest(X, where, y=y, block_rows=100)
     return {"X": where}
 
 
@@ -63,11 +63,11 @@ def foreign(where: str, folder: Path) -> dict[str, Any]:
     place = zarr_store(ObjectPath.of(where), read_only=False)
     zarr.create_array(place, data=X, chunks=(100, 5), compressors=None)
     np.save(folder / "y.npy", X[:, 0] > 0)
-    return {"X": where, "labels": folder / "y.npy"}
+    return {"X": where, "y": folder / "y.npy"}
 
 
 def bits(result: Any) -> tuple[Any, ...]:
-    return result.passes, result.margin_lower, result.margin_upper, result.y.tobytes()
+    return result.passes, result.margin_lower, result.margin_upper, result.separator.tobytes()
 
 
 def at(turn: int, kind: str) -> Callable[[str, str], str]:

@@ -134,7 +134,7 @@ def written(tmp_path: Path, X: np.ndarray, y: np.ndarray) -> dict[str, tuple[Any
         "parquet": (tmp_path / "a.parquet", named),
         "parquet-folder": (tmp_path / "parts", named),
         "frame": (coded.select(order), named),
-        "zarr2": (tmp_path / "z2", {"labels": str(tmp_path / "zl2")}),
+        "zarr2": (tmp_path / "z2", {"y": str(tmp_path / "zl2")}),
         "h5ad-number": (tmp_path / "a.h5ad", {"label_column": "number"}),
         "h5ad-text": (tmp_path / "a.h5ad", {"label_column": "text"}),
         "h5ad-categorical": (tmp_path / "a.h5ad", {"label_column": "kind"}),
@@ -379,7 +379,7 @@ def test_a_label_with_zeros_before_its_number_is_a_code(name: str, tmp_path: Pat
     else:
         frame.to_csv(path, index=False, sep="\t" if name == "a.tsv" else ",")
     header = (
-        dfeas.ingest(frame[["a"]], tmp_path / "out", labels=frame["y"].to_numpy(str))
+        dfeas.ingest(frame[["a"]], tmp_path / "out", y=frame["y"].to_numpy(str))
         if name == "beside"
         else dfeas.ingest(frame if name == "frame" else path, tmp_path / "out", label_column="y")
     )
@@ -463,12 +463,12 @@ def test_zarr2_that_could_run_code_or_lost_chunks_is_refused(tmp_path: Path, dat
         (tmp_path / f"{i}").mkdir()
         (tmp_path / f"{i}" / ".zarray").write_text(f"{{{about}, {more}}}")
         with pytest.raises(DfeasError, check=says(words)):
-            ingest(tmp_path / f"{i}", tmp_path / "out", labels=str(tmp_path / "y.npy"))
+            ingest(tmp_path / f"{i}", tmp_path / "out", y=str(tmp_path / "y.npy"))
     zarr.create_array(tmp_path / "z", data=X, chunks=(100, M), zarr_format=2)
     chunk = tmp_path / "z" / "3.0"
     chunk.write_bytes(chunk.read_bytes()[:-20])
     with pytest.raises(CorruptDataError, match="damaged from row"):
-        ingest(tmp_path / "z", tmp_path / "out", labels=str(tmp_path / "y.npy"), block_rows=50)
+        ingest(tmp_path / "z", tmp_path / "out", y=str(tmp_path / "y.npy"), block_rows=50)
     assert not (tmp_path / "out").exists()
 
 
@@ -476,8 +476,8 @@ def test_zarr2_that_could_run_code_or_lost_chunks_is_refused(tmp_path: Path, dat
     ("name", "options", "words"),
     [
         ("a.csv", {}, r"say which column holds the labels with --label-column NAME; the columns are f0, f1"),
-        ("a.csv", {"label_column": "class", "labels": "y"}, "--labels and --label-column: give one of them"),
-        ("a.svm", {"labels": "y"}, "--labels y: svmlight has its labels beside the points"),
+        ("a.csv", {"label_column": "class", "y": "y"}, "--labels and --label-column: give one of them"),
+        ("a.svm", {"y": "y"}, "--labels y: svmlight has its labels beside the points"),
         ("a.npz", {"dtype": "float32"}, "--dtype is for csv and tsv and parquet and frame and svmlight; this is arrays"),
         ("a.csv", {"label_column": "class", "features": 3}, "--features is for svmlight; this is csv"),
         ("a.csv", {"label_column": "class", "format": "json"}, "format json; expected csv"),
@@ -507,18 +507,18 @@ def test_labels_may_lie_elsewhere_and_numbers_be_rounded(tmp_path: Path) -> None
     pq.write_table(table, tmp_path / "a.parquet")
     pa.csv.write_csv(table, tmp_path / "a.csv")
     (tmp_path / "bare.csv").write_bytes((tmp_path / "a.csv").read_bytes().partition(b"\n")[2])
-    narrow = ingest(X.astype(np.float32), tmp_path / "expected", labels=y)
+    narrow = ingest(X.astype(np.float32), tmp_path / "expected", y=y)
     for index, name in enumerate(("a.csv", "bare.csv", "a.parquet", table)):
         src = tmp_path / name if isinstance(name, str) else name
         notes: list[str] = []
-        found = ingest(src, tmp_path / f"{index}", labels=str(tmp_path / "y.npy"), dtype="float32", note=notes.append)
+        found = ingest(src, tmp_path / f"{index}", y=str(tmp_path / "y.npy"), dtype="float32", note=notes.append)
         assert found.fingerprint == narrow.fingerprint
         assert found.classes == ("in", "out")
         assert "rounded to float32, as asked" in notes
     for count in (2999, 3001):
         np.save(tmp_path / "y.npy", np.resize(y, count))
         with pytest.raises(BadInputError, match=f"a.csv: {count} labels for 3000( or more)? points; give one a point"):
-            ingest(tmp_path / "a.csv", tmp_path / "out", labels=str(tmp_path / "y.npy"))
+            ingest(tmp_path / "a.csv", tmp_path / "out", y=str(tmp_path / "y.npy"))
         assert not (tmp_path / "out").exists()
     (tmp_path / "a.svm").write_text("1 1:1e300\n2 1:2\n")
     with pytest.raises(BadInputError, match=r"point 0: 1e\+300 is too large for float32; store float64"):
@@ -533,9 +533,9 @@ def test_arrays_of_python_are_ingested_as_files_are(tmp_path: Path, data: tuple[
     for index, (points, labels) in enumerate(
         [(X, y), (X[:, ::-1][:, ::-1], y.tolist()), (lazy, dask.array.from_array(y, chunks=77))]
     ):
-        assert ingest(points, tmp_path / f"{index}", labels=labels, block_rows=64).fingerprint == expected
+        assert ingest(points, tmp_path / f"{index}", y=labels, block_rows=64).fingerprint == expected
     with pytest.raises(BadInputError, match="call compute_chunk_sizes"):
-        ingest(lazy[lazy[:, 0] > 0], tmp_path / "out", labels=y)
+        ingest(lazy[lazy[:, 0] > 0], tmp_path / "out", y=y)
     with pytest.raises(UsageError, match="give labels, an array or a path"):
         ingest(X, tmp_path / "out")
 
@@ -546,7 +546,7 @@ def test_data_frames_of_dask_are_read_by_partitions(tmp_path: Path) -> None:
     X[:, 0] = np.where(y == "out", 1, -1)
     frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y, "c": X[:, 2]})
     lazy = dask.dataframe.from_pandas(frame, npartitions=4)
-    plain = ingest(X, tmp_path / "expected", labels=y, block_rows=64)
+    plain = ingest(X, tmp_path / "expected", y=y, block_rows=64)
     expected = replace(plain, format=2, features=("a", "b", "c"))
     for index, each in enumerate((frame, lazy[lazy["b"] > -99])):
         assert ingest(each, tmp_path / f"{index}", label_column="kind", block_rows=64) == expected
@@ -575,7 +575,7 @@ def test_a_damaged_chunk_of_zarr_3_is_corrupt_and_leaves_nothing(tmp_path: Path,
             if content is not None:
                 chunk.write_bytes(content)
             with pytest.raises(CorruptDataError, match=r"damaged from row|chunks are missing"):
-                ingest(tmp_path / name, tmp_path / "out", labels=str(tmp_path / "y.npy"), block_rows=64)
+                ingest(tmp_path / name, tmp_path / "out", y=str(tmp_path / "y.npy"), block_rows=64)
             assert not (tmp_path / "out").exists()
 
 

@@ -58,7 +58,7 @@ def test_a_frame_of_every_library_is_the_same_data(kind: str) -> None:
 def test_frames_without_labels_are_refused_unless_that_is_asked_by_name() -> None:
     frame = people().drop(columns="kind")
     for verb in (dfeas.solve, dfeas.soft_margin, dfeas.plan, dfeas.separation, dfeas.hard_margin):
-        with pytest.raises(dfeas.UsageError, match="no labels; give labels"):
+        with pytest.raises(dfeas.UsageError, match="no labels; give y"):
             verb(frame)
     with pytest.raises(dfeas.UsageError, match="no labels"):
         dfeas.race(frame, methods=["perceptron", "working-set"])
@@ -134,15 +134,16 @@ def test_sparse_columns_beside_others_and_those_of_ones_are_filled() -> None:
         )
 
 
-@pytest.mark.parametrize("what", ["labels", "mask", "weights"])
+@pytest.mark.parametrize("what", ["y", "mask", "weights"])
 def test_rows_in_another_order_are_refused_wherever_they_stand_beside_points(what: str, tmp_path: Path) -> None:
     points = people().drop(columns="kind")
-    turned = pandas.Series({"labels": people().kind, "mask": people().owner, "weights": people().income}[what])[::-1]
-    with pytest.raises(dfeas.BadInputError, match=f"X and {what} have other rows"):
-        dfeas.soft_margin(points, **{"labels": people().kind, what: turned})
-    if what == "labels":
+    called = "labels" if what == "y" else what
+    turned = pandas.Series({"y": people().kind, "mask": people().owner, "weights": people().income}[what])[::-1]
+    with pytest.raises(dfeas.BadInputError, match=f"X and {called} have other rows"):
+        dfeas.soft_margin(points, **{"y": people().kind, what: turned})
+    if what == "y":
         with pytest.raises(dfeas.BadInputError, match="X and labels have other rows"):
-            dfeas.ingest(points, tmp_path / "data", labels=turned)
+            dfeas.ingest(points, tmp_path / "data", y=turned)
 
 
 def test_truth_values_that_are_objects_are_labels() -> None:
@@ -160,7 +161,7 @@ def test_labels_of_pandas_beside_a_dask_frame_are_of_its_rows(verb: str, tmp_pat
 
     def ask(given: Any) -> Any:
         if verb == "ingest":
-            return dfeas.ingest(rest, tmp_path / "data", labels=given).positive
+            return dfeas.ingest(rest, tmp_path / "data", y=given).positive
         if verb == "mask":
             return dfeas.solve(rest, label, mask=given).verdict
         return dfeas.solve(rest, given).verdict

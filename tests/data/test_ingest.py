@@ -46,12 +46,12 @@ def sources(tmp_path: Path, X: np.ndarray, y: np.ndarray) -> dict[str, tuple[Pat
     zarr.create_array(tmp_path / "z", data=X, chunks=(100, 9))
     zarr.create_array(tmp_path / "zl", data=numeric, chunks=(70,))
     return {
-        "npy": (tmp_path / "x.npy", {"labels": str(tmp_path / "y.npy")}),
+        "npy": (tmp_path / "x.npy", {"y": str(tmp_path / "y.npy")}),
         "npz": (tmp_path / "a.npz", {}),
-        "npz-compressed": (tmp_path / "b.npz", {"points": "points", "labels": "labels"}),
+        "npz-compressed": (tmp_path / "b.npz", {"points": "points", "y": "labels"}),
         "hdf5": (tmp_path / "c.h5", {}),
-        "hdf5-chunked": (tmp_path / "c.h5", {"points": "chunked", "labels": "text"}),
-        "zarr": (tmp_path / "z", {"labels": str(tmp_path / "zl")}),
+        "hdf5-chunked": (tmp_path / "c.h5", {"points": "chunked", "y": "text"}),
+        "zarr": (tmp_path / "z", {"y": str(tmp_path / "zl")}),
     }
 
 
@@ -131,7 +131,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from dfeas import ingest\n"
-        "ingest(sys.argv[1], sys.argv[2], labels=sys.argv[3])\n"
+        "ingest(sys.argv[1], sys.argv[2], y=sys.argv[3])\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
     )
     peaks = []
@@ -146,7 +146,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 
 def test_every_option_is_in_help_and_in_types() -> None:
-    options = {each.name: each.default for each in fields(IngestOptions)}
+    options = {each.name.replace("labels", "y"): each.default for each in fields(IngestOptions)}
     parameters = inspect.signature(dfeas.ingest).parameters
     assert {name: parameters[name].default for name in options} == options
     assert all(parameters[name].annotation for name in options)
@@ -174,8 +174,8 @@ def test_options_without_a_sense_are_refused(tmp_path: Path, options: dict[str, 
 
 def test_labels_in_memory_go_with_a_frame(tmp_path: Path) -> None:
     frame = pa.table({"age": [41.0, 29.0, 63.0], "income": [31_000.0, 48_500.0, 27_250.0]})
-    beside = ingest(frame, tmp_path / "beside", labels=["ill", "well", "ill"])
+    beside = ingest(frame, tmp_path / "beside", y=["ill", "well", "ill"])
     within = ingest(frame.append_column("kind", [["ill", "well", "ill"]]), tmp_path / "within", label_column="kind")
     assert beside == within
     with pytest.raises(BadInputError, match="2 labels for 3 or more points"):
-        ingest(frame, tmp_path / "out", labels=[0, 1])
+        ingest(frame, tmp_path / "out", y=[0, 1])

@@ -34,7 +34,7 @@ def test_entries_are_kept_and_the_answer_is_that_of_float32(tmp_path: Path, dtyp
     found, wide = dfeas.solve(tmp_path / "low"), dfeas.solve(tmp_path / "wide")
     assert (found.verdict, found.proof) == ("feasible", "rigorous")
     assert (found.margin_lower, found.passes) == (wide.margin_lower, wide.passes)
-    assert np.array_equal(found.y, wide.y)
+    assert np.array_equal(found.separator, wide.separator)
     cost = Cost()
     list(low.read_blocks(range(low.blocks), cost))
     assert cost.bytes_read == X.nbytes
@@ -57,7 +57,7 @@ def test_no_product_wraps_around_or_overflows(dtype: str, extreme: int) -> None:
     assert (found.verdict, found.proof) == ("feasible", "rigorous")
     A = X.astype(float) * np.where(labels, 1, -1)[:, None]
     A /= np.linalg.norm(A, axis=1)[:, None]
-    assert (A @ found.y).min() == pytest.approx(found.margin_lower, rel=1e-9)
+    assert (A @ found.separator).min() == pytest.approx(found.margin_lower, rel=1e-9)
 
 
 def test_a_kernel_of_python_sees_floats() -> None:

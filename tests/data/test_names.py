@@ -216,7 +216,7 @@ def room(tmp_path: Path, people: pandas.DataFrame, moved: pandas.DataFrame) -> P
     dfeas.ingest(moved, tmp_path / "moved", label_column="kind")
     np.save(tmp_path / "X.npy", points(people))
     np.save(tmp_path / "y.npy", people.kind.to_numpy(str))
-    dfeas.ingest(tmp_path / "X.npy", tmp_path / "plain", labels=tmp_path / "y.npy", block_rows=150)
+    dfeas.ingest(tmp_path / "X.npy", tmp_path / "plain", y=tmp_path / "y.npy", block_rows=150)
     dfeas.solve(tmp_path / "data", intercept=True, transform=["std", "center"], out=tmp_path / "run")
     return tmp_path
 

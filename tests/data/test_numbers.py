@@ -130,7 +130,7 @@ def ways(points: Any, labels: Any, tmp_path: Path) -> dict[str, Callable[[], Any
         "separation": lambda: dfeas.separation(points, labels, intercept=True),
         "check": lambda: dfeas.check_separation(points, labels, intercept=True),
         "soft": lambda: dfeas.soft_margin(points, labels, intercept=True),
-        "ingest": lambda: dfeas.ingest(points, tmp_path / "d", labels=labels),
+        "ingest": lambda: dfeas.ingest(points, tmp_path / "d", y=labels),
         "predict": lambda: dfeas.predict(dfeas.solve(X[:4], Y[:4], intercept=True), points),
     }
 
@@ -289,7 +289,7 @@ def test_what_xarray_packs_is_refused_with_the_call_that_works(tmp_path: Path) -
                 held = zarr.open_group(store, mode="r")
             asked = [
                 lambda held=held: dfeas.solve(held["X"], Y, intercept=True),
-                lambda store=store: dfeas.ingest(f"{store}/X", tmp_path / "d", labels=tmp_path / "y.npy"),
+                lambda store=store: dfeas.ingest(f"{store}/X", tmp_path / "d", y=tmp_path / "y.npy"),
             ]
             if kind == 3:
                 asked.append(lambda store=store: dfeas.solve(f"{store}/X", tmp_path / "y.npy", intercept=True))
@@ -308,7 +308,7 @@ def advised(text: str, **names: Any) -> Any:
     assert call is not None, text
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        words = call[0].replace("...)", "labels)").replace("labels=y", "labels=labels")
+        words = call[0].replace("...)", "labels)").replace("y=y", "y=labels")
         words = f"{words[:-1]}, intercept=True)" if words.startswith("dfeas.solve") else words
         return eval(words, {"dfeas": dfeas, "zarr": zarr, "h5py": h5py, "numpy": np, **names})
 
@@ -321,7 +321,7 @@ def test_floats_whose_fill_value_is_nan_are_numbers_as_they_are(kind: int, tmp_p
         warnings.simplefilter("ignore")
         xarray.Dataset({"X": (("n", "m"), X)}).to_zarr(str(tmp_path / "s"), zarr_format=kind)
     np.save(tmp_path / "y.npy", Y)
-    dfeas.ingest(str(tmp_path / "s" / "X"), tmp_path / "d", labels=tmp_path / "y.npy")
+    dfeas.ingest(str(tmp_path / "s" / "X"), tmp_path / "d", y=tmp_path / "y.npy")
     assert dfeas.solve(tmp_path / "d", intercept=True).verdict == dfeas.solve(X, Y, intercept=True).verdict
     if kind == 3:
         assert dfeas.solve(tmp_path / "s" / "X", tmp_path / "y.npy", intercept=True).n == 5
@@ -348,12 +348,12 @@ def test_packed_numbers_of_hdf5_are_refused(attributes: dict[str, Any], which: s
         file["X"], file["y"] = X, Y
         file[which].attrs.update(attributes)
     with h5py.File(path) as file:
-        given = {"X": file["X"] if which == "X" else X, "labels": file["y"] if which == "y" else Y}
+        given = {"X": file["X"] if which == "X" else X, "y": file["y"] if which == "y" else Y}
         for ask in (
             lambda: dfeas.ingest(path, tmp_path / "d"),
             lambda: dfeas.solve(path, intercept=True),
             lambda: dfeas.solve(**given, intercept=True),
-            lambda: dfeas.check_separation(given["X"], given["labels"], intercept=True),
+            lambda: dfeas.check_separation(given["X"], given["y"], intercept=True),
         ):
             with pytest.raises(BadInputError, match=f"packed.*{next(iter(attributes))}"):
                 ask()
@@ -379,16 +379,16 @@ def test_a_group_of_zarr_is_refused_with_the_call_that_works(kind: int, tmp_path
         dfeas.solve(group, Y, intercept=True)
     assert "X['X']" in str(caught.value)
     for ask in (
-        lambda: dfeas.ingest(tmp_path / "g", tmp_path / "d", labels=tmp_path / "y.npy"),
+        lambda: dfeas.ingest(tmp_path / "g", tmp_path / "d", y=tmp_path / "y.npy"),
         lambda: dfeas.solve(tmp_path / "g", tmp_path / "y.npy", intercept=True),
-        lambda: dfeas.ingest(group, tmp_path / "d", labels=Y),
+        lambda: dfeas.ingest(group, tmp_path / "d", y=Y),
     ):
         with pytest.raises(BadInputError, match="group") as caught:
             ask()
         assert "ingest" not in str(caught.value)
     path = re.search(r"give the path of an array, as (\S+)", str(_error(lambda: dfeas.ingest(tmp_path / "g", tmp_path / "d"))))
     assert path is not None
-    dfeas.ingest(path[1], tmp_path / "d", labels=tmp_path / "y.npy")
+    dfeas.ingest(path[1], tmp_path / "d", y=tmp_path / "y.npy")
 
 
 def _error(ask: Callable[[], Any]) -> DfeasError:
@@ -403,7 +403,7 @@ def test_an_array_of_format_2_is_solved_as_it_is(tmp_path: Path) -> None:
     for found in (
         dfeas.solve(tmp_path / "a", tmp_path / "y.npy", intercept=True),
         dfeas.solve(array, Y, intercept=True),
-        dfeas.solve(dfeas.ingest(tmp_path / "a", tmp_path / "d", labels=tmp_path / "y.npy") and tmp_path / "d", intercept=True),
+        dfeas.solve(dfeas.ingest(tmp_path / "a", tmp_path / "d", y=tmp_path / "y.npy") and tmp_path / "d", intercept=True),
     ):
         assert found.verdict == dfeas.solve(X, Y, intercept=True).verdict
 
@@ -425,14 +425,14 @@ def test_a_dataset_of_xarray_is_refused_and_its_arrays_are_taken(tmp_path: Path)
     for ask in (
         lambda: dfeas.solve(held, Y, intercept=True),
         lambda: dfeas.check_separation(held, Y, intercept=True),
-        lambda: dfeas.ingest(held, tmp_path / "d", labels=Y),
+        lambda: dfeas.ingest(held, tmp_path / "d", y=Y),
         lambda: dfeas.in_hull([0.0, 0.0], held),
     ):
         with pytest.raises(BadInputError, match=r"X\['X'\]"):
             ask()
     for arrays in (held, held.chunk({"n": 3})):
         assert dfeas.solve(arrays["X"], arrays["y"], intercept=True).verdict == "feasible"
-        dfeas.ingest(arrays["X"], tmp_path / f"d{len(arrays.chunks)}", labels=arrays["y"])
+        dfeas.ingest(arrays["X"], tmp_path / f"d{len(arrays.chunks)}", y=arrays["y"])
         assert dfeas.solve(tmp_path / f"d{len(arrays.chunks)}", intercept=True).n == 4
 
 
@@ -459,7 +459,7 @@ def test_chunks_that_zarr_leaves_out_are_written_as_the_error_says(tmp_path: Pat
     for ask in (
         lambda: dfeas.solve("a", "y.npy", intercept=True),
         lambda: dfeas.solve(array, np.arange(40) % 2, intercept=True),
-        lambda: dfeas.ingest(array, "d", labels=np.arange(40) % 2),
+        lambda: dfeas.ingest(array, "d", y=np.arange(40) % 2),
     ):
         call = re.search(r"zarr\.create_array\(.*\}\)", str(_error(ask)))
         assert call is not None
@@ -476,7 +476,7 @@ def test_sdpa_is_read_in_python_as_by_the_command(tmp_path: Path) -> None:
     assert dfeas.ingest(path, tmp_path / "d").cones is not None
     assert dfeas.solve(tmp_path / "d").verdict == "feasible"  # y = 1 makes the unit matrix
     with pytest.raises(UsageError, match="not for cones"):
-        dfeas.ingest(path, tmp_path / "f", labels=[1])
+        dfeas.ingest(path, tmp_path / "f", y=[1])
     with pytest.raises(UsageError, match="SDPA"):
         dfeas.solve(path)
 

@@ -101,7 +101,7 @@ def test_sparse_points_in_shards_are_read_by_ranges(door: Door, tmp_path: Path, 
     monkeypatch.setattr(SparseWriter, "chunk_entries", 500)
     X, y = SparseInstance("one-flip", 30, 700, 0.1, 0.001).block(0)
     for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")):
-        ingest(X, where, labels=y, block_rows=100, shard=10**8)
+        ingest(X, where, y=y, block_rows=100, shard=10**8)
     door.reset()
     there, here = (open_source(Source(DataSpec(where))) for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")))
     for first, second in zip(*(each.read_blocks(range(7), Cost()) for each in (there, here)), strict=True):
@@ -121,7 +121,7 @@ def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Pa
     texts = SparseInstance("one-flip", 30, 700, 0.1, 0.001)
     X, y = texts.block(0)
     for where in (f"{data}-sparse", str(tmp_path / "sparse")):
-        header = ingest(X, where, labels=y, block_rows=100)
+        header = ingest(X, where, y=y, block_rows=100)
         assert header.entries == X.nnz > 1000
     there, here = (open_source(Source(DataSpec(where))) for where in (f"{data}-sparse", str(tmp_path / "sparse")))
     assert there.header == here.header
@@ -308,11 +308,11 @@ def test_a_shard_is_uploaded_in_parts_and_is_no_object_before(door: Door, tmp_pa
         writer.write(24, X[24_000:], label[:1000].astype(np.int8))
         header = writer.finish(("-1", "1"))
     assert door.count("PUT", "/parts/data/X/c.") == 2  # 10 MB in parts of 8 MiB
-    assert header.fingerprint == ingest(X, tmp_path / "here", labels=label, block_rows=1000).fingerprint
+    assert header.fingerprint == ingest(X, tmp_path / "here", y=label, block_rows=1000).fingerprint
     assert np.array_equal(zarr.open_array(zarr_store(ObjectPath.of(f"{URL}/parts/data/X"), read_only=True), mode="r")[:], X)
     X[24_500, 3] = np.nan
     with pytest.raises(BadInputError, match="not finite"):
-        ingest(X, f"{URL}/parts/cut", labels=label, block_rows=1000, shard="1GB")
+        ingest(X, f"{URL}/parts/cut", y=label, block_rows=1000, shard="1GB")
     assert not list(ObjectPath.of(f"{URL}/parts/cut").objects())
 
 
@@ -384,7 +384,7 @@ def write_sources(folder: Path) -> dict[str, dict[str, Any]]:
     array[:] = X
     column = {"label_column": "y"}
     plain = {"a.npz": {}, "a.h5": {}, "a.svm": {}, "a.parquet": column, "p": column, "a.csv": column}
-    return {**plain, "a.npy": {"labels": "y.npy"}, "z": {"labels": "y.npy"}}
+    return {**plain, "a.npy": {"y": "y.npy"}, "z": {"y": "y.npy"}}
 
 
 def test_every_format_is_ingested_from_and_to_an_object_store(
@@ -397,7 +397,7 @@ def test_every_format_is_ingested_from_and_to_an_object_store(
             ObjectPath.of(f"{URL}/src/{path.relative_to(tmp_path)}").write_bytes(path.read_bytes())
     expected = ingest(tmp_path / "a.npz", tmp_path / "out").fingerprint
     for name, options in sources.items():
-        given = {**options, **({"labels": f"{URL}/src/y.npy"} if "labels" in options else {})}
+        given = {**options, **({"y": f"{URL}/src/y.npy"} if "y" in options else {})}
         found = ingest(f"{URL}/src/{name}", f"{URL}/ingested/{name}", **given)
         assert found.fingerprint == expected, name
     assert dfeas.solve(f"{URL}/ingested/a.csv").fingerprint == expected
@@ -579,7 +579,7 @@ def test_the_command_line_takes_urls(
         ("solve", data, "--out", "run"),
         ("verify", "run"),
         ("predict", "run", data, "scores.npy"),
-        ("svm", data, "--out", "svm", "--gap", 0.5),
+        ("svm", data, "--out", "svm", "--tol", 0.5),
         ("solve", data, "--hard-margin", "--out", "widest"),
         ("race", f"{data}-2", "--out", "race", "--methods", "mirror-prox,von-neumann", "--eps", 0.2),
         ("solve", data, "--out", "short", "--method", "perceptron", "--max-passes", 1, "--eps", 1e-6),

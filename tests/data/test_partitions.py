@@ -46,7 +46,14 @@ def spread(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
 
 def ingest(src: Any, out: Any, pool: Any = None, note: Any = None, progress: Any = None, **options: Any) -> Header:
     """By a pool of processes, or in this one."""
-    return ingest_here(src, out, IngestOptions(**options), pool=pool, note=note, progress=progress)
+    return ingest_here(
+        src,
+        out,
+        IngestOptions(**{"labels" if name == "y" else name: value for name, value in options.items()}),
+        pool=pool,
+        note=note,
+        progress=progress,
+    )
 
 
 def in_turn(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
@@ -90,7 +97,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[
         for name, part in parts.items():
             group[name] = part
         file.create_group("obs")["kind"] = y.astype("S1")
-    beside = {"labels": str(tmp_path / "y.npy")}
+    beside = {"y": str(tmp_path / "y.npy")}
     return {
         "csv": (tmp_path / "X.csv", {"label_column": "kind"}),
         "tsv": (tmp_path / "bare.tsv", {**beside, "header": False, "dtype": "float32"}),
@@ -141,7 +148,7 @@ def test_on_a_cluster(sources: dict[str, tuple[Path, dict[str, Any]]], client: A
     X[700, 2] = np.inf
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(BadInputError, match=r"out: 1 or more entries are not finite \(point 700 feature 2: inf"):
-        dfeas.ingest(tmp_path / "X.npy", tmp_path / "out", labels=str(tmp_path / "y.npy"), block_rows=64, client=client)
+        dfeas.ingest(tmp_path / "X.npy", tmp_path / "out", y=str(tmp_path / "y.npy"), block_rows=64, client=client)
     assert not (tmp_path / "out").exists()
 
 

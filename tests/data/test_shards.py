@@ -97,7 +97,7 @@ def test_shards_change_neither_bits_nor_fingerprint(
     X, label = np.random.default_rng(n).standard_normal((n, m)), np.arange(n) % classes
     np.savez(folder / "a.npz", X=X, y=label)
     source: Any = folder / "a.npz" if coded else X
-    given: dict[str, Any] = {} if coded else {"labels": label}
+    given: dict[str, Any] = {} if coded else {"y": label}
     plain = dfeas.ingest(source, folder / "plain", block_rows=rows, **given)
     assert dfeas.ingest(source, folder / "shards", block_rows=rows, shard=shard, **given) == plain
     one, other = (open_source(Source(DataSpec(folder / name))) for name in ("plain", "shards"))
@@ -112,7 +112,7 @@ def test_shards_change_neither_bits_nor_fingerprint(
 
 def test_a_shard_is_what_zarr_writes_and_reads(tmp_path: Path) -> None:
     X, label = points()
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS, shard=shard_of())
     array = zarr.open_array(tmp_path / "data" / "X", mode="r")
     assert (array.chunks, array.shards) == ((ROWS, 5), (PER * ROWS, 5))
     assert np.array_equal(array[:], X)
@@ -129,7 +129,7 @@ def test_a_shard_is_what_zarr_writes_and_reads(tmp_path: Path) -> None:
 def test_all_that_is_asked_has_the_same_answer(tmp_path: Path) -> None:
     X, label = points()
     for name, shard in (("plain", 0), ("shards", shard_of())):
-        dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard)
+        dfeas.ingest(X, tmp_path / name, y=label, block_rows=ROWS, shard=shard)
         dfeas.solve(tmp_path / name, out=tmp_path / f"run-{name}", method="mirror-prox")
     with (
         np.load(tmp_path / "run-plain" / "certificate.npz") as one,
@@ -192,8 +192,8 @@ def read_rows(dataset: Dataset) -> np.ndarray:
 @pytest.mark.parametrize("n", [2, 60, 70, 139, 140, 500, 1000])
 def test_sparse_points_in_shards_are_those_of_plain_chunks(tmp_path: Path, narrow: dict[str, Any], n: int) -> None:
     X, label = words(n)
-    plain = dfeas.ingest(X, tmp_path / "plain", labels=label, **{**narrow, "shard": 0})
-    assert dfeas.ingest(X, tmp_path / "shards", labels=label, **narrow) == plain
+    plain = dfeas.ingest(X, tmp_path / "plain", y=label, **{**narrow, "shard": 0})
+    assert dfeas.ingest(X, tmp_path / "shards", y=label, **narrow) == plain
     one, other = (open_source(Source(DataSpec(tmp_path / name))) for name in ("plain", "shards"))
     assert np.array_equal(read_rows(other), X.toarray())
     assert np.array_equal(read_rows(one), X.toarray())
@@ -210,7 +210,7 @@ def test_sparse_points_in_shards_are_those_of_plain_chunks(tmp_path: Path, narro
 def test_sparse_shards_are_solved_and_verified_with_the_same_bits(tmp_path: Path, narrow: dict[str, Any]) -> None:
     X, label = words()
     for name, shard in (("plain", 0), ("shards", narrow["shard"])):
-        dfeas.ingest(X, tmp_path / name, labels=label, **{**narrow, "shard": shard})
+        dfeas.ingest(X, tmp_path / name, y=label, **{**narrow, "shard": shard})
         dfeas.solve(tmp_path / name, out=tmp_path / f"run-{name}", method="von-neumann", max_passes=20)
     runs = [content(tmp_path / f"run-{name}") for name in ("plain", "shards")]
     assert runs[0]["certificate.npz"] == runs[1]["certificate.npz"]
@@ -314,7 +314,7 @@ WRONG = {
 def test_an_index_that_cannot_be_is_one_clear_line(tmp_path: Path, name: str) -> None:
     change, words = WRONG[name]
     X, label = points()
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS, shard=shard_of())
     rewritten(tmp_path / "data" / "X" / "c.1.0", change)
     dataset = open_source(Source(DataSpec(tmp_path / "data")))
     assert np.array_equal(dataset.points.read(0, Buffers()), X[:ROWS])
@@ -342,7 +342,7 @@ def test_a_users_shard_that_lost_a_chunk_is_never_zeros(tmp_path: Path, compress
     opening: tuple[Callable[[], Any], ...] = (
         lambda: open_source(source),
         lambda: open_source(Source(DataSpec(array, label))),
-        lambda: dfeas.ingest(tmp_path / "x", tmp_path / "out", labels=label),
+        lambda: dfeas.ingest(tmp_path / "x", tmp_path / "out", y=label),
     )
     for opened in opening:
         with pytest.raises(CorruptDataError, match=r"c/1/0: .*(absent|outside|another size)"):
@@ -391,7 +391,7 @@ def test_large_chunks_begin_with_a_page_and_are_read_past_the_page_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
 ) -> None:
     X, label = points(n, 20)
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=5000, shard="1MB")
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=5000, shard="1MB")
     folder = tmp_path / "data" / "X"
     for shard, chunks in enumerate([2] * (n // 10_000) + [1] * (n > 20_000)):
         wanted = np.arange(2) < chunks
@@ -413,7 +413,7 @@ def test_a_shard_is_looked_at_once_a_way_and_what_changes_on_the_way_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, label = points()
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS, shard=shard_of())
     looks: list[str] = []
 
     def counted(path: str) -> int:
@@ -494,7 +494,7 @@ def test_sizes_that_cannot_be_are_one_line(tmp_path: Path, chunk: list[int], sha
 
 def test_a_shard_that_changes_between_passes_is_read_again(tmp_path: Path) -> None:
     X, label = points()
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard_of())
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS, shard=shard_of())
     dataset = open_source(Source(DataSpec(tmp_path / "data")))
     assert np.array_equal(read_all(dataset), X)
     file = tmp_path / "data" / "X" / "c.1.0"
@@ -528,15 +528,15 @@ def test_much_data_is_stored_in_shards_unless_you_say_otherwise(tmp_path: Path, 
         monkeypatch.setattr("dfeas.data.writers.chunks.SHARDED_ABOVE", above - 1)
         out = tmp_path / f"{above}"
         out.mkdir()
-        dfeas.ingest(X, out / "array", labels=label, **stored)
+        dfeas.ingest(X, out / "array", y=label, **stored)
         dfeas.ingest(tmp_path / "a.npz", out / "npz", **stored)
         dfeas.generate(dfeas.Instance("halfspace", 5, 1000, block_rows=ROWS), out / "made")
         for each in out.iterdir():
             assert (zarr.open_array(each / "X", mode="r").shards is not None) == expected, each
     monkeypatch.setattr("dfeas.data.writers.chunks.SHARDED_ABOVE", 0)
-    dfeas.ingest(X, tmp_path / "none", labels=label, shard=0, **stored)
+    dfeas.ingest(X, tmp_path / "none", y=label, shard=0, **stored)
     assert zarr.open_array(tmp_path / "none" / "X", mode="r").shards is None
-    sparse = dfeas.ingest(np.eye(20), tmp_path / "sparse", labels=np.arange(20) % 2, sparse=True)
+    sparse = dfeas.ingest(np.eye(20), tmp_path / "sparse", y=np.arange(20) % 2, sparse=True)
     assert sparse.entries == 20
 
 
@@ -544,7 +544,7 @@ def test_shards_of_no_size_are_refused_in_a_line(tmp_path: Path) -> None:
     run = CliRunner().invoke
     out = str(tmp_path / "out")
     with pytest.raises(UsageError, match="shard='many': expected a size"):
-        dfeas.ingest(np.eye(4), out, labels=[0, 1, 1, 0], shard="many")
+        dfeas.ingest(np.eye(4), out, y=[0, 1, 1, 0], shard="many")
     assert not Path(out).exists()
     done = run(commands, ["generate", "halfspace", out, "--features", "5", "--points", "1000", "--shard", "4kB", "-q"])
     assert done.exit_code == 0, done.output
@@ -554,7 +554,7 @@ def test_shards_of_no_size_are_refused_in_a_line(tmp_path: Path) -> None:
 def test_the_format_did_not_change(tmp_path: Path) -> None:
     """A dfeas of before there were shards refuses them by name, and does not misread them."""
     X, label = points(100)
-    header = dfeas.ingest(X, tmp_path / "data", labels=label, shard=1000)
+    header = dfeas.ingest(X, tmp_path / "data", y=label, shard=1000)
     assert header.format == 1 <= DATASET
 
 

@@ -53,7 +53,7 @@ def points(n: int = N) -> tuple[np.ndarray, np.ndarray]:
 def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     X, label = points()
     shard = PER * (ROWS * M * 4 + 4) if request.param == "shards" else 0
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard)
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS, shard=shard)
     return tmp_path / "data"
 
 
@@ -92,7 +92,7 @@ def test_the_fingerprint_is_that_of_the_chunks(data: Path, tmp_path: Path) -> No
 
 def test_damage_is_told_by_the_number_of_the_chunk_also_by_the_checker(tmp_path: Path) -> None:
     X, label = points()
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS)
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS)
     certificate, file = separator(tmp_path / "data"), tmp_path / "data" / "X" / "c.101.0"
     content = bytearray(file.read_bytes())
     content[5] ^= 1
@@ -120,7 +120,7 @@ def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path:
     X, label = points()
     answers = set()
     for name, shard in (("files", 0), ("shards", PER * (ROWS * M * 4 + 4))):
-        dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard)
+        dfeas.ingest(X, tmp_path / name, y=label, block_rows=ROWS, shard=shard)
         for threads in (1, 3):
             engine = LocalEngine(open_source(Source(DataSpec(tmp_path / name, intercept=False))), threads)
             answer = engine.run(Softmin(np.eye(M)[:, :2] + 0.1, np.full(2, 0.3)))
@@ -130,7 +130,7 @@ def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path:
 
 def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path) -> None:
     X, label = points()
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=PER * (ROWS * M * 4 + 4))
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS, shard=PER * (ROWS * M * 4 + 4))
     dataset = open_source(Source(DataSpec(tmp_path / "data")))
     reader = dataset.points
     assert isinstance(reader, ChunkReader)
@@ -150,7 +150,7 @@ def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path
 def test_chunks_of_whole_pages_come_past_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     """The last block has one short chunk, or some of those of a block."""
     X = np.random.default_rng(0).standard_normal((n, 8)).astype(np.float32)
-    dfeas.ingest(X, tmp_path / "data", labels=np.resize([0, 1], n), block_rows=128)  # of 4096 bytes
+    dfeas.ingest(X, tmp_path / "data", y=np.resize([0, 1], n), block_rows=128)  # of 4096 bytes
     dataset, asked = open_source(Source(DataSpec(tmp_path / "data"))), []
     assert dataset.together == 4
     monkeypatch.setattr(dataset, "points", replace(dataset.points, folder=replace(dataset.points.folder, past_cache=True)))
@@ -175,7 +175,7 @@ def test_views_keep_their_fingerprints(data: Path) -> None:
     mask = np.arange(N) % 10 != 3
     np.save(data.parent / "mask.npy", mask)
     seen = dfeas.solve(data, mask=data.parent / "mask.npy")
-    one = dfeas.ingest(X[mask], data.parent / "one", labels=label[mask], block_rows=ROWS)
+    one = dfeas.ingest(X[mask], data.parent / "one", y=label[mask], block_rows=ROWS)
     assert seen.verdict == "feasible"
     assert seen.fingerprint == one.fingerprint
     assert dfeas.solve(data, transform="std", out=data.parent / "run").verdict == "feasible"
@@ -218,7 +218,7 @@ def crc_of(points: sp.csr_array) -> int:
 def sparse_data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     X, label = sparse_points()
     shard = 1000 if request.param == "shards" else 0
-    dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS, shard=shard)
+    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS, shard=shard)
     return tmp_path / "data"
 
 
@@ -247,7 +247,7 @@ def test_sparse_chunks_give_the_same_bits_wherever_they_lie(tmp_path: Path) -> N
     X, label = sparse_points()
     answers, marks = set(), set()
     for name, shard in (("files", 0), ("shards", 1000)):
-        marks.add(dfeas.ingest(X, tmp_path / name, labels=label, block_rows=ROWS, shard=shard).fingerprint)
+        marks.add(dfeas.ingest(X, tmp_path / name, y=label, block_rows=ROWS, shard=shard).fingerprint)
         for threads in (1, 3):
             engine = LocalEngine(open_source(Source(DataSpec(tmp_path / name, intercept=False))), threads)
             answer = engine.run(Softmin(np.eye(50)[:, :2] + 0.1, np.full(2, 0.3)))
@@ -258,7 +258,7 @@ def test_sparse_chunks_give_the_same_bits_wherever_they_lie(tmp_path: Path) -> N
 @pytest.mark.parametrize(("name", "what"), [("X/data/c.0", "X"), ("X/indices/c.0", "X"), ("label/c.5", "label")])
 def test_damage_of_sparse_points_is_told_by_the_chunk_also_by_the_checker(tmp_path: Path, name: str, what: str) -> None:
     X, label = sparse_points()
-    header = dfeas.ingest(X, tmp_path / "data", labels=label, block_rows=ROWS)
+    header = dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS)
     certificate = Certificate("separator", header.fingerprint, y=np.full(50, 50**-0.5))
     file, chunk = tmp_path / "data" / name, 44
     content = bytearray(file.read_bytes())

@@ -56,7 +56,7 @@ def stored(tmp_path: Path) -> Callable[..., Path]:
         X = matrix() if X is None else X
         sp.save_npz(tmp_path / "X.npz", X)
         np.save(tmp_path / "y.npy", labels_of(X.shape[0]))
-        dfeas.ingest(tmp_path / "X.npz", tmp_path / "data", labels=str(tmp_path / "y.npy"), block_rows=rows)
+        dfeas.ingest(tmp_path / "X.npz", tmp_path / "data", y=str(tmp_path / "y.npy"), block_rows=rows)
         return tmp_path / "data"
 
     return make
@@ -119,7 +119,7 @@ def test_every_source_gives_the_same_dataset(tmp_path: Path, stored: Callable[..
     assert given.fingerprint == wanted
     np.savez(tmp_path / "dense.npz", X=X.toarray(), y=labels)
     assert dfeas.ingest(tmp_path / "dense.npz", tmp_path / "sparse", block_rows=64, sparse=True).fingerprint == wanted
-    dense = dfeas.ingest(tmp_path / "X.npz", tmp_path / "dense", labels=str(tmp_path / "y.npy"), sparse=False)
+    dense = dfeas.ingest(tmp_path / "X.npz", tmp_path / "dense", y=str(tmp_path / "y.npy"), sparse=False)
     assert (dense.entries, open_source(Source(DataSpec(tmp_path / "dense"))).bytes) == (None, X.shape[0] * X.shape[1] * 8)
 
 
@@ -137,12 +137,12 @@ def test_columns_are_turned_into_rows_in_bounded_memory(
     for index, (name, most, reads) in enumerate((("csc.npz", 600, 4), ("csc.h5ad", 1, 6), ("csc.h5ad", 10**6, 2))):
         monkeypatch.setattr(CscRows, "gathered_entries", most)
         notes: list[str] = []
-        options: dict[str, Any] = {"labels": str(tmp_path / "y.npy"), "block_rows": 64}
+        options: dict[str, Any] = {"y": str(tmp_path / "y.npy"), "block_rows": 64}
         found = dfeas.ingest(tmp_path / name, tmp_path / f"{index}", note=notes.append, **options)
         assert found.fingerprint == wanted
         assert notes == [f"CSC, entries by columns: read {reads} times; CSR would be read once"]
     with pytest.raises(UsageError, match=r"csc.h5ad: CSC, so one process reads it in order"):
-        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", IngestOptions(**options), pool=map)
+        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", IngestOptions(labels=options["y"]), pool=map)
 
 
 def test_sparse_points_are_joined_and_picked_as_dense_ones_are(tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_sparse_points_are_joined_and_picked_as_dense_ones_are(tmp_path: Path) -
     mask = np.random.default_rng(1).random(950) < 0.6
     np.save(tmp_path / "mask.npy", mask)
     for kind, points in (("sparse", X), ("dense", X.toarray())):
-        dfeas.ingest(points, tmp_path / kind, labels=y, block_rows=64)
-        dfeas.ingest(points[new], tmp_path / f"{kind}-more", labels=y[new], block_rows=50)
+        dfeas.ingest(points, tmp_path / kind, y=y, block_rows=64)
+        dfeas.ingest(points[new], tmp_path / f"{kind}-more", y=y[new], block_rows=50)
     for name, chosen in (("mask.npy", mask), (None, slice(None))):
         source = Source(
             DataSpec(tmp_path / "sparse", also=(str(tmp_path / "sparse-more"),), mask=name and str(tmp_path / name))
@@ -179,7 +179,7 @@ def test_what_is_no_csr_matrix_is_refused(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         whole = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "format": b"csr", **parts}
         np.savez(tmp_path / "X.npz", **whole)
-        dfeas.ingest(tmp_path / "X.npz", tmp_path / "out", labels=str(tmp_path / "y.npy"))
+        dfeas.ingest(tmp_path / "X.npz", tmp_path / "out", y=str(tmp_path / "y.npy"))
 
     nan, wild, low = X.data.copy(), X.indices.copy(), X.indices.copy()
     nan[5], wild[9], low[9] = np.nan, 50, -1

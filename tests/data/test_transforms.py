@@ -70,7 +70,7 @@ def stored(tmp_path: Path) -> Callable[..., Path]:
         if sp.issparse(X):
             sp.save_npz(tmp_path / f"{name}.npz", sp.csr_matrix(X))
             np.save(tmp_path / f"{name}.npy", label)
-            dfeas.ingest(tmp_path / f"{name}.npz", tmp_path / name, labels=tmp_path / f"{name}.npy", block_rows=64)
+            dfeas.ingest(tmp_path / f"{name}.npz", tmp_path / name, y=tmp_path / f"{name}.npy", block_rows=64)
         else:
             np.savez(tmp_path / f"{name}.npz", X=X, y=label)
             dfeas.ingest(tmp_path / f"{name}.npz", tmp_path / name, block_rows=64)
@@ -90,8 +90,8 @@ def test_bounds_are_those_of_the_array_transformed_by_numpy(
     found = dfeas.solve(data, out=tmp_path / "run", intercept=intercept, **way)
     Z, length = by_numpy(X, way, intercept)
     columns = Z * (label / length)[:, None]
-    if found.y is not None:
-        margin = (columns @ found.y).min() / np.linalg.norm(found.y)
+    if found.separator is not None:
+        margin = (columns @ found.separator).min() / np.linalg.norm(found.separator)
         assert found.verdict == "feasible"
         assert found.margin_lower == pytest.approx(margin, rel=1e-6)
     else:
@@ -105,10 +105,10 @@ def test_bounds_are_those_of_the_array_transformed_by_numpy(
     alone = dfeas.verify_certificate(data, tmp_path / "run" / "certificate.npz", intercept=intercept, **way)
     assert alone.proof == found.proof
     assert found.bytes_read == round(found.reads * X.nbytes)
-    if found.y is not None:
+    if found.separator is not None:
         scored = dfeas.predict(tmp_path / "run", data)
         assert scored.accuracy == 1
-        assert np.allclose(scored.score, Z @ found.y)
+        assert np.allclose(scored.score, Z @ found.separator)
 
 
 def test_widest_margin_of_points_that_are_not_normalised_is_a_distance() -> None:
@@ -219,7 +219,7 @@ def test_a_run_goes_on_with_its_numbers(stored: Callable[..., Path], tmp_path: P
     assert cut.stopped == "pass_limit"
     resumed = dfeas.resume(tmp_path / "run", max_passes=40)
     whole = dfeas.solve(*data, max_passes=40, **options)
-    assert (resumed.y == whole.y).all()
+    assert (resumed.separator == whole.separator).all()
     assert (resumed.passes, resumed.fingerprint) == (whole.passes, whole.fingerprint)
     assert dfeas.verify_run(tmp_path / "run").margin_lower == whole.margin_lower
 
@@ -263,7 +263,7 @@ def test_same_bits_on_a_cluster(stored: Callable[..., Path], client: Any) -> Non
     for way in (WAYS[0], WAYS[3]):
         here, there = dfeas.solve(data, **way), dfeas.solve(data, client=client, **way)
         assert (here.fingerprint, here.reads, here.margin_lower) == (there.fingerprint, there.reads, there.margin_lower)
-        assert np.array_equal(here.y, there.y)
+        assert np.array_equal(here.separator, there.separator)
 
 
 def test_classes_are_seen_with_one_set_of_numbers(stored: Callable[..., Path], tmp_path: Path) -> None:

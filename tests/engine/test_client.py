@@ -46,7 +46,7 @@ def given(client: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
 VERBS: dict[str, Callable[..., Any]] = {
     "solve": dfeas.solve,
     "race": lambda data, **options: dfeas.race(data, methods=["perceptron", "mirror-prox"], **options),
-    "soft_margin": lambda data, **options: dfeas.soft_margin(data, C=0.1, gap=0.1, **options),
+    "soft_margin": lambda data, **options: dfeas.soft_margin(data, C=0.1, tol=0.1, **options),
     "hard_margin": lambda data, **options: dfeas.hard_margin(data, margin_tolerance=0.5, **options),
     "separation": dfeas.separation,
     "in_hull": lambda data, **options: dfeas.in_hull(np.zeros(6), data, **options),
@@ -69,7 +69,7 @@ def test_resume_and_ingest_take_all_of_them(client: Any, given: Any, dataset: Ca
     np.save(tmp_path / "X.npy", np.arange(12.0).reshape(6, 2) - 5)
     np.save(tmp_path / "y.npy", np.array([0, 0, 0, 1, 1, 1]))
     made: list[Any] = []
-    asked = {"labels": tmp_path / "y.npy", "client": given}
+    asked = {"y": tmp_path / "y.npy", "client": given}
     assert "dfeas-write" in bars(client, lambda: made.append(dfeas.ingest(tmp_path / "X.npy", tmp_path / "made", **asked)))
     assert made[0].n == 6
 
@@ -100,7 +100,7 @@ def test_anything_else_is_one_error(wrong: Any, tmp_path: Path) -> None:
         lambda: dfeas.race(X, labels, methods=["perceptron", "mirror-prox"], client=wrong),
         lambda: dfeas.soft_margin(X, labels, client=wrong),
         lambda: dfeas.resume(tmp_path, client=wrong),
-        lambda: dfeas.ingest(X, tmp_path / "out", labels=labels, client=wrong),
+        lambda: dfeas.ingest(X, tmp_path / "out", y=labels, client=wrong),
         lambda: submit(tmp_path / "data", out=tmp_path / "out", client=wrong),
     ):
         with pytest.raises(UsageError, match="expected a Dask client, a cluster such as LocalCluster, the address"):
@@ -144,7 +144,7 @@ def test_each_question_has_a_bar_and_a_colour(client: Any, tmp_path: Path) -> No
     assert shown(method="mirror-prox", max_passes=5) >= {"dfeas-survey", "dfeas-softmin"}
     assert shown(method="online-perceptron", max_passes=3) >= {"dfeas-survey", "dfeas-read", "dfeas-online"}
     assert "dfeas-survey-moments" in shown(transform="std", max_passes=5)
-    assert bars(client, lambda: dfeas.soft_margin(*data, client=client, gap=0.5, max_passes=20)) & {"dfeas-hinge"}
+    assert bars(client, lambda: dfeas.soft_margin(*data, client=client, tol=0.5, max_passes=20)) & {"dfeas-hinge"}
     two = bars(client, lambda: dfeas.race(*data, methods=["perceptron", "mirror-prox"], max_passes=4, client=client))
     assert any("softmin" in name.split("-") and len(name.split("-")) > 2 for name in two)
     assert "dfeas" not in client.run_on_scheduler(counts)

@@ -137,7 +137,7 @@ def test_a_solve_has_the_bits_of_an_ingest(
         parts = client.persist(list(parts))
     rows = block_rows_of(parts[0])
     assert rows < 7000  # partitions of several blocks
-    dfeas.ingest(X, tmp_path / "data", labels=labels, block_rows=rows)
+    dfeas.ingest(X, tmp_path / "data", y=labels, block_rows=rows)
     options: dict[str, Any] = {"method": method, "eps": 0.01, "max_passes": 30, "intercept": True}
     there = dfeas.solve(*parts, client=client, **options)
     here = dfeas.solve(tmp_path / "data", **options)
@@ -155,7 +155,7 @@ def test_a_frame_is_solved_where_it_lies(client: Any) -> None:
     here = dfeas.solve(frame, "outcome", intercept=True, transform="std")
     assert (there.verdict, there.proof) == ("feasible", "rigorous")
     assert [getattr(there, name) for name in SAME] == [getattr(here, name) for name in SAME]
-    assert np.array_equal(there.y, here.y)
+    assert np.array_equal(there.separator, here.separator)
     positive = dfeas.solve(lazy, "outcome", client=client, positive="no", intercept=True)
     assert positive.verdict == "feasible"
     assert positive.fingerprint != there.fingerprint
@@ -278,7 +278,7 @@ def test_refusals_say_what_to_do(client: Any) -> None:
 def test_weights_that_memory_does_not_hold_ask_for_an_ingest(client: Any) -> None:
     X = da.ones((1_000_000, 1), chunks=(250_000, 1))
     with pytest.raises(UsageError, match=r"mirror-prox needs memory='38\.15MiB' for what it keeps of .* or ingest the data"):
-        dfeas.solve(X, labels="all-positive", client=client, method="mirror-prox", memory="38MB")
+        dfeas.solve(X, y="all-positive", client=client, method="mirror-prox", memory="38MB")
 
 
 def test_weights_of_all_points_are_projected(client: Any) -> None:
@@ -328,7 +328,7 @@ def test_workers_write_the_dataset_of_a_collection(
     np.savez(tmp_path / "both.npz", X=X, y=y)
     expected = dfeas.ingest(tmp_path / "both.npz", tmp_path / "here", block_rows=64)
     if kind == "array":
-        src, how = da.from_array(X, chunks=(150, 2)), {"labels": da.from_array(y, chunks=200)}
+        src, how = da.from_array(X, chunks=(150, 2)), {"y": da.from_array(y, chunks=200)}
     else:
         frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=y)
         src, how = dd.from_pandas(frame, npartitions=4), {"label_column": "kind"}
@@ -347,10 +347,10 @@ def test_what_workers_cannot_write_is_said(client: Any, tmp_path: Path) -> None:
     array = da.from_array(np.ones((4, 2)), chunks=2)
     sparse = array.map_blocks(csr_array, dtype=float, meta=csr_array((0, 0)))
     for src, options, text in (
-        (sparse, {"labels": [0, 1, 0, 1]}, "chunks that are not NumPy arrays, but csr_array: make them dense"),
+        (sparse, {"y": [0, 1, 0, 1]}, "chunks that are not NumPy arrays, but csr_array: make them dense"),
         (array, {}, "a Dask array or frame: give labels"),
-        (array, {"labels": [0, 1]}, "expected 4 labels"),
-        (array, {"labels": [0, 1, 0, 1], "sparse": True}, "write the partitions of a Dask collection dense"),
+        (array, {"y": [0, 1]}, "expected 4 labels"),
+        (array, {"y": [0, 1, 0, 1], "sparse": True}, "write the partitions of a Dask collection dense"),
         (frame, {"label_column": "knd"}, "no column knd; did you mean kind?"),
         (frame, {"label_column": "kind"}, "feature b"),
     ):
@@ -384,7 +384,7 @@ def test_a_null_in_a_later_partition_is_missing_on_a_cluster(client: Any, tmp_pa
     frame = dd.from_map(lambda i: parts[i], [0, 1], meta=parts[0][:0], enforce_metadata=False)
     for ask in (
         lambda: dfeas.solve(frame, [0, 0, 0, 1, 1, 1], intercept=True, client=client),
-        lambda: dfeas.ingest(frame, tmp_path / "d", labels=[0, 0, 0, 1, 1, 1], client=client),
+        lambda: dfeas.ingest(frame, tmp_path / "d", y=[0, 0, 0, 1, 1, 1], client=client),
         lambda: dfeas.solve(np.arange(6.0)[:, None], frame["a"], intercept=True),
         lambda: dfeas.solve(da.from_array(np.arange(6.0)[:, None]), frame["a"], intercept=True, client=client),
     ):

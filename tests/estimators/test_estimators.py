@@ -208,8 +208,8 @@ def test_every_class_is_separated_as_alone_and_one_that_is_not_there_yet_is_not_
     for k, result in enumerate(found.results_):
         alone = dfeas.solve(X, np.where(y == k, 1, -1), intercept=True)
         assert (result.verdict, result.data) == (alone.verdict, None)
-        assert result.y is not None
-        assert ((X @ result.y[:2] + result.y[2] > 0) == (y == k)).all()
+        assert result.separator is not None
+        assert ((X @ result.separator[:2] + result.separator[2] > 0) == (y == k)).all()
     growing = Separator()
     for k in range(3):
         growing.partial_fit(X[y == k], y[y == k], classes=[0, 1, 2])

@@ -19,7 +19,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = rng.standard_normal((50_000, 20))
     labels = np.where(X @ rng.standard_normal(20) + 0.3 * rng.standard_normal(len(X)) > 0, 1, -1)
     path = tmp_path_factory.mktemp("addresses") / "data"
-    dfeas.ingest(X, path, labels=labels)
+    dfeas.ingest(X, path, y=labels)
     return path
 
 

@@ -36,7 +36,7 @@ X = rng.standard_normal((400, 10))
 labels = np.where(X @ rng.standard_normal(10) > 0, 1, -1)
 wrong = labels.copy()
 wrong[3] *= -1
-dfeas.ingest(X, where / "data", labels=labels)
+dfeas.ingest(X, where / "data", y=labels)
 done = threading.Event()
 
 

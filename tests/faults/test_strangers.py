@@ -143,7 +143,7 @@ def test_workers_without_dfeas_or_with_another_get_nothing_and_live(
         assert "with other source files than here" in caplog.text
         npy = yard.folder / "X.npy"
         np.save(npy, np.arange(12.0).reshape(6, 2) - 5)
-        dfeas.ingest(npy, yard.folder / "made", labels=[0, 0, 0, 1, 1, 1], client=client)
+        dfeas.ingest(npy, yard.folder / "made", y=[0, 0, 0, 1, 1, 1], client=client)
         assert not executed(client)[strange]
         assert set(client.nthreads()) == {strange, good, old}
 
@@ -173,7 +173,7 @@ def test_data_that_a_worker_does_not_see_is_said_with_its_name(
         assert blind in caplog.text
         labels, npy = [0, 0, 0, 1, 1, 1], data / "X.npy"  # which the blind worker does not see
         np.save(npy, np.arange(12.0).reshape(6, 2) - 5)
-        dfeas.ingest(npy, yard.folder / "made", labels=labels, client=client)
+        dfeas.ingest(npy, yard.folder / "made", y=labels, client=client)
         assert f"{blind} on" in caplog.text
         assert f"{npy}: no such file or folder there" in caplog.text
         assert executed(client)[good]
@@ -283,7 +283,7 @@ def test_annotations_choose_workers_for_all_tasks(yard: Yard, data: Path) -> Non
             dfeas.solve(X, X[:, 0] > 0, client=client)
             dfeas.soft_margin(data, client=client, max_passes=3)
             shutil.rmtree(yard.folder / "made", ignore_errors=True)
-            dfeas.ingest(yard.folder / "X.npy", yard.folder / "made", labels=[0, 0, 0, 1, 1, 1], client=client)
+            dfeas.ingest(yard.folder / "X.npy", yard.folder / "made", y=[0, 0, 0, 1, 1, 1], client=client)
 
         with dask.annotate(workers="right", priority=7):
             run_all()

@@ -303,7 +303,7 @@ class Arrays:
             found = dfeas.check_separation(X, labels, intercept=intercept)
             return {"complete": True, None: None}.get(found.kind, False)
         if verb == "ingest":
-            options = {"labels": labels} if not hasattr(X, "columns") else {"labels": np.asarray(labels)}
+            options = {"y": labels} if not hasattr(X, "columns") else {"y": np.asarray(labels)}
             dfeas.ingest(X, folder / "d", **options)
             X, labels = folder / "d", None
         result = self.solve(X, labels, intercept=intercept, eps=1e-9)

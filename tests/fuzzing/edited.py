@@ -36,7 +36,7 @@ def written(what: str, rng: np.random.Generator, folder: Path) -> None:
         names[::3] = "eggs"
     if what == "hard":
         X = X + 3 * np.outer(labels, np.ones(X.shape[1]))
-    dfeas.ingest(X, folder / "data", labels=names, block_rows=int(rng.choice([4, 16, 64])))
+    dfeas.ingest(X, folder / "data", y=names, block_rows=int(rng.choice([4, 16, 64])))
     options: dict[str, Any] = {"out": folder / "run", "max_passes": 100}
     options["intercept"] = what != "kernel" and bool(rng.random() < 0.5)
     if what in ("seen", "hard") and rng.random() < (1 if what == "seen" else 0.3):

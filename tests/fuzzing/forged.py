@@ -165,7 +165,7 @@ class Forged:
             return Judgement(Word.REFUSED)
         with tempfile.TemporaryDirectory() as folder:
             data, run = Path(folder) / "data", Path(folder) / "run"
-            dfeas.ingest(case.arrays["X"], data, labels=case.arrays["labels"])
+            dfeas.ingest(case.arrays["X"], data, y=case.arrays["labels"])
             run.mkdir()
             for name in ("certificate.npz", "result.json", "separation.json"):
                 if name in case.arrays:
@@ -191,7 +191,7 @@ class Forged:
 
 def written(X: np.ndarray, labels: np.ndarray, options: Values, folder: Path, what: str) -> dict[str, bytes]:
     """What a solve writes."""
-    dfeas.ingest(X, folder / "data", labels=labels)
+    dfeas.ingest(X, folder / "data", y=labels)
     if what == "separation":  # whose eps is its own
         dfeas.separation(folder / "data", out=folder / "run", max_passes=200, intercept=options["intercept"])
     else:

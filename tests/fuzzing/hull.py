@@ -78,7 +78,7 @@ class HullKind:
         if not found.inside:
             y = [
                 Fraction(v)
-                for v in (found.exactly.y[:-1] if found.y is None else found.result.evidence.integers or found.y.tolist())
+                for v in (found.exactly.y[:-1] if found.coef is None else found.result.evidence.integers or found.coef.tolist())
             ]
             least = min(sum((a * b for a, b in zip(row, y, strict=True)), Fraction(0)) for row in rows)
             return None if least > 0 else wrong(f"the hyperplane has a score of {float(least):g}")

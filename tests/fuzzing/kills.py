@@ -38,7 +38,7 @@ SLOW = ("--eps", "1e-9")
 SCENARIOS = {
     "ingest": Scenario(("ingest", "x.csv", "out", "--label-column", "0"), "out"),
     "solve": Scenario(("solve", "d", "--out", "run", "--method", "mirror-prox", "--max-passes", "200", *SLOW), "run"),
-    "svm": Scenario(("svm", "d", "--out", "run", "--loss", "squared_hinge", "--gap", "1e-9"), "run"),
+    "svm": Scenario(("svm", "d", "--out", "run", "--loss", "squared_hinge", "--tol", "1e-9"), "run"),
     "race": Scenario(
         ("race", "d", "--out", "run", "--methods", "mirror-prox,von-neumann", "--max-passes", "120", *SLOW), "run"
     ),
@@ -58,7 +58,7 @@ def lay_out(folder: Path, scenario: str) -> None:
     if scenario == "ingest":
         np.savetxt(folder / "x.csv", np.column_stack([y, X]), fmt="%g", delimiter=",")
         return
-    dfeas.ingest(X, folder / "d", labels=y)
+    dfeas.ingest(X, folder / "d", y=y)
 
 
 def content(folder: Path) -> dict[str, bytes]:

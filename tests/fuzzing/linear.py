@@ -80,7 +80,7 @@ def of_verdict(result: Any, truth: Truth, options: Any, known: bool | None = Non
     if result.verdict == "feasible":
         if feasible is False:
             return wrong(f"{said}: no separator exists")
-        least = truth.least(np.array(result.evidence.integers or result.y.tolist(), object))
+        least = truth.least(np.array(result.evidence.integers or result.separator.tolist(), object))
         positive = result.margin_lower > 0 or least < UNDERFLOW
         if not (positive and result.margin_lower <= least * (1 + 1e-15)):
             return wrong(f"{said}: margin_lower {result.margin_lower!r}, that of y is {least!r}")

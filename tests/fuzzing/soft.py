@@ -131,7 +131,7 @@ class Soft:
         options = {
             "C": float(10.0 ** (rng.uniform(-12, 12) if rng.random() < 0.4 else rng.uniform(-2, 2))),
             "loss": str(rng.choice(["hinge", "squared_hinge"])),
-            "gap": float(rng.choice([1e-3, 1e-3, 1e-6, 0.1])),
+            "tol": float(rng.choice([1e-3, 1e-3, 1e-6, 0.1])),
             "intercept": bool(rng.random() < 0.6),
             "dual": bool(rng.random() < 0.3),
             "max_passes": 100,

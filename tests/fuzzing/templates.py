@@ -149,8 +149,8 @@ def ask(name: str) -> tuple[Words, ...]:
 def datasets(folder: Path) -> list[Template]:
     """Datasets of dfeas, and what belongs to a question about one."""
     X, y = data()
-    dfeas.ingest(X, folder / "d", labels=y)
-    dfeas.ingest(scipy.sparse.csr_array(np.where(X > 0.9, X, 0)), folder / "s", labels=y)
+    dfeas.ingest(X, folder / "d", y=y)
+    dfeas.ingest(scipy.sparse.csr_array(np.where(X > 0.9, X, 0)), folder / "s", y=y)
     dense, thin = of_folder(folder, "d"), of_folder(folder, "s")
     beside = {"mask.npy": npy(y > -2), "weights.npy": npy(np.ones(40)), "point.npy": npy(np.zeros(5))}
     return [

@@ -137,7 +137,7 @@ def test_coefficients_in_the_units_of_the_data_separate_it(transform: list[Any])
     X, labels = three()
     X = X * [1, 1e4, 1e-3] + [0, 5e4, 2]
     result = dfeas.solve(X, labels == "dog", intercept=True, transform=transform)
-    assert result.y is not None
+    assert result.separator is not None
     assert result.evidence is not None
     w, bias = result.coef, result.bias
     assert np.array_equal(X @ w + bias > 0, labels == "dog")
@@ -152,9 +152,11 @@ def test_features_are_ordered_by_what_a_usual_change_does(tmp_path: Path) -> Non
     X = X * [1, 1e4, 1e-3]
     dfeas.solve(ingested(tmp_path / "data", X, labels), positive="dog", intercept=True, transform="std", out=tmp_path / "run")
     run = dfeas.solve(X, labels == "dog", intercept=True, transform="std")
-    assert run.y is not None
+    assert run.separator is not None
     named = [text for text in page_of(tmp_path / "run").texts["td"] if text.startswith("feature ")]
-    assert named == [f"feature {place}" for place in np.argsort(-np.abs(run.y[:3]))]  # scaled features have a deviation of 1
+    assert named == [
+        f"feature {place}" for place in np.argsort(-np.abs(run.separator[:3]))
+    ]  # scaled features have a deviation of 1
 
 
 def test_coefficients_that_are_zero_are_not_listed() -> None:

@@ -54,7 +54,7 @@ def test_it_stopped_for_its_gap_and_speaks_of_no_verdict(data: Path, tmp_path: P
     assert "Why it stopped: the gap that was asked for was reached." in page.texts["p"]
     assert "verdict" not in page.words
     assert page.pictures == ["Margin distribution", "Widest gap"]
-    dfeas.soft_margin(data, C=100.0, gap=1e-9, max_passes=1, out=tmp_path / "short")
+    dfeas.soft_margin(data, C=100.0, tol=1e-9, max_passes=1, out=tmp_path / "short")
     assert "Why it stopped: the limit of passes was reached." in page_of(tmp_path / "short").texts["p"]
 
 

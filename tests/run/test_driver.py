@@ -255,8 +255,8 @@ def test_every_method_on_every_family_from_python(arrays: Callable[..., Any], na
     wide = X.astype(float) * labels[:, None]
     A = (wide / np.linalg.norm(wide, axis=1)[:, None]).T
     if result.verdict == "feasible":
-        assert result.y is not None
-        assert 0 < result.margin_lower <= (A.T @ result.y).min() + 1e-12
+        assert result.separator is not None
+        assert 0 < result.margin_lower <= (A.T @ result.separator).min() + 1e-12
     else:
         assert result.support is not None
         assert result.weights is not None
@@ -283,7 +283,7 @@ def test_limits_end_a_run_with_the_best_evidence(arrays: Callable[..., Any]) -> 
     result = dfeas.solve(X, labels, intercept=False, method="mirror-prox", max_passes=7)
     assert (result.verdict, result.stopped, result.proof, result.passes) == ("undecided", "pass_limit", "none", 7)
     assert result.margin_lower < 0 < result.margin_upper < 1
-    assert result.y is not None
+    assert result.separator is not None
     assert result.message == "the limit of passes was reached"
     assert dfeas.solve(X, labels, intercept=False, time_limit=1e-9).stopped == "time_limit"
 
@@ -374,8 +374,8 @@ def test_the_intercept_separates_what_the_origin_cannot() -> None:
         assert without.verdict in ("infeasible", "eps-infeasible")
         result = dfeas.solve(X, labels, method=method, intercept=True, eps=1e-4)
         assert result.verdict == "feasible", method
-        assert result.y is not None
-        assert -4 < result.y[1] / result.y[0] < -2
+        assert result.separator is not None
+        assert -4 < result.separator[1] / result.separator[0] < -2
 
 
 def test_margins_near_rounding_are_decided_by_the_checker() -> None:

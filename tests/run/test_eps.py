@@ -55,7 +55,7 @@ def test_a_small_image_of_weights_is_an_answer_only_to_who_asks(tmp_path: Path) 
 
 def test_commands_say_so_by_their_exit_codes(tmp_path: Path) -> None:
     points, labels = hopeless()
-    dfeas.ingest(points, tmp_path / "data", labels=labels)
+    dfeas.ingest(points, tmp_path / "data", y=labels)
     words = ["solve", tmp_path / "data", "--kernel", "polynomial", "--gamma", 1, "--degree", 2, "--json", "--out"]
     undecided = typed(*words, tmp_path / "a")
     assert (undecided.returncode, json.loads(undecided.stdout)["eps"]) == (3, None)
@@ -72,7 +72,7 @@ def test_without_an_eps_passes_are_bounded_and_more_can_be_asked_for(tmp_path: P
     points = rng.normal(size=(1700, 400))
     labels = np.where(points[:, 0] > 0, 1, -1)
     points[7], labels[7] = points[3], -labels[3]  # one conflict, of two points, which mirror prox is slow to find
-    dfeas.ingest(points, tmp_path / "data", labels=labels, block_rows=100)
+    dfeas.ingest(points, tmp_path / "data", y=labels, block_rows=100)
     monkeypatch.setattr(budget, "PATIENCE", 5)
     monkeypatch.setattr(spec, "EPS", 0.02)  # what passes are counted for
     usual = next(each for each in dfeas.plan(tmp_path / "data", memory="17MiB", margin=0.02).estimates if each.auto)

@@ -56,7 +56,7 @@ def test_a_file_is_what_its_ingest_is_and_is_verified_from_itself(name: str, her
     expected = dfeas.solve(here / "data")
     assert found.verdict == expected.verdict == "feasible"
     assert found.n == expected.n
-    assert np.allclose(found.y, expected.y, rtol=1e-4)
+    assert np.allclose(found.separator, expected.separator, rtol=1e-4)
     assert found.features == (list(NAMES) if name.startswith("table") else None)
     assert dfeas.verify_run(tmp_path / "run").verdict == "feasible"
 
@@ -87,7 +87,7 @@ def test_each_class_of_a_table_is_verified_and_predicted(tmp_path: Path) -> None
     one = dfeas.solve(tmp_path / "three.csv", "kind", positive="b", intercept=True, out=tmp_path / "one")
     assert one.classes == ("rest", "b")
     assert dfeas.predict(tmp_path / "one", tmp_path / "three.csv").accuracy == 1.0
-    given: dict[str, Any] = {"labels": "kind", "intercept": True, "positive": "b"}
+    given: dict[str, Any] = {"y": "kind", "intercept": True, "positive": "b"}
     assert dfeas.verify_certificate(tmp_path / "three.csv", tmp_path / "one" / "certificate.npz", **given).verdict == "feasible"
     with pytest.raises(dfeas.BadInputError, match="3 classes"):
         dfeas.solve(tmp_path / "three.csv", "kind")
@@ -134,7 +134,7 @@ def test_the_commands_take_it_by_its_name(here: Path, tmp_path: Path) -> None:
     assert typed("verify", "table.csv", run / "certificate.npz", "--label-column", "kind", cwd=here).returncode == 0
     done = typed("predict", run, "table.parquet", tmp_path / "scores.npy", "--json", cwd=here)
     assert json.loads(done.stdout)["accuracy"] == 1.0, done.stderr
-    X, y = np.load(here / "points.npy"), dfeas.load(run).y
+    X, y = np.load(here / "points.npy"), dfeas.load(run).separator
     assert np.allclose(np.load(tmp_path / "scores.npy"), X @ y[:-1] + y[-1], rtol=1e-12)
 
 

@@ -45,7 +45,7 @@ def separable(tmp_path: Path) -> Callable[..., tuple[Path, Floats]]:
         X = X[np.abs(score) > 0.2]
         side = X @ y > 0
         names = np.where(side, "pos", np.where(X[:, 0] > 0, "ham", "spam") if classes == 3 else "neg")
-        dfeas.ingest(csr_array(X) if sparse else X, tmp_path / "data", labels=names, block_rows=ROWS)
+        dfeas.ingest(csr_array(X) if sparse else X, tmp_path / "data", y=names, block_rows=ROWS)
         return tmp_path / "data", y / np.linalg.norm(y)
 
     return make
@@ -188,7 +188,7 @@ def conflicting(tmp_path: Path) -> Path:
     side = X @ np.arange(1.0, 6.0) > 0
     X += np.where(side, 1, -1)[:, None] * 0.1 * np.arange(1.0, 6.0)
     X[30 * ROWS + 3], side[30 * ROWS + 3] = np.arange(1.0, 6.0), False
-    dfeas.ingest(X, tmp_path / "data", labels=np.where(side, "a", "b"), block_rows=ROWS)
+    dfeas.ingest(X, tmp_path / "data", y=np.where(side, "a", "b"), block_rows=ROWS)
     return tmp_path / "data"
 
 

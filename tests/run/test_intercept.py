@@ -27,8 +27,8 @@ ON_BOTH_SIDES = np.array([[1.0], [-1.0]])  # of zero: all are positive only by a
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The points in every form that has a path."""
     monkeypatch.chdir(tmp_path)
-    dfeas.ingest(X, "data", labels=Y)
-    dfeas.ingest(X, "also", labels=Y)
+    dfeas.ingest(X, "data", y=Y)
+    dfeas.ingest(X, "also", y=Y)
     zarr.create_array("bare.zarr", data=ON_BOTH_SIDES, chunks=(1, 1))
     zarr.create_array("foreign.zarr", data=X, chunks=(3, 1))
     np.save("X.npy", X)
@@ -59,7 +59,7 @@ def test_points_with_labels_have_an_intercept(room: Path, name: str) -> None:
     ask = WITH_LABELS[name]
     found = ask()
     assert found.verdict == "feasible"
-    assert found.y.shape == (2,)
+    assert found.separator.shape == (2,)
     assert (found.predict(X) == found.predict(X[:1])).tolist() == [True] * 3 + [False] * 3
     assert ask(intercept=False).verdict == "infeasible"
 

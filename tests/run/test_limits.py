@@ -93,7 +93,7 @@ main()
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_program_in_its_exact_search(tmp_path: Path, number: signal.Signals) -> None:
-    dfeas.ingest(BEYOND, tmp_path / "data", labels=[1, -1])
+    dfeas.ingest(BEYOND, tmp_path / "data", y=[1, -1])
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         cwd=tmp_path,

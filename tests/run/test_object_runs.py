@@ -42,7 +42,7 @@ SLOW: dict[str, Any] = {"method": "mirror-prox", "margin_tolerance": 1e-6, "max_
 @pytest.fixture(scope="module")
 def server() -> Iterator[Door]:
     with serving() as (door, _):
-        dfeas.ingest(X, f"{URL}/data", labels=LABELS)
+        dfeas.ingest(X, f"{URL}/data", y=LABELS)
         yield door
 
 

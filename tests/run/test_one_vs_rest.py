@@ -197,7 +197,7 @@ def test_two_classes_and_one_point_of_a_class(tmp_path: Path) -> None:
     X[17], X[18] = 50 * X[17], -50 * X[17]
     lonely = dfeas.one_vs_rest(X, label, intercept=True)
     assert lonely.results["one"].verdict == "feasible"
-    assert ((X[17] @ lonely.results["one"].y[:-1] + lonely.results["one"].y[-1]) > 0).all()
+    assert ((X[17] @ lonely.results["one"].separator[:-1] + lonely.results["one"].separator[-1]) > 0).all()
 
 
 def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:

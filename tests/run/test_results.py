@@ -93,7 +93,7 @@ def test_each_class_against_the_rest_has_scores_and_the_labels_come_back_as_they
     np.testing.assert_allclose(scores, X @ soft.coef.T + soft.bias, rtol=1e-6, atol=1e-9)  # as they are, whatever their lengths
     np.testing.assert_array_equal(soft.predict(X), np.array([0, 10, 20])[scores.argmax(axis=1)])
     proved = dfeas.one_vs_rest(X, code * 10)
-    lengths = np.linalg.norm([each.y for each in proved.results.values()], axis=1)
+    lengths = np.linalg.norm([each.separator for each in proved.results.values()], axis=1)
     np.testing.assert_allclose(proved.decision_function(X), (X @ proved.coef.T + proved.bias) / lengths, rtol=1e-6)
 
 

@@ -503,7 +503,7 @@ def test_a_zarr_array_of_others_is_surveyed_again(arrays: Callable[..., Any], tm
     X, labels = arrays("halfspace", 8, 500)
     zarr.save_array(tmp_path / "X", X)
     zarr.save_array(tmp_path / "y", labels)
-    options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 6, "labels": str(tmp_path / "y")}
+    options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 6, "y": str(tmp_path / "y")}
     whole = dfeas.solve(str(tmp_path / "X"), **options)
     run_until(after(2), dfeas.solve, str(tmp_path / "X"), out=tmp_path / "run", **options)
     zarr.open_array(tmp_path / "X", mode="r+")[7, 3] = np.float32(0.125)

@@ -67,7 +67,7 @@ def test_of_several_classes_each_point_gets_its_own() -> None:
 @pytest.mark.parametrize("factor", [1, 2**200])
 def test_a_certificate_in_integers_is_what_its_file_says(tmp_path: Path, factor: int) -> None:
     X = np.array([[0.1, 0.7], [0.1 * 3, 0.7 * 3]])
-    dfeas.ingest(X, tmp_path / "data", labels=[1, 0])
+    dfeas.ingest(X, tmp_path / "data", y=[1, 0])
     assert dfeas.solve(tmp_path / "data", intercept=False, out=tmp_path / "run").proof == "exact"
     made = dfeas.load(tmp_path / "run").evidence
     assert dfeas.verify_run(tmp_path / "run").proof == "exact"

@@ -108,7 +108,7 @@ def test_a_run_ends_while_its_solver_works_and_goes_on_from_the_read_before(
     resumed = dfeas.resume(tmp_path / "run", **({"time_limit": 600.0} if limit else {}))
     assert resumed.verdict == whole.verdict == "feasible"
     assert resumed.passes == whole.passes
-    assert np.array_equal(resumed.y, whole.y)
+    assert np.array_equal(resumed.separator, whole.separator)
 
 
 def test_a_separator_proved_on_the_last_read_outlives_a_solver_that_looks_for_a_wider_one(

@@ -52,13 +52,13 @@ def test_the_checker_proves_what_it_proves_of_an_array(tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", labels)
         if name == "sparse":
             sp.save_npz(tmp_path / "sparse.npz", some)
-            dfeas.ingest(tmp_path / "sparse.npz", tmp_path / "sparse", labels=str(tmp_path / "sparse.npy"), block_rows=90)
+            dfeas.ingest(tmp_path / "sparse.npz", tmp_path / "sparse", y=str(tmp_path / "sparse.npy"), block_rows=90)
         else:
             np.savez(tmp_path / "dense.npz", X=some, y=labels)
             dfeas.ingest(tmp_path / "dense.npz", tmp_path / "dense", block_rows=90)
     opened = {name: open_source(Source(DataSpec(tmp_path / name, intercept=False))) for name in ("sparse", "dense")}
     rng = np.random.default_rng(0)
-    near = dfeas.solve(tmp_path / "sparse", intercept=False).y
+    near = dfeas.solve(tmp_path / "sparse", intercept=False).separator
     row = X[[5]].toarray()[0]
     touching = near - row * (near @ row) / (row @ row)  # its score of point 5 is rounding of zero
     weights = rng.random(400)
@@ -83,7 +83,7 @@ def test_scores_that_float64_cannot_tell_are_decided(tmp_path: Path) -> None:
     X = sp.csr_array(np.array([[1, -1 + 2.0**-52, 0, 0], [0, 0, 1, 0], [0, 0, 0, -1]]))
     sp.save_npz(tmp_path / "X.npz", X)
     np.save(tmp_path / "y.npy", [1, 1, 0])
-    dfeas.ingest(tmp_path / "X.npz", tmp_path / "data", labels=str(tmp_path / "y.npy"), sparse=True)
+    dfeas.ingest(tmp_path / "X.npz", tmp_path / "data", y=str(tmp_path / "y.npy"), sparse=True)
     dataset = open_source(Source(DataSpec(tmp_path / "data", intercept=False)))
     engine = LocalEngine(dataset, 1)
     y = np.array([1.0, 1.0, 1.0, 1.0])
@@ -128,7 +128,7 @@ def test_a_dataset_may_be_called_data_and_be_named_from_where_one_stands(
 ) -> None:
     X = sp.random_array((60, 20), density=0.1, rng=np.random.default_rng(0), format="csr")
     monkeypatch.chdir(tmp_path)
-    dfeas.ingest(X, "data", labels=np.arange(60) % 2)
+    dfeas.ingest(X, "data", y=np.arange(60) % 2)
     with closing(LocalEngine(open_source(Source(DataSpec("data", intercept=False))))) as engine:
         assert engine.shape == (20, 60)
 

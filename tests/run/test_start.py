@@ -34,7 +34,7 @@ def halves(tmp_path: Path, arrays: Callable[..., Any]) -> Callable[..., Path]:
         signs, path = labels.copy(), tmp_path / (name or f"points{n}-{hash(wrong)}")
         signs[list(wrong)] *= -1
         if not path.exists():
-            dfeas.ingest(X[:n][order], path, labels=signs[:n][order], block_rows=ROWS)
+            dfeas.ingest(X[:n][order], path, y=signs[:n][order], block_rows=ROWS)
         return path
 
     return make
@@ -45,7 +45,7 @@ def test_a_separator_that_holds_is_proved_in_one_read_and_that_of_the_new_points
     after = dfeas.solve(halves(N + NEW), start=before)
     assert (after.verdict, after.proof, after.iterations) == ("feasible", "rigorous", 0)
     assert 1 < after.reads < 1.05
-    assert after.y == pytest.approx(before.y)
+    assert after.separator == pytest.approx(before.separator)
     assert dfeas.solve(halves(N // 2), start=before).reads == 1
 
 
@@ -54,7 +54,7 @@ def test_new_points_that_are_nearly_right_turn_the_plane_before_all_are_read(
 ) -> None:
     """The earlier run left the points that it was nearest to, in its folder and in its result."""
     X, labels = arrays("halfspace", 20, N + NEW, seed=1)
-    dfeas.ingest(X, tmp_path / "data", labels=labels, block_rows=ROWS)
+    dfeas.ingest(X, tmp_path / "data", y=labels, block_rows=ROWS)
     known = dfeas.solve(X[:N], labels[:N], out=tmp_path / "run")
     assert (known.decision_function(X[N:]) * labels[N:]).min() < 0
     for start in (known, tmp_path / "run"):
@@ -185,7 +185,7 @@ def test_a_soft_margin_begins_from_another_one(halves: Callable[..., Path], tmp_
 def test_a_kernel_begins_from_the_points_of_an_expansion(tmp_path: Path) -> None:
     X = np.random.default_rng(1).standard_normal((4100, 3)).astype(np.float32)
     labels = np.where((X**2).sum(axis=1) > 2.5, "out", "in")
-    dfeas.ingest(X, tmp_path / "data", labels=labels, block_rows=100)
+    dfeas.ingest(X, tmp_path / "data", y=labels, block_rows=100)
     known = dfeas.solve(X[:4000], labels[:4000], kernel="rbf", out=tmp_path / "run")
     own = dfeas.solve(tmp_path / "data", kernel="rbf")
     started = dfeas.solve(tmp_path / "data", kernel="rbf", start=tmp_path / "run")

@@ -94,7 +94,7 @@ def test_the_upper_end_of_infeasible_points_is_below_zero_where_they_conflict_in
 
 def test_a_larger_ball_than_is_proved_is_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    dfeas.ingest(rng.standard_normal((50, 2)), tmp_path / "data", labels=rng.integers(0, 2, 50))
+    dfeas.ingest(rng.standard_normal((50, 2)), tmp_path / "data", y=rng.integers(0, 2, 50))
     found = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
     assert dfeas.verify_run(tmp_path / "run").margin_upper == found.margin_upper < 0
     for factor in (1 + 1e-5, 0.5, 0.0):

@@ -183,7 +183,7 @@ def _signed_problem(regression: Regression) -> Problem:
 
 def direction_of(answer: Face | Separation, design: Design, outcome: Response) -> Direction | None:
     """Where the likelihood rises for ever; None where nothing separates, or nothing was decided."""
-    whole: Any = answer.result.y if isinstance(answer, Separation) and answer.y is None else answer.y
+    whole: Any = answer.result.separator if isinstance(answer, Separation) and answer.y is None else answer.y
     if answer.kind not in (COMPLETE, QUASI) or whole is None:
         return None
     return Direction.of(whole, answer.kind == COMPLETE, design, outcome)

@@ -104,7 +104,8 @@ def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> Widest:
         best = _better(best, parts, z, x, image)
         if (best.low > 0 and best.low >= share * best.upper) or best.upper <= settled:
             break
-        step = _step(parts, z, x, image, rank)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # at the boundary, where there is no step on
+            step = _step(parts, z, x, image, rank)
         if step is None:
             break
         z, x = step

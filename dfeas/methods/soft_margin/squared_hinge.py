@@ -75,7 +75,8 @@ class ClassBound:
             weight, noise = float(total @ n), 0.0 if n[0] == n[1] else float(sizes @ n)
             length = float(np.linalg.norm(n @ columns)) + noise
             if weight > 0 and length > 0 and n.min() >= 0:
-                factors = n * (weight / length / length)
+                mantissa, exponent = np.frexp(weight / length / length)
+                factors = n * np.ldexp(np.rint(mantissa * 2**26), exponent - 26)  # exact ones stay: as good as the nearest one
                 best = max(best, cls((weight / length) ** 2, tuple(factors.tolist())), key=lambda each: each.value)
         return best
 

@@ -113,7 +113,7 @@ def test_equalities_hold_exactly_of_y_and_verdicts_are_those_of_scs(seed: int) -
     if result.verdict != "feasible":
         return
     assert dataset.program is not None
-    basis, y = dataset.program.basis, result.y
+    basis, y = dataset.program.basis, result.separator
     assert basis is not None
     exact = [sum(Fraction(v) * Fraction(w) for v, w in zip(row, y, strict=True)) for row in basis.tolist()]
     assert exact[-1] > 0

@@ -54,8 +54,8 @@ def test_methods_prove_either_answer(name: str) -> None:
     X = problem(rng, CONE, 5, 0.5)
     result = dfeas.solve(dfeas.from_cone_rows(X, CONE), method=name)
     assert (result.verdict, result.proof, result.method) == ("feasible", "rigorous", name)
-    assert 0 < result.margin_lower <= least(X, CONE, result.y) * (1 + 1e-12)
-    assert result.margin_lower >= least(X, CONE, result.y) * (1 - 1e-9)
+    assert 0 < result.margin_lower <= least(X, CONE, result.separator) * (1 + 1e-12)
+    assert result.margin_lower >= least(X, CONE, result.separator) * (1 - 1e-9)
     assert "critical: " in result.message
     X = problem(rng, CONE, 4, None)
     result = dfeas.solve(dfeas.from_cone_rows(X, CONE), method=name, eps=2e-2)
@@ -171,7 +171,7 @@ def test_both_engines_and_a_resumed_run_give_the_same_bits(client: Any, tmp_path
     assert gone_on.passes == whole.passes
     assert whole.passes > 7
     assert (gone_on.margin_lower, gone_on.margin_upper) == (whole.margin_lower, whole.margin_upper)
-    np.testing.assert_array_equal(gone_on.y, whole.y)
+    np.testing.assert_array_equal(gone_on.separator, whole.separator)
 
 
 def test_the_papers_choices_for_a_single_cone_agree() -> None:
@@ -209,7 +209,7 @@ def test_predict_names_the_cones_that_are_critical(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "least.npy"), found.least)
     X, cone = problem(np.random.default_rng(3), CONE, 6, None), CONE
     found = dfeas.predict(tmp_path / "run", dfeas.from_cone_rows(X, cone))
-    A, y = scaled(X, cone), result.y / np.linalg.norm(result.y)
+    A, y = scaled(X, cone), result.separator / np.linalg.norm(result.separator)
     plain = [(spectrum(kind, size, A[rows] @ y)[0].min(), rows.start) for kind, size, rows in cones_of(cone)]
     np.testing.assert_allclose(found.least, [value for value, _ in plain], atol=1e-12)
     assert found.outside == sum(value <= 0 for value, _ in plain)
@@ -247,7 +247,7 @@ def test_scales_of_cones_do_not_matter() -> None:
         Y[:4] *= first
         Y[8:] *= second
         found.append(dfeas.solve(dfeas.from_cone_rows(Y, {"q": [4, 4], "s": [3]}), method="smooth-perceptron"))
-    np.testing.assert_allclose(found[0].y, found[1].y, rtol=1e-9)
+    np.testing.assert_allclose(found[0].separator, found[1].separator, rtol=1e-9)
     assert found[0].verdict == found[1].verdict == "feasible"
 
 
@@ -334,7 +334,7 @@ def test_sparse_and_dense_rows_are_the_same_cones(tmp_path: Path) -> None:
     dfeas.ingest_cone_rows(sp.csc_matrix(X), CONE, tmp_path / "data")
     found.append(dfeas.solve(tmp_path / "data"))
     for first, second in pairwise(found):
-        np.testing.assert_array_equal(first.y, second.y)
+        np.testing.assert_array_equal(first.separator, second.separator)
 
 
 SDPA = """"two blocks
@@ -354,7 +354,7 @@ def test_sdpa_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "lmi.dat-s.gz"
     path.write_bytes(gzip.compress(SDPA.format("3.0").encode()))
     ingest_cones(path, tmp_path / "data")
-    y = dfeas.solve(tmp_path / "data").y
+    y = dfeas.solve(tmp_path / "data").separator
     x = y[:2] / y[2]
     assert y[2] > 0
     assert np.linalg.eigvalsh(np.array([[x[0] - 3, x[0] / 2], [x[0] / 2, x[1]]])).min() > 0

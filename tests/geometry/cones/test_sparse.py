@@ -190,9 +190,9 @@ def test_the_answers_are_those_of_arrays(margin: float | None, tmp_path: Path) -
     assert ours.verdict == theirs.verdict == ("feasible" if margin else "infeasible")
     if margin:
         least = min(
-            float(spectrum(kind, size, X.toarray()[rows] @ ours.y)[0].min()) / norm(kind, X.toarray()[rows])
+            float(spectrum(kind, size, X.toarray()[rows] @ ours.separator)[0].min()) / norm(kind, X.toarray()[rows])
             for kind, size, rows in cones_of(CONE)
-        ) / np.linalg.norm(ours.y)  # fmt: skip
+        ) / np.linalg.norm(ours.separator)  # fmt: skip
         assert ours.margin_lower == pytest.approx(least, rel=1e-6)
         assert ours.margin_lower <= least * (1 + 1e-12)
         found, plain = (dfeas.predict(ours, each).least for each in (tmp_path / "data", dense))
@@ -280,7 +280,7 @@ def test_a_matrix_of_some_hundreds_of_rows_is_decided() -> None:
     X, cone = maximum_cut(rng, 300, 600)
     result = dfeas.solve(dfeas.from_cone_rows(X, cone), memory="500MB")
     assert (result.verdict, result.proof) == ("feasible", "rigorous")
-    y = result.y / np.linalg.norm(result.y)
+    y = result.separator / np.linalg.norm(result.separator)
     s, gram = X[1:] @ y, (X[1:].T @ X[1:]).toarray()
     least = np.linalg.eigvalsh(matrix(s, 300))[0] / np.sqrt(np.linalg.eigvalsh(gram)[-1])
     assert 0 < result.margin_lower <= min(least, y[-1]) * (1 + 1e-9)

@@ -69,7 +69,7 @@ def test_a_run_ends_within_a_block_and_goes_on_from_the_read_before(
     gone_on = dfeas.resume(tmp_path / "run", **({"time_limit": 600.0} if how == "limit" else {}))
     assert gone_on.passes == PASSES
     assert (gone_on.margin_lower, gone_on.margin_upper) == (whole.margin_lower, whole.margin_upper)
-    np.testing.assert_array_equal(gone_on.y, whole.y)
+    np.testing.assert_array_equal(gone_on.separator, whole.separator)
 
 
 def test_every_product_of_large_matrices_is_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ def test_a_quotient_of_parameters_that_underflows_decides_nothing(gamma: float, 
 
 def test_weights_of_which_nothing_follows_are_refused(tmp_path: Path) -> None:
     """Of one point the sum is one long, as no sum is longer: that says nothing of the points, whatever the kernel."""
-    dfeas.ingest(np.array([[0.0], [1.0]]), tmp_path / "data", labels=[1, -1])
+    dfeas.ingest(np.array([[0.0], [1.0]]), tmp_path / "data", y=[1, -1])
     mark = dfeas.info(tmp_path / "data").fingerprint
     kernel = {"name": "polynomial", "gamma": 1e200, "degree": 2, "coef0": 1e-200}
     one = Certificate("gordan", mark, support=np.array([0]), weights=np.ones(1), kernel=json.dumps(kernel))

@@ -134,7 +134,7 @@ def test_a_ring_is_separated_by_what_can(kernel: str) -> None:
         return
     assert (result.verdict, result.proof) == ("feasible", "rigorous")
     assert 0 < result.margin_lower <= result.margin_upper
-    assert result.y is None
+    assert result.separator is None
     assert result.support is not None
     assert result.weights is not None
     assert result.kernel is not None

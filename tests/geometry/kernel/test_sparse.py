@@ -62,7 +62,7 @@ def test_a_run_on_sparse_data(tmp_path: Path) -> None:
     X, labels = texts(500)
     scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.csr_matrix(X))
     np.save(tmp_path / "y.npy", labels)
-    dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", labels=tmp_path / "y.npy", sparse=True, block_rows=64)
+    dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", y=tmp_path / "y.npy", sparse=True, block_rows=64)
     whole = dfeas.solve(tmp_path / "data", kernel="rbf")
     dfeas.solve(tmp_path / "data", kernel="rbf", out=tmp_path / "run", max_passes=1)
     found: Any = dfeas.resume(tmp_path / "run", max_passes=50)

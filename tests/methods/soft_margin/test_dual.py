@@ -67,7 +67,7 @@ def test_after_every_read_each_problem_has_those_that_are_worth_its_lower_end(sq
 def test_a_file_holds_those_of_the_chosen_value(loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = overlapping(900, 5)
     X[np.random.default_rng(0).random(X.shape) < 0.5] = 0
-    more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "intercept": True, "gap": 1e-9, "class_weight": (1, 2)}
+    more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "intercept": True, "tol": 1e-9, "class_weight": (1, 2)}
     found = dfeas.soft_margin(X, y, dual=tmp_path / "a.npy", **more)
     assert found.dual is not None
     alpha = np.load(tmp_path / "a.npy")
@@ -94,7 +94,7 @@ def test_a_file_holds_those_of_the_chosen_value(loss: str, tmp_path: Path, monke
 def test_those_of_points_far_away_sum_to_zero_and_prove_the_bound(tmp_path: Path) -> None:
     X, y = overlapping(400, 3)
     X += 1e4
-    found = dfeas.soft_margin(X, y, C=10.0, loss="squared_hinge", gap=1e-3, dual=tmp_path / "a.npy")
+    found = dfeas.soft_margin(X, y, C=10.0, loss="squared_hinge", tol=1e-3, dual=tmp_path / "a.npy")
     alpha = np.load(tmp_path / "a.npy")
     assert abs(alpha @ y) <= 1e-14 * alpha.sum()
     assert worth(alpha, np.full(400, 10.0), (X - 1e4) * y[:, None], True) == pytest.approx(found.lower, rel=1e-6)
@@ -104,7 +104,7 @@ def test_those_of_points_far_away_sum_to_zero_and_prove_the_bound(tmp_path: Path
 def test_what_the_bias_may_be_is_no_more_than_the_bound_allows(loss: str, tmp_path: Path) -> None:
     # the sum of alpha_j l_j is rounding, times the length of the points, which is as large as its inverse
     X, y = overlapping(100, 5)
-    found = dfeas.soft_margin(1e7 * X, y, C=2e7, loss=loss, gap=1e-6, dual=tmp_path / "a.npy")
+    found = dfeas.soft_margin(1e7 * X, y, C=2e7, loss=loss, tol=1e-6, dual=tmp_path / "a.npy")
     alpha = [Fraction(each) for each in np.load(tmp_path / "a.npy").tolist()]
     pull = [sum(a * Fraction(x * side) for a, x, side in zip(alpha, column, y.tolist(), strict=True)) for column in 1e7 * X.T]
     curved = sum(a * a / Fraction(8e7) for a in alpha) if loss != "hinge" else 0
@@ -120,7 +120,7 @@ def test_an_interrupted_writing_leaves_nothing_and_goes_on_with_the_same_bits(
     np.savez(tmp_path / "a.npz", X=X, y=y)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=300)
     monkeypatch.setattr("dfeas.run.soft_margin.result.GROUP_BYTES", 8 * 700)
-    more: dict[str, Any] = {"C": 0.5, "gap": 1e-6, "mask": str(tmp_path / "mask.npy"), "memory": "50MB"}
+    more: dict[str, Any] = {"C": 0.5, "tol": 1e-6, "mask": str(tmp_path / "mask.npy"), "memory": "50MB"}
     np.save(tmp_path / "mask.npy", np.arange(2000) % 7 > 0)
     there = dfeas.soft_margin(tmp_path / "data", dual=tmp_path / "there.npy", client=client, **more)
     asked = iter([False] * round(there.passes + 1))

@@ -160,7 +160,7 @@ def test_factors_of_the_classes_make_the_largest_bound_of_such_dual_variables(sq
 def test_moving_all_points_changes_nothing_else(offset: float, C: float) -> None:
     X, y = overlapping(300, 4)
     X = np.round(X, 2)
-    plain = dfeas.soft_margin(X, y, C=C, loss="squared_hinge", gap=1e-9)
+    plain = dfeas.soft_margin(X, y, C=C, loss="squared_hinge", tol=1e-9)
     moved = dfeas.soft_margin(X + offset, y, C=C, loss="squared_hinge")
     assert plain.stopped == moved.stopped == "verdict"
     assert moved.lower <= plain.objective * (1 + 1e-6)
@@ -172,7 +172,7 @@ def test_moving_all_points_changes_nothing_else(offset: float, C: float) -> None
 def test_a_bias_with_a_price_is_that_of_liblinear(scaling: float) -> None:
     X, y = overlapping(500, 5)
     X = X + 0.5
-    found = dfeas.soft_margin(X, y, loss="squared_hinge", intercept_scaling=scaling, gap=1e-12)
+    found = dfeas.soft_margin(X, y, loss="squared_hinge", intercept_scaling=scaling, tol=1e-12)
     peer = LinearSVC(C=1, dual=False, intercept_scaling=scaling, tol=1e-12, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(found.y, np.append(peer.coef_[0], peer.intercept_), rtol=1e-6)
     price = found.bias**2 / (2 * scaling**2)
@@ -186,7 +186,7 @@ def test_a_free_bias_is_that_of_libsvm_however_far_the_points_are_from_the_origi
     X, y = overlapping(int(rng.integers(20, 300)), int(rng.integers(1, 9)), seed)
     X = X * 10.0 ** rng.integers(-1, 2) + rng.choice([0, 3, 300]) * rng.standard_normal(X.shape[1])
     C, power = 10.0 ** rng.integers(-2, 3), 1 + (loss != "hinge")
-    found = dfeas.soft_margin(X, y, C=C, loss=loss, gap=1e-6, dual=tmp_path / "alpha.npy")
+    found = dfeas.soft_margin(X, y, C=C, loss=loss, tol=1e-6, dual=tmp_path / "alpha.npy")
     alpha = np.load(tmp_path / "alpha.npy")
     assert found.success
     assert found.objective == pytest.approx(objective(found.coef, X, y, C, power, found.bias), rel=1e-9)
@@ -201,10 +201,10 @@ def test_a_free_bias_is_that_of_libsvm_however_far_the_points_are_from_the_origi
 
 def test_a_free_bias_of_folds_and_weights_is_that_of_each_alone() -> None:
     X, y = overlapping(400, 4)
-    found = dfeas.soft_margin(X + 2, y, C=[0.1, 1.0], folds=3, gap=1e-8)
+    found = dfeas.soft_margin(X + 2, y, C=[0.1, 1.0], folds=3, tol=1e-8)
     for fit, hyperplane in zip(found.fits, found.path, strict=True):
         counts = np.ones(400) if fit.fold is None else (fold_of(np.arange(400), 3, 0) != fit.fold).astype(float)
-        alone = dfeas.soft_margin(X + 2, y, C=fit.C, weights=counts, gap=1e-8)
+        alone = dfeas.soft_margin(X + 2, y, C=fit.C, weights=counts, tol=1e-8)
         assert fit.objective == pytest.approx(alone.objective, rel=1e-7)
         assert fit.objective == pytest.approx(objective(hyperplane[:-1], X + 2, y, fit.C * counts, 1, hyperplane[-1]), rel=1e-9)
 
@@ -226,9 +226,9 @@ def test_points_that_are_centred_and_scaled_are_those_of_the_array(
     X, y = overlapping(400, 4)
     X = X * [0.1, 1, 5, 1] + [30, 1000, -20, 0]
     Z = (X - X.mean(axis=0)) / (1 if scale is None else X.std(axis=0))
-    more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "gap": 1e-8, "class_weight": (2.0, 0.5)}
+    more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "tol": 1e-8, "class_weight": (2.0, 0.5)}
     more |= {"priced": {"intercept_scaling": 2.0}, "none": {"intercept": False}, "free": {}}[intercept]
-    dfeas.ingest(X, tmp_path / "data", labels=y, block_rows=64)
+    dfeas.ingest(X, tmp_path / "data", y=y, block_rows=64)
     there = {"transform": ["center", *filter(None, [scale])], "dual": tmp_path / "alpha.npy", "out": tmp_path / "run"}
     found, expected = dfeas.soft_margin(tmp_path / "data", **more, **there), dfeas.soft_margin(Z, y, **more)
     assert found.C == expected.C
@@ -253,14 +253,14 @@ def test_points_that_are_centred_and_scaled_are_those_of_the_array(
 def test_sparse_points_are_scaled_but_not_centred() -> None:
     X, y = overlapping(200, 4)
     X[np.random.default_rng(0).random(X.shape) < 0.6] = 0
-    ends = [dfeas.soft_margin(Z, y, transform="std", gap=1e-9).objective for Z in (X, scipy.sparse.csr_array(X))]
+    ends = [dfeas.soft_margin(Z, y, transform="std", tol=1e-9).objective for Z in (X, scipy.sparse.csr_array(X))]
     assert ends[0] == pytest.approx(ends[1], rel=1e-8)
     with pytest.raises(dfeas.UsageError, match="would fill up"):
         dfeas.soft_margin(scipy.sparse.csr_array(X), y, transform="center")
 
 
 def test_one_class_alone_costs_nothing() -> None:
-    found = dfeas.soft_margin([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], [1, 1, -1], weights=np.array([1.0, 2.0, 0.0]), gap=1e-6)
+    found = dfeas.soft_margin([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], [1, 1, -1], weights=np.array([1.0, 2.0, 0.0]), tol=1e-6)
     assert found.success
     assert found.objective <= 1e-6
 
@@ -268,15 +268,15 @@ def test_one_class_alone_costs_nothing() -> None:
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_all_folds_and_values_share_the_reads_and_are_what_they_are_alone(loss: str) -> None:
     X, y = overlapping(600, 5)
-    found = dfeas.soft_margin(X, y, intercept=False, C=[0.1, 1.0], folds=3, loss=loss, gap=1e-9)
-    alone = dfeas.soft_margin(X, y, intercept=False, C=1.0, loss=loss, gap=1e-9)
+    found = dfeas.soft_margin(X, y, intercept=False, C=[0.1, 1.0], folds=3, loss=loss, tol=1e-9)
+    alone = dfeas.soft_margin(X, y, intercept=False, C=1.0, loss=loss, tol=1e-9)
     assert found.success
     assert found.reads <= alone.reads + 3
     assert [(fit.C, fit.fold) for fit in found.fits] == [(C, f) for C in (0.1, 1.0) for f in (None, 0, 1, 2)]
     fold = fold_of(np.arange(600), 3, 0)
     for i, fit in enumerate(found.fits):
         counts = np.ones(600) if fit.fold is None else (fold != fit.fold).astype(float)
-        same = dfeas.soft_margin(X, y, intercept=False, C=fit.C, weights=counts, loss=loss, gap=1e-9)
+        same = dfeas.soft_margin(X, y, intercept=False, C=fit.C, weights=counts, loss=loss, tol=1e-9)
         assert same.objective == pytest.approx(fit.objective, rel=1e-8)
         out = np.ones(600, bool) if fit.fold is None else fold == fit.fold
         assert fit.error == pytest.approx(float((y * (X @ found.path[i]) <= 0)[out].mean()))
@@ -289,11 +289,11 @@ def test_weights_are_copies_of_points_and_classes_are_weights() -> None:
     X, y = overlapping(300, 4)
     weights = np.random.default_rng(1).integers(0, 4, 300)
     copies = np.repeat(np.arange(300), weights)
-    one = dfeas.soft_margin(X, y, weights=weights, gap=1e-8)
-    other = dfeas.soft_margin(X[copies], y[copies], gap=1e-8)
+    one = dfeas.soft_margin(X, y, weights=weights, tol=1e-8)
+    other = dfeas.soft_margin(X[copies], y[copies], tol=1e-8)
     assert one.objective == pytest.approx(other.objective, rel=1e-7)
-    classes = dfeas.soft_margin(X, y, class_weight=(3.0, 0.5), gap=1e-8)
-    points = dfeas.soft_margin(X, y, weights=np.where(y > 0, 0.5, 3.0), gap=1e-8)
+    classes = dfeas.soft_margin(X, y, class_weight=(3.0, 0.5), tol=1e-8)
+    points = dfeas.soft_margin(X, y, weights=np.where(y > 0, 0.5, 3.0), tol=1e-8)
     assert classes.objective == pytest.approx(points.objective, rel=1e-7)
     positive = (y > 0).sum()
     both = (300 / (2 * (300 - positive)), 300 / (2 * positive))
@@ -304,7 +304,7 @@ def test_weights_are_copies_of_points_and_classes_are_weights() -> None:
 def test_balanced_weights_are_of_the_class_that_is_asked_about(classes: str, tmp_path: Path) -> None:
     X, _ = overlapping(300, 4)
     labels = np.array(list(classes))[np.arange(300) % 7 % len(classes)]
-    dfeas.ingest(X, tmp_path / "data", labels=labels)
+    dfeas.ingest(X, tmp_path / "data", y=labels)
     for name in classes:
         positive = (labels == name).sum()
         both = (300 / (2 * (300 - positive)), 300 / (2 * positive))
@@ -325,7 +325,7 @@ def test_both_engines_and_a_resumed_run_have_the_same_bits(client: Any, tmp_path
         ("squared_hinge", {}),
         ("hinge", {"method": "sgd", "max_passes": 6, "intercept_scaling": 1.0}),
     ):
-        more = {"loss": loss, "gap": 1e-6, "weights": weights, **options}
+        more = {"loss": loss, "tol": 1e-6, "weights": weights, **options}
         here = dfeas.soft_margin(data, **more)
         there = dfeas.soft_margin(data, client=client, **more)
         assert here.path.tobytes() == there.path.tobytes()
@@ -361,7 +361,7 @@ def edges() -> dict[str, tuple[np.ndarray, Any]]:
 def test_edges_end_with_a_gap(name: str, loss: str) -> None:
     X, y = edges()[name]
     for C in (1e-6, 1e5):
-        found = dfeas.soft_margin(X, y, intercept=False, C=C, loss=loss, gap=1e-5)
+        found = dfeas.soft_margin(X, y, intercept=False, C=C, loss=loss, tol=1e-5)
         assert found.success, found.message
         labels = np.ones(len(X)) if name == "one class" else y
         value = objective(found.y, X, labels, C, 1 if loss == "hinge" else 2)
@@ -382,7 +382,7 @@ def test_weights_of_zero_leave_nothing() -> None:
     [
         ({"C": 0}, "C 0"),
         ({"C": []}, "C []"),
-        ({"gap": 2}, "gap=2"),
+        ({"tol": 2}, "tol=2"),
         ({"folds": 1}, "folds=1"),
         ({"folds": 51}, "folds 51"),
         ({"loss": "log"}, "loss log"),
@@ -407,7 +407,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], said: str) -> None:
 def test_sparse_points_are_what_dense_ones_are(loss: str, intercept: bool) -> None:
     X, y = overlapping(700, 6)
     X[np.random.default_rng(0).random(X.shape) < 0.6] = 0
-    more = {"loss": loss, "intercept": intercept, "C": [0.1, 1.0], "folds": 2, "gap": 1e-8}
+    more = {"loss": loss, "intercept": intercept, "C": [0.1, 1.0], "folds": 2, "tol": 1e-8}
     dense, sparse = dfeas.soft_margin(X, y, **more), dfeas.soft_margin(scipy.sparse.csr_array(X), y, **more)
     assert [fit.support for fit in sparse.fits] == [fit.support for fit in dense.fits]
     np.testing.assert_allclose([fit.objective for fit in sparse.fits], [fit.objective for fit in dense.fits], rtol=1e-7)
@@ -420,7 +420,7 @@ def test_sparse_points_are_what_dense_ones_are(loss: str, intercept: bool) -> No
 def test_sparse_points_of_more_features_than_points() -> None:
     X = scipy.sparse.random(600, 1500, 0.01, "csr", random_state=0)
     y = np.where(X @ np.random.default_rng(0).standard_normal(1500) > 0, 1, -1)
-    found = dfeas.soft_margin(X, y, intercept=False, C=[0.1, 1.0], gap=1e-4)
+    found = dfeas.soft_margin(X, y, intercept=False, C=[0.1, 1.0], tol=1e-4)
     peer = LinearSVC(loss="hinge", C=1, fit_intercept=False, tol=1e-7, max_iter=100_000).fit(X, y)
     assert found.success
     assert found.lower <= objective(peer.coef_[0], X.toarray(), y)
@@ -472,7 +472,7 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     dfeas.solve(str(data), out=tmp_path / "verdict")
     mixed = runner.invoke(commands, ["compare", *both, str(tmp_path / "verdict")])
     assert (mixed.exit_code, "run is a soft margin, and others are not" in mixed.stderr) == (2, True)
-    short = runner.invoke(commands, ["svm", str(data), "--max-passes", "1", "--gap", "1e-9", "--out", str(tmp_path / "short")])
+    short = runner.invoke(commands, ["svm", str(data), "--max-passes", "1", "--tol", "1e-9", "--out", str(tmp_path / "short")])
     assert short.exit_code == 3
     assert "not known yet" in short.stdout
     assert runner.invoke(commands, ["resume", str(tmp_path / "short"), "--max-passes", "20"]).exit_code == 0
@@ -495,7 +495,7 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
     label = np.array(["a", "b", "c"])[(X[:, :3] + np.random.default_rng(1).standard_normal((1200, 3))).argmax(axis=1)]
     np.savez(tmp_path / "a.npz", X=X, y=label)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=200)
-    more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "gap": 1e-7, "intercept": True}
+    more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "tol": 1e-7, "intercept": True}
     more |= {"transform": "center"} if loss == "hinge" else {}
     found = dfeas.soft_margin_classes(tmp_path / "data", **more, out=tmp_path / "run")
     alone = {name: dfeas.soft_margin(tmp_path / "data", positive=name, **more) for name in "abc"}
@@ -539,7 +539,7 @@ def test_what_ends_before_it_knows_anything_says_so(dataset: Callable[..., Any],
 def test_nearly_balanced_classes_have_a_bias_however_small_C_is(C: float) -> None:
     X, _ = overlapping(201, 3)
     y = np.arange(201) % 2
-    found = dfeas.soft_margin(X, y, C=C, gap=1e-4)
+    found = dfeas.soft_margin(X, y, C=C, tol=1e-4)
     assert found.success
     # one point more of the first class: its margin costs nothing, and every point of the other has a loss of 2
     assert found.objective == pytest.approx(200 * C, rel=1e-2)

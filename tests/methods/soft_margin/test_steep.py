@@ -16,8 +16,8 @@ def test_points_that_can_be_separated_have_their_hard_margin(C: float, length: f
     X = rng.standard_normal((40, 3))
     score = X @ rng.standard_normal(3)
     X, y = X[np.abs(score) > 0.1], np.sign(score[np.abs(score) > 0.1])
-    plain = dfeas.soft_margin(X, y, intercept=False, C=1e6, gap=1e-5)
-    found = dfeas.soft_margin(X * length, y, intercept=False, C=C, gap=1e-4, dual=tmp_path / "alpha.npy")
+    plain = dfeas.soft_margin(X, y, intercept=False, C=1e6, tol=1e-5)
+    found = dfeas.soft_margin(X * length, y, intercept=False, C=C, tol=1e-4, dual=tmp_path / "alpha.npy")
     assert found.stopped == plain.stopped == "verdict"
     assert found.objective * length**2 == pytest.approx(plain.objective, rel=2e-4)
     assert (y * (X @ (found.y * length))).min() >= 1
@@ -50,7 +50,7 @@ def test_points_that_come_to_the_margin_within_a_millionth_of_a_step_are_no_obst
         ]
     )
     y = np.array([1, -1, -1, 1, -1, -1, -1, 1, -1, -1, 1, 1, 1, -1, -1, -1, 1, 1, -1])
-    found = dfeas.soft_margin(X, y, intercept=False, C=3893988.2, loss="squared_hinge", gap=0.1)
+    found = dfeas.soft_margin(X, y, intercept=False, C=3893988.2, loss="squared_hinge", tol=0.1)
     assert (found.stopped, found.passes) == ("verdict", 2)
     assert found.objective == pytest.approx(0.27784905, rel=1e-4)
 
@@ -88,7 +88,7 @@ def test_features_of_other_scales_are_no_obstacle(seed: int) -> None:
     X = rng.standard_normal((25, 6))
     score = X @ rng.standard_normal(6)
     X, y = X[np.abs(score) > 0.2], np.sign(score[np.abs(score) > 0.2])
-    found = dfeas.soft_margin(X * 10.0 ** rng.uniform(-4, 4, 6), y, C=1e8, gap=1e-4)
+    found = dfeas.soft_margin(X * 10.0 ** rng.uniform(-4, 4, 6), y, C=1e8, tol=1e-4)
     assert (found.stopped, found.error) == ("verdict", 0)
 
 
@@ -98,7 +98,7 @@ def test_curvature_is_seen_from_among_the_points(length: int, seed: int) -> None
     rng = np.random.default_rng(seed)
     X, y = np.round(rng.standard_normal((length, 5)), 2), np.resize([1, -1], length)
     X[:, 0] += y
-    near = dfeas.soft_margin(X, y, C=1e4, loss="squared_hinge", gap=1e-9)
+    near = dfeas.soft_margin(X, y, C=1e4, loss="squared_hinge", tol=1e-9)
     far = dfeas.soft_margin(X + 1e6, y, C=1e4, loss="squared_hinge")
     assert near.stopped == far.stopped == "verdict"
     assert far.objective == pytest.approx(near.objective, rel=1e-4)

@@ -171,7 +171,7 @@ def test_a_table_of_many_levels_takes_no_solve(kind: str) -> None:
 @pytest.mark.parametrize("kind", [OVERLAP, QUASI, COMPLETE])
 def test_its_folder_is_proved_again(kind: str, tmp_path: Path) -> None:
     X, y = panel(kind, 2_000, 300)
-    dfeas.ingest(X, tmp_path / "data", labels=y)
+    dfeas.ingest(X, tmp_path / "data", y=y)
     separated = dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
     assert separated.result.method == NAME
     proved = dfeas.verify_run(tmp_path / "run").separation
