@@ -16,7 +16,7 @@ from tests.gate_data import clusters, eighths, people
 
 DENSE = """working-set working-set-plain mirror-prox mirror-prox-one-pass mirror-prox-fixed smooth-perceptron perceptron
     normalized-perceptron online-perceptron margin-perceptron margin-perceptron-unit winnow von-neumann von-neumann-away
-    ispvn smooth-winnow rescaled-perceptron rescaled-perceptron-ellipsoid"""
+    snkpvn ispvn smooth-winnow rescaled-perceptron rescaled-perceptron-ellipsoid"""
 KERNEL = """working-set mirror-prox mirror-prox-fixed smooth-perceptron perceptron normalized-perceptron von-neumann snkpvn
     ispvn"""
 CONES = """working-set mirror-prox mirror-prox-one-pass mirror-prox-fixed smooth-perceptron perceptron normalized-perceptron

@@ -9,7 +9,8 @@ simplex, first 1/n, and with lambda >= |A|^2:
     mu_k+1 = (1 - theta) mu_k
     p_k+1  = (1 - theta) p_k + theta p^q_muk+1(y_k+1)
 
-until A'y_k > 0, or |A p_k| < delta = |A q| / gamma; then q <- p_k and again. gamma is 2, or that of ``ispvn:gamma=4``.
+until A'y_k > 0, or |A p_k| < delta = |A q| / gamma; then q <- p_k and again. gamma is 2, or that of ``ispvn:gamma=4``. One loop
+to a given delta, 0.0005 or that of ``snkpvn:delta=0.01``, is Algorithm 6, ``snkpvn``.
 
 The papers take lambda = n. The largest eigenvalue of A A' is far smaller: one pass gives A A' where m^2 numbers are little;
 beyond that, and for ``ispvn:lambda=n``, n it is. q, v = q - A'y / mu and p are n-vectors on scratch storage, a block of rows
@@ -28,12 +29,13 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, inf, log, sqrt
+from typing import Protocol
 
 import numpy as np
 
 from dfeas.errors import UsageError, format_bytes
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import AnyMethod, Bracket, Evidence, Facts, Method, MethodCost, ScratchVector, Traits, weights_text
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, ScratchVector, Traits, weights_text
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.softmin import Softmin, SoftminAnswer
@@ -50,7 +52,9 @@ NEAR = 1e-6
 """A projection whose entries sum to 1 up to this is one; v = q - A'y / mu is rounded the more, the smaller mu is."""
 GAMMA = 2.0
 """delta = |A q| / gamma, as Yu et al. 2014 chose it."""
-OPTIONS = re.compile(r"(?::gamma=([0-9.e+]+))?(:lambda=n)?")
+DELTA = 5e-4
+"""Of one loop."""
+OPTIONS = re.compile(r"(?::(gamma|delta)=([0-9.e+-]+))?(:lambda=n)?")
 """What may stand after the name of this method, and after that in the space of a kernel."""
 
 
@@ -90,7 +94,7 @@ class IspvnState:
     threshold: Threshold | None  # once it is found
     bracket: Bracket
     best: str  # name of the p with |A p| = bracket.upper
-    gamma: float  # of delta
+    gamma: float  # of delta; 0 where that is given, and there is one loop
 
     @property
     def v(self) -> str:
@@ -104,22 +108,24 @@ class IspvnState:
 
 @dataclass(frozen=True, slots=True)
 class Ispvn(Method[IspvnState]):
-    """lambda follows from A A' up to so many features, and is n beyond."""
+    """lambda follows from A A' up to so many features, and is n beyond. Loop after loop, or one to the accuracy ``delta``."""
 
     gram_features: int = GRAM_FEATURES
     gamma: float = GAMMA
+    delta: float = 0.0
     traits: Traits = Traits(
         "ispvn", "two reads a step, and n-vectors on scratch storage", points=4e-4, weighs_all=True, stored=True
     )
 
     def with_options(self, name: str) -> Ispvn:
-        gamma, of_n = read_options(self, name)
+        gamma, delta, of_n = read_options(self, name)
         features = 0 if of_n else self.gram_features
-        return replace(self, gamma=gamma, gram_features=features, traits=replace(self.traits, name=name))
+        return replace(self, gamma=gamma, delta=delta, gram_features=features, traits=replace(self.traits, name=name))
 
     def init(self, facts: Facts) -> IspvnState:
         zero = np.zeros(facts.m)
-        return IspvnState(facts.n, 0.0, 0, 0, 0, "", 0.0, zero, 0.0, zero, "", None, None, Bracket(), "", self.gamma)
+        gamma = 0.0 if self.delta else self.gamma
+        return IspvnState(facts.n, 0.0, 0, 0, 0, "", self.delta, zero, 0.0, zero, "", None, None, Bracket(), "", gamma)
 
     def ask(self, state: IspvnState) -> Question:
         """|A|^2 and A 1/n; or scores; or a threshold; or the projection."""
@@ -155,7 +161,7 @@ class Ispvn(Method[IspvnState]):
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One, and two for each of 2 sqrt(2 n) / margin steps of each of log(1 / margin) inner loops."""
-        loops = max(1, ceil(log(1 / margin) / log(self.gamma)))
+        loops = 1 if self.delta else max(1, ceil(log(1 / margin) / log(self.gamma)))
         return 1 + 2 * loops * (1 + 2 * sqrt(2 * facts.n) / margin)
 
     def cost(self, facts: Facts) -> MethodCost:
@@ -166,21 +172,36 @@ class Ispvn(Method[IspvnState]):
         best = ScratchVector(state.best)
         lost = state.threshold is not None and abs(state.threshold.total - 1) > NEAR
         stalled = "the projection is lost in rounding: mu is too small" if lost else ""
+        if self.delta and state.bracket.upper < self.delta:
+            stalled = f"|Ax| is below delta = {self.delta:g}, which is where it ends"
         return Evidence(state.bracket, (lambda: best) if state.best else None, state.steps, stalled=stalled)
 
 
-def read_options(method: AnyMethod, name: str, fixed: bool = False) -> tuple[float, bool]:
-    """The gamma that stands after the name of a method, unless its delta is ``fixed``, and whether lambda = n does."""
+class Accurate(Protocol):
+    """Loops, each to delta = |Aq| / gamma, or one to a delta."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def gamma(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+
+
+def read_options(method: Accurate, name: str) -> tuple[float, float, bool]:
+    """The gamma, or the delta of one loop, that stands after the name of a method, and whether lambda = n does."""
     found, own = OPTIONS.fullmatch(name.removeprefix(method.name)), method.name
+    what, low, high, said = ("delta", 0.0, 1.0, "D between 0 and 1") if method.delta else ("gamma", 1.0, inf, "G above 1")
     with suppress(ValueError):
-        if found is not None and not (fixed and found[1]) and 1 < (gamma := float(found[1] or GAMMA)) < inf:
-            return gamma, found[2] is not None
-    others = "" if fixed else f", {own}:gamma=G with G above 1, or {own}:gamma=G:lambda=n"
-    raise UsageError(f"method {name}: expected {own}:lambda=n{others}")
+        if found is not None and found[1] in (None, what):
+            value = float(found[2] or method.delta or method.gamma)
+            if low < value < high:
+                return (method.gamma, value, found[3] is not None) if method.delta else (value, 0.0, found[3] is not None)
+    raise UsageError(f"method {name}: expected {own}:lambda=n, {own}:{what}={said}, or {own}:{what}={said[0]}:lambda=n")
 
 
 def _around(q: str, Aq: Floats, state: IspvnState) -> IspvnState:
-    delta, mu = float(np.linalg.norm(Aq)) / state.gamma, 2 * state.lambda_
+    delta, mu = float(np.linalg.norm(Aq)) / state.gamma if state.gamma else state.delta, 2 * state.lambda_
     state = replace(state, rounds=state.rounds + 1, k=0, q=q, delta=delta, p="")
     return replace(state, y=Aq, mu=mu, Ap=Aq, search=None, threshold=None)
 
@@ -193,7 +214,7 @@ def _step(state: IspvnState, projected: Floats) -> IspvnState:
     best = state.next_p if upper < state.bracket.upper else state.best
     p = state.next_p
     state = replace(state, steps=state.steps + 1, bracket=state.bracket.with_upper(upper), best=best)
-    if upper < state.delta:
+    if state.gamma and upper < state.delta:
         return _around(p, Ap, state)
     step = theta(state.k)
     y, mu = (1 - step) * (state.y + step * Ap) + step**2 * projected, (1 - step) * state.mu
@@ -223,3 +244,7 @@ def _narrow_search(state: IspvnState, search: Search, answer: ExcessAnswer) -> I
 
 def _filter_names(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if name)
+
+
+ONE_LOOP = Ispvn(delta=DELTA, traits=replace(Ispvn().traits, name="snkpvn"))
+"""Algorithm 6: one loop, to a given accuracy."""

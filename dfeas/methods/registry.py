@@ -48,6 +48,7 @@ METHODS: "MutableMapping[str, AnyMethod]" = Directory(
         "smooth-winnow": "mirror_prox_one_pass:SMOOTH_WINNOW",
         "von-neumann": "von_neumann:VonNeumann()",
         "von-neumann-away": "von_neumann:AWAY",
+        "snkpvn": "ispvn:ONE_LOOP",
         "ispvn": "ispvn:Ispvn()",
     }
 )

@@ -8,8 +8,8 @@ Reference: Ramdas and Pena 2014, Algorithm 6 (SNKPVN). With d_q(p) = |p - q|^2 /
     mu_k+1    = (1 - theta) mu_k
     p_k+1     = (1 - theta) p_k + theta p^q_muk+1(alpha_k+1)
 
-until G alpha_k > 0, or |p_k|_G < delta. The paper takes lambda = n. Where K is never negative, as that of a distance, no
-eigenvalue is above the largest row sum of K~: one product gives it.
+until G alpha_k > 0, or |p_k|_G < delta, 0.0005 or that of ``snkpvn:delta=0.01``. The paper takes lambda = n. Where K is
+never negative, as that of a distance, no eigenvalue is above the largest row sum of K~: one product gives it.
 
 Products: one for lambda where K is of a distance, one for G q, then one a step.
 Guarantee: -|p_k|_G^2 / 2 >= L^q_mu(alpha_k) at every step (Lemmas 8 and 9), with L^q_mu(alpha) = max over the simplex of
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.ispvn import GAMMA, read_options
+from dfeas.methods.ispvn import DELTA, GAMMA, read_options
 from dfeas.methods.protocol import Ends, Evidence, Facts, Method, Traits
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.methods.vector import Combination, Products, length, uniform
@@ -91,14 +91,14 @@ class SnkpvnState:
 class Snkpvn(Method[SnkpvnState]):
     """One loop around 1/n, to the accuracy ``delta``; with 0 loop after loop, each to its own accuracy."""
 
-    delta: float = 5e-4
+    delta: float = DELTA
     traits: Traits = Traits("snkpvn", kernel=0.03, weighs_all=True)
     gamma: float = GAMMA
     of_n: bool = False  # whether lambda is n, though row sums tell a smaller one
 
     def with_options(self, name: str) -> Snkpvn:
-        gamma, of_n = read_options(self, name, self.delta > 0)
-        return replace(self, gamma=gamma, of_n=of_n, traits=replace(self.traits, name=name))
+        gamma, delta, of_n = read_options(self, name)
+        return replace(self, gamma=gamma, delta=delta, of_n=of_n, traits=replace(self.traits, name=name))
 
     def init(self, facts: Facts) -> SnkpvnState:
         """Nothing is known, but lambda = n where row sums tell nothing."""

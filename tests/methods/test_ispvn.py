@@ -78,6 +78,26 @@ def test_an_inner_loop_ends_within_its_bound(m: int, n: int, margin: float, gamm
     assert engine.passes <= method.bound(facts, margin)
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "lower", "upper"),
+    [("planted", {"margin": 0.3}, (0, 0.3), 1), ("gaussian", {}, (-1, 0), 0.02), ("one-flip", {"margin": 0.1}, (-1, 0), 0.02)],
+)
+def test_one_loop_ends_with_a_separator_or_at_its_delta(
+    kind: str, options: dict[str, Any], lower: tuple[float, float], upper: float
+) -> None:
+    engine, _, facts = problem(kind, 6, 200, dtype="float64", **options)
+    method = METHODS["snkpvn:delta=0.02"]
+    for state in states(method, engine, facts, 20_000):
+        evidence = method.evidence(state)
+        if evidence.bracket.lower > 0 or evidence.stalled:
+            break
+    assert state.rounds == 1  # around 1 / n
+    assert engine.passes <= method.bound(facts, 0.02)
+    assert lower[0] < evidence.bracket.lower <= lower[1]
+    assert evidence.bracket.upper <= upper
+    assert evidence.stalled == ("" if kind == "planted" else "|Ax| is below delta = 0.02, which is where it ends")
+
+
 def test_two_reads_a_step_and_one_at_the_start() -> None:
     engine, _, facts = problem("one-flip", 6, 300, margin=0.1, dtype="float64")
     method = Ispvn()

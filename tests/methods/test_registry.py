@@ -47,8 +47,9 @@ def test_options_that_a_method_has_not_are_refused(method: str, kernel: str | No
             UsageError, match=f"^method {method}: (expected ispvn:lambda=n, ispvn:gamma=G|mirror-prox has no options)"
         ):
             verb(np.eye(3), [1, 1, -1], method=method, kernel=kernel)
-    with pytest.raises(UsageError, match=r"expected snkpvn:lambda=n$"):  # its delta is given, and gamma would say nothing
-        dfeas.solve(np.eye(3), [1, 1, -1], method="snkpvn:gamma=3", kernel="rbf")
+    for options in ("gamma=3", "delta=0", "delta=1"):  # its delta is given, and gamma would say nothing
+        with pytest.raises(UsageError, match="expected snkpvn:lambda=n, snkpvn:delta=D between 0 and 1"):
+            dfeas.solve(np.eye(3), [1, 1, -1], method=f"snkpvn:{options}", kernel=kernel)
     with pytest.raises(UsageError, match="method auto:gamma=2"):
         dfeas.solve(np.eye(3), [1, 1, -1], method="auto:gamma=2", kernel=kernel)
     with pytest.raises(UsageError, match="method perceptron:x: perceptron has no options"):

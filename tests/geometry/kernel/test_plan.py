@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused_with_the_number() -> None:
     assert enough.estimates[0].remark == ""
     for options, words in [
         ({"kernel": "rbf", "method": "winnow"}, "does not work with a kernel"),
-        ({"method": "snkpvn"}, "unknown method"),
+        ({"method": "snkpv"}, "unknown method"),
         ({"one_vs_rest": True, "positive": "1"}, "asks about every class"),
         ({"one_vs_rest": True, "method": "ispvn"}, "classes share their reads"),
     ]:

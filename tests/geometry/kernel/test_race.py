@@ -107,7 +107,7 @@ def test_a_race_ends_goes_on_and_says_its_kernel(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"methods": ["working-set", "winnow"], "kernel": "rbf"}, "method winnow does not work with a kernel"),
-        ({"methods": ["working-set", "snkpvn"]}, "unknown method snkpvn"),
+        ({"methods": ["working-set", "snkpv"]}, "unknown method snkpv"),
         (
             {"methods": ["mirror-prox", "perceptron"], "kernel": "rbf", "memory": "20MB"},
             "mirror-prox needs .* for what it keeps of 100000 points",
