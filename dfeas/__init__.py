@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.data.generate.points import generate as generate
     from dfeas.data.writers.cones import from_cone_rows as from_cone_rows
     from dfeas.data.writers.cones import from_scs as from_scs
-    from dfeas.data.writers.cones import ingest_cone_rows as ingest_cone_rows
     from dfeas.errors import BadInputError as BadInputError
     from dfeas.errors import CheckFailedError as CheckFailedError
     from dfeas.errors import CorruptDataError as CorruptDataError
@@ -69,7 +68,7 @@ _PUBLIC = {
     "api": "ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
     "data.cones": "svec",
     "data.generate.points": "Instance generate",
-    "data.writers.cones": "from_cone_rows from_scs ingest_cone_rows",
+    "data.writers.cones": "from_cone_rows from_scs",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
     "methods.registry": "METHODS",
     "problem": "KERNELS Kernel",

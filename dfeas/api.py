@@ -69,11 +69,11 @@ def ingest(
 
     Parameters
     ----------
-    X : array (n, m), data frame, or path
-        An array of NumPy, SciPy, zarr, HDF5 or Dask; a frame that speaks Arrow (pyarrow, pandas 2.2, polars) or of Dask; or the
-        path of .npy, .npz, HDF5, .h5ad or zarr; of CSV or TSV (also .gz), of Parquet or a folder of it; of svmlight (also .gz,
-        .bz2); of an SDPA sparse file (.dat-s), which makes a dataset of cones. Sparse matrices are CSR and CSC: ``X`` of .h5ad
-        and of HDF5 in the same layout, and .npz files that SciPy wrote.
+    X : array (n, m), data frame, path, or cones
+        An array of NumPy, SciPy, zarr, HDF5 or Dask; a frame that speaks Arrow (pyarrow, pandas 2.2, polars) or of Dask; what
+        ``dfeas.from_cone_rows`` returns; or the path of .npy, .npz, HDF5, .h5ad or zarr; of CSV or TSV (also .gz), of Parquet
+        or a folder of it; of svmlight (also .gz, .bz2); of an SDPA sparse file (.dat-s), which makes a dataset of cones. Sparse
+        matrices are CSR and CSC: ``X`` of .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote.
     out : path
         The dataset, which must not exist.
     points : str
@@ -205,8 +205,8 @@ def solve(
         Row j is point j, of NumPy, SciPy, zarr, HDF5 or Dask; or the path of a dfeas dataset, of a zarr array or of a small
         file of points; in a list those of several, whose points follow each other as those of one. With a client a dense array
         or frame of Dask is solved where it lies, in its partitions, as they are persisted or computed anew in each pass. Or
-        cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return, or a dataset that ``dfeas.ingest_cone_rows`` wrote,
-        without labels.
+        cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return, a dataset of cones, or an SDPA sparse file, without
+        labels.
     y : array (n,) of two values, path, or str, optional
         Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
         points without labels: A'y > 0 for all of them as they are.

@@ -181,12 +181,12 @@ def regression(bench: Bench, record: Record) -> None:
 
 
 def cones_of_scs(bench: Bench, record: Record) -> None:
-    """dfeas.from_cone_rows and dfeas.ingest_cone_rows with matrices of dfeas.svec, and the method for one second-order cone."""
+    """dfeas.from_cone_rows, and of that dfeas.ingest, with matrices of dfeas.svec, and the method for one second-order cone."""
     rng = np.random.default_rng(6)
     matrices = rng.integers(-3, 4, (5, 3, 3)).astype(np.float64)
     X = np.vstack([1 + rng.random((3, 5)), 2 * np.eye(5), np.array([dfeas.svec(S + S.T + 6 * np.eye(3)) for S in matrices]).T])
     record.returned(dfeas.solve(dfeas.from_cone_rows(X, {"l": 3, "q": [5], "s": [3]}), out="memory"))
-    dfeas.ingest_cone_rows(scipy.sparse.csr_array(X), {"l": 3, "q": [5], "s": [3]}, "data")
+    dfeas.ingest(dfeas.from_cone_rows(scipy.sparse.csr_array(X), {"l": 3, "q": [5], "s": [3]}), "data")
     record.returned(dfeas.solve("data", method="von-neumann-away", out="disk"))
     one = dfeas.from_cone_rows(np.vstack([np.full((1, 6), 2.0), rng.standard_normal((8, 6)) / 4]), {"q": [9]})
     record.returned(dfeas.solve(one, method="mirror-prox-euclidean", out="one"))

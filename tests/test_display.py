@@ -85,7 +85,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
         dfeas.ingest(frame, path / name, label_column="kind")
         frame.to_csv(path / f"{name}.csv", index=False)
     zarr.save_array(path / "bare", np.abs(X) + 1 / 64)
-    dfeas.ingest_cone_rows(np.eye(3), {"q": [3]}, path / "q")
+    dfeas.ingest(dfeas.from_cone_rows(np.eye(3), {"q": [3]}), path / "q")
     for name, words in RUNS.items():
         (path / f"{name}.txt").write_text(printed(*words, "--out", name, "-q", cwd=path))
     return path

@@ -69,7 +69,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dfeas.ingest(X, room / "three", y=np.digitize(X[:, 0], [-0.5, 0.5]))
     sparse = np.where(rng.uniform(size=(300, 40)) < 0.05, 1.0, 0.0)
     dfeas.ingest(sparse, room / "sparse", y=y, sparse=True)
-    dfeas.ingest_cone_rows(np.tile([[3.0, 1.0], [1.0, 0.5], [0.2, 1.0]], (20, 1)), {"q": [3] * 20}, room / "cones")
+    dfeas.ingest(dfeas.from_cone_rows(np.tile([[3.0, 1.0], [1.0, 0.5], [0.2, 1.0]], (20, 1)), {"q": [3] * 20}), room / "cones")
     dfeas.solve(room / "plain", out=room / "feasible")
     dfeas.solve(room / "named", out=room / "infeasible")
     dfeas.solve(room / "named", kernel="rbf", out=room / "kernel")

@@ -575,13 +575,13 @@ def cones(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     """Whether rows are sparse, and bytes of a shard of three blocks; DATA are theirs, in shards."""
     monkeypatch.setattr("dfeas.data.product.default_block_rows", lambda *_: 24)
     shard = 3 * ((8 << 20) + 4) if request.param else 3 * (20 * 40 * 8 + 4)
-    dfeas.ingest_cone_rows(cone_rows(request.param), CONES, tmp_path / "data", shard=shard)
+    dfeas.ingest(dfeas.from_cone_rows(cone_rows(request.param), CONES), tmp_path / "data", shard=shard)
     return request.param, shard
 
 
 def test_cones_in_shards_are_those_of_plain_chunks(tmp_path: Path, cones: tuple[bool, int]) -> None:
     X, m = cone_rows(cones[0]), 40
-    header = dfeas.ingest_cone_rows(X, CONES, tmp_path / "plain")
+    header = dfeas.ingest(dfeas.from_cone_rows(X, CONES), tmp_path / "plain")
     plain, sharded = (open_source(Source(DataSpec(tmp_path / name), cones=True)) for name in ("plain", "data"))
     assert plain.blocks > 20
     assert sharded.header == header

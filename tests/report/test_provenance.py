@@ -195,7 +195,7 @@ def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_command_of_a_run_on_cones_says_nothing_of_an_intercept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    dfeas.ingest_cone_rows(np.eye(3), {"q": [3]}, "data")
+    dfeas.ingest(dfeas.from_cone_rows(np.eye(3), {"q": [3]}), "data")
     first = dfeas.solve("data", out="run")
     again = commands_of(parse(report([Path("run")])))["To do it again"]
     assert "--no-intercept" not in again

@@ -16,7 +16,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dfeas.data.dataset import Dataset
 from dfeas.data.ingest.options import SDPA
 from dfeas.data.ingest.text import parse_table, values_of
 from dfeas.data.product import Product
@@ -32,7 +33,7 @@ from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import MOST_ORDER, Header, rows_of
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.zarr_arrays import read_header
-from dfeas.data.writers.cones import ingest_product
+from dfeas.data.writers.cones import cones_in_memory, ingest_dataset, ingest_product
 from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, spell
 from dfeas.linalg.singular import label_components
@@ -95,7 +96,7 @@ class Layout:
         return np.where(size < 0, first + low, first + low * size - low * (low - 1) // 2 + high - low)
 
     def product(self, entries: MatrixEntries) -> tuple[Any, dict[str, Any]]:
-        """Rows (N, m) as a sparse matrix and the cones, for ``ingest_cone_rows``, of entries that are each given once."""
+        """Rows (N, m) as a sparse matrix and the cones, for ``from_cone_rows``, of entries that are each given once."""
         linear, n, m = self.linear, self.total, self.m
         of_first = entries.matrix == 0
         value = np.where(entries.i == entries.j, entries.value, entries.value * np.sqrt(2.0))
@@ -111,17 +112,19 @@ class Layout:
 
 
 def ingest_cones(
-    src: str | Path,
+    src: str | Path | Dataset,
     out: str | Path,
     cones: str | None = None,
     name: str = "X",
     progress: Progress | None = None,
     shard: str | int | None = None,
 ) -> Header:
-    """Write a dataset of cones from an SDPA sparse file, or from an array (N, m) and its ``cones``, as l:30,q:5x1000,s:6x200.
+    """Write a dataset of cones in memory, of an SDPA sparse file, or of an array (N, m) and ``cones``, as l:30,q:5x10,s:6x20.
     ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. ``shard`` is in bytes, as of points.
     Raises BadInputError for other files.
     """
+    if isinstance(src, Dataset):
+        return ingest_dataset(src, out, progress, shard)
     require_apart(out, src)
     path = local(src, "SRC")
     if path.name.endswith(SDPA):
@@ -132,6 +135,14 @@ def ingest_cones(
     if cones is None:
         raise BadInputError(f"{path}: expected an SDPA sparse file (.dat-s), or an array with its cones")
     return ingest_product(_array(path, name), Product.from_text(cones), out, progress, shard)
+
+
+def open_sdpa(path: Path) -> Dataset:
+    """The cones of an SDPA sparse file in memory; what several processes read is compared."""
+    rows, table = read_sdpa(path)
+    held = cones_in_memory(rows, Product.from_scs(table), str(path))
+    points: Any = held.points
+    return replace(held, points=replace(points, files=lambda index: ()))
 
 
 def _array(path: Path, name: str) -> Any:
@@ -155,7 +166,7 @@ def _array(path: Path, name: str) -> Any:
 
 
 def read_sdpa(path: Path) -> tuple[Any, dict[str, Any]]:
-    """Rows (N, m) as a sparse matrix and the cones, for ``ingest_cone_rows``; .gz is read, too. Raises BadInputError with the
+    """Rows (N, m) as a sparse matrix and the cones, for ``from_cone_rows``; .gz is read, too. Raises BadInputError with the
     line for what is no such file, is not symmetric, or does not fit its block.
     """
     if not path.is_file():

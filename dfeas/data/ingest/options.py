@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.dataset import Dataset
 from dfeas.data.frames import is_lazy, no_column
 from dfeas.data.storage.numbers import require_array
 from dfeas.data.storage.places import Place, place
@@ -111,9 +112,11 @@ class IngestOptions:
 
 
 def format_of(src: Any, named: str | None = None) -> str:
-    """One of ``FORMATS``, ``frame`` for a data frame, ``cones`` for an SDPA file, ``arrays`` for what has an array of points.
-    Raises UsageError for what is no source, BadInputError when there is nothing at the path.
+    """One of ``FORMATS``, ``frame`` for a data frame, ``cones`` for them and an SDPA file, ``arrays`` for what has an array of
+    points. Raises UsageError for what is no source, BadInputError when there is nothing at the path.
     """
+    if isinstance(src, Dataset):
+        return "cones"
     if not isinstance(src, str | Path):
         require_array(src, "X")
         if is_array(src):  # that of xarray speaks Arrow, too

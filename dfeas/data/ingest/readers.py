@@ -22,7 +22,7 @@ from dfeas.data.ingest.options import TEXT, IngestOptions, format_of, is_array, 
 from dfeas.data.ingest.source import MANY, Partition, PointSource
 from dfeas.data.labels import LabelEncoder, encode_array
 from dfeas.data.source import Source
-from dfeas.data.storage.places import Place, absolute, is_url, place
+from dfeas.data.storage.places import Place, absolute, is_url, local, place
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.errors import BadInputError, UsageError, format_bytes, install, spell_ingest
 from dfeas.linalg.points import Points, nbytes, stack_points
@@ -141,6 +141,8 @@ def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
     """
     path = place(where)
     kind = format_of(path)
+    if kind == "cones":  # which have none: whoever opens them says so
+        return None if labels is None else str(labels)
     with _asked_of_ingest(path), ExitStack() as stack:
         if kind == "svmlight":
             IngestOptions(labels=None if labels == OWN else labels).require_for(kind)
@@ -167,6 +169,10 @@ def open_file(source: Source) -> Dataset:
     path, spec = place(source.spec.where), source.spec
     kind = format_of(path)
     _require_small(path, sum(each.stat().st_size for each in parquet_files(path)), source)
+    if kind == "cones":
+        from dfeas.data.ingest.cones import open_sdpa
+
+        return open_sdpa(local(spec.where, "X"))
     options = _options(path, kind, source)
     with ExitStack() as stack, _asked_of_ingest(path):
         points = open_points(stack, path, kind, options)

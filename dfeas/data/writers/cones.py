@@ -17,12 +17,13 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.product import EQUALITIES, Placing, Product, Program, solutions, times, whole
 from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header, index_size
 from dfeas.data.storage.numbers import exact
+from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable, survey_cones
 from dfeas.data.writers.sparse import SparseWriter
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg import csr
 from dfeas.linalg.csr import csr_array, spread
 from dfeas.linalg.points import Floats, Points, is_dense, row_slice, stack_points
@@ -68,10 +69,37 @@ def writer_of(
     return kind(path, n, m, dtype, block_rows, label=CODE, shard=chunks, cones=placing.product.table)
 
 
-def ingest_cone_rows(
-    X: Any, cones: Mapping[str, Any], out: str | Path, progress: Progress | None = None, shard: str | int | None = None
+def ingest_product(
+    X: Any, product: Product, out: str | Path, progress: Progress | None = None, shard: str | int | None = None
 ) -> Header:
-    """Write a product of cones as a dataset, for ``dfeas.solve(out)``.
+    """Write rows (N, m) of cones as a dataset, without all of them in memory."""
+    size = shard_bytes(shard)
+    rows = read_product(X, product)
+    placing = rows.place(product)
+    with output_place(out) as path:
+        target = writer_of(path, placing, rows.m, rows.dtype, rows.entries, size)
+        fill(target, lambda index: rows.block(placing, index), progress)
+        return target.finish(())
+
+
+def ingest_dataset(cones: Dataset, out: str | Path, progress: Progress | None = None, shard: str | int | None = None) -> Header:
+    """The same of cones in memory. Raises UsageError for those of a programme, whose x a dataset would not know."""
+    if cones.program is not None or cones.cones is None:
+        raise UsageError(
+            f"{cones.where}: expected rows of dfeas.from_cone_rows; a problem with a right side is solved as it is"
+        )
+    codes = np.concatenate([cones.labels.read(index, Buffers()).copy() for index in range(cones.blocks)])
+    placing = Placing(Product.from_codes(codes[codes > 0]), cones.block_rows)
+    entries = None if cones.entries is None else cones.entries.count / cones.cones.rows
+    with output_place(out) as path:
+        target = writer_of(path, placing, cones.m, cones.dtype, entries, shard_bytes(shard))
+        rows = cones.block_rows
+        fill(target, lambda i: (cones.points.read(i, Buffers()), placing.label[i * rows : (i + 1) * rows]), progress)
+        return target.finish(())
+
+
+def from_cone_rows(X: Any, cones: Mapping[str, Any]) -> Dataset:
+    """A product of cones in memory, for ``dfeas.solve`` or ``dfeas.ingest``; an array that needs no padding is not copied.
 
     The question is whether some y has X y in the interior of the cones. SCS's own, with a right side, is ``dfeas.from_scs``.
 
@@ -83,64 +111,11 @@ def ingest_cone_rows(
         Kinds and sizes, as SCS has them, ``{'l': 3, 'q': [5, 5], 's': [6]}``: entries of the orthant, second-order cones (t, u)
         with t >= |u|, and semidefinite matrices of that order as lower triangles, column by column, entries off the diagonal
         times sqrt 2 (``dfeas.svec`` makes them).
-    out : path
-        The dataset, which must not exist.
-    progress : callable, optional
-        Called with the rows done, and those in all.
-    shard : str or int, optional
-        Bytes of a file of several blocks, as ``dfeas.ingest`` takes them.
-
-    Returns
-    -------
-    Header
-        What was written.
-
-    Raises
-    ------
-    BadInputError
-        The numbers do not add up, or entries are not finite.
-    UsageError
-        OUT exists, or a shard is no size.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> import numpy as np
-    >>> dfeas.ingest_cone_rows(np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), {"l": 1, "q": [2]}, "cones")
-    <Header rows 3 of 2 features, float64, 48 B>
-    >>> print(dfeas.solve("cones").verdict)
-    feasible
-    """
-    return ingest_product(X, Product.from_scs(cones), out, progress, shard)
-
-
-def ingest_product(
-    X: Any, product: Product, out: str | Path, progress: Progress | None = None, shard: str | int | None = None
-) -> Header:
-    """The same, of cones that are known."""
-    size = shard_bytes(shard)
-    rows = read_product(X, product)
-    placing = rows.place(product)
-    with output_place(out) as path:
-        target = writer_of(path, placing, rows.m, rows.dtype, rows.entries, size)
-        fill(target, lambda index: rows.block(placing, index), progress)
-        return target.finish(())
-
-
-def from_cone_rows(X: Any, cones: Mapping[str, Any]) -> Dataset:
-    """A product of cones in memory, for ``dfeas.solve``; an array that needs no padding is not copied.
-
-    Parameters
-    ----------
-    X : array (N, m), or SciPy sparse matrix
-        As ``dfeas.ingest_cone_rows`` takes it.
-    cones : dict
-        Kinds and sizes, as there.
 
     Returns
     -------
     Dataset
-        What ``dfeas.solve`` takes.
+        What ``dfeas.solve`` takes, and ``dfeas.ingest`` writes.
 
     Raises
     ------

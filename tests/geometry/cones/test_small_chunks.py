@@ -210,7 +210,7 @@ def test_chunks_as_an_ingest_cuts_them_stay_blocks(
     """Also where cones of many rows leave much of them to padding."""
     cone = {"l": 3, "q": [20, 31, 17] * 30, "s": [5, 6] * 100}
     monkeypatch.setattr("dfeas.data.storage.layout.BLOCK_BYTES", block_bytes)
-    dfeas.ingest_cone_rows(rows_of_cones(sparse, cone), cone, tmp_path / "data")
+    dfeas.ingest(dfeas.from_cone_rows(rows_of_cones(sparse, cone), cone), tmp_path / "data")
     dataset = opened(tmp_path / "data")
     assert dataset.blocks > 32
     assert dataset.together == 1

@@ -311,7 +311,10 @@ CASES: list[tuple[Any, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("X", "cone", "text"), CASES)
 def test_bad_input_is_refused_in_one_line(X: Any, cone: Any, text: str, tmp_path: Path) -> None:
-    for attempt in (lambda: dfeas.from_cone_rows(X, cone), lambda: dfeas.ingest_cone_rows(X, cone, tmp_path / "data")):
+    for attempt in (
+        lambda: dfeas.from_cone_rows(X, cone),
+        lambda: dfeas.ingest(dfeas.from_cone_rows(X, cone), tmp_path / "data"),
+    ):
         with pytest.raises(dfeas.BadInputError, match=text) as raised:
             attempt()
         assert "\n" not in str(raised.value)
@@ -331,7 +334,7 @@ def test_sparse_and_dense_rows_are_the_same_cones(tmp_path: Path) -> None:
     X = problem(np.random.default_rng(8), CONE, 4, 0.3)
     X[np.abs(X) < 0.4] = 0
     found = [dfeas.solve(dfeas.from_cone_rows(each, CONE)) for each in (X, sp.csr_array(X), sp.coo_matrix(X), X.tolist())]
-    dfeas.ingest_cone_rows(sp.csc_matrix(X), CONE, tmp_path / "data")
+    dfeas.ingest(dfeas.from_cone_rows(sp.csc_matrix(X), CONE), tmp_path / "data")
     found.append(dfeas.solve(tmp_path / "data"))
     for first, second in pairwise(found):
         np.testing.assert_array_equal(first.separator, second.separator)
@@ -359,11 +362,26 @@ def test_sdpa_files_are_read(tmp_path: Path) -> None:
     assert y[2] > 0
     assert np.linalg.eigvalsh(np.array([[x[0] - 3, x[0] / 2], [x[0] / 2, x[1]]])).min() > 0
     assert x[1] > 0
+    plain = dfeas.solve(path, out=tmp_path / "run")  # as it is
+    np.testing.assert_array_equal(plain.separator, y)
+    assert dfeas.verify_run(tmp_path / "run").verdict == "feasible"
+    assert dfeas.plan(path).cones == "2 of l, 1 of s 2"
+    for asked in ({"y": "labels.npy"}, {"intercept": True}):
+        with pytest.raises(dfeas.UsageError, match="cones have no"):
+            dfeas.solve(path, **asked)
     for line, text in (("2 1 3 3 1", "outside"), ("2 2 1 1 4", "twice"), ("1 1 2 1 9", "not symmetric"), ("1 1 1", "expected")):
         wrong = tmp_path / "wrong.dat-s"
         wrong.write_text(SDPA.format("3.0") + line)
         with pytest.raises(dfeas.BadInputError, match=f"line 11.*{text}"):
             ingest_cones(wrong, tmp_path / "other")
+
+
+def test_only_rows_without_a_right_side_are_written(tmp_path: Path) -> None:
+    with pytest.raises(dfeas.UsageError, match="from_cone_rows"):
+        dfeas.ingest(dfeas.from_scs([[-1.0], [1.0]], [-1.0, 2.0], {"l": 2}), tmp_path / "data")
+    with pytest.raises(dfeas.UsageError, match="label_column is for points"):
+        dfeas.ingest(dfeas.from_cone_rows(np.eye(2), {"l": 2}), tmp_path / "data", label_column="y")
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_command_line(tmp_path: Path) -> None:
