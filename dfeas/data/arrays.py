@@ -121,7 +121,7 @@ def accept_array(values: Any, where: str) -> Any:
         lazy = len(values.shape) > 0 and np.dtype(values.dtype).hasobject is False
     except (AttributeError, TypeError):  # of another library, or a list
         lazy = False
-    if not lazy or isinstance(values, np.ndarray):
+    if not lazy or isinstance(values, np.ndarray) or hasattr(values, "__dlpack__"):
         return array_of(values, where)
     stored = f"{where}.values" if hasattr(values, "encoding") else f"{where}[:]"
     call = "dfeas.solve({}, ...)" if where == "X" else "dfeas.solve(X, {})"

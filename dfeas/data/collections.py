@@ -39,6 +39,29 @@ def is_collection(X: Any) -> bool:
     return is_lazy(X) or is_dask_array(unwrap_array(X))
 
 
+def is_frame(X: Any) -> bool:
+    """Whether X, of Dask, has partitions of pandas."""
+    return hasattr(X, "map_partitions")
+
+
+def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, m: int, example: NDArray[Any], *, named: bool = False) -> Any:
+    """``function`` of points (b, m), which returns (b,) or (b, k): of each chunk of a Dask array, or partition of a frame,
+    which stays a frame if it is ``named``. ``example`` has its type and the shape of its answer for one point. This computes
+    nothing.
+    """
+    if not is_frame(X):
+        chunked = X.rechunk({1: -1})
+        more = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (chunked.chunks[0], (example.shape[1],))}
+        return chunked.map_blocks(function, dtype=example.dtype, meta=example[:0], **more)
+
+    def of_partition(part: Any) -> Any:
+        points = part if named else exact(part, np.float64, WHERE).reshape(len(part), m)
+        kind = type(part.iloc[:, 0]) if example.ndim == 1 else type(part)
+        return kind(function(points) if len(part) else example[:0], index=part.index)
+
+    return X.map_partitions(of_partition, meta=of_partition(X._meta))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Fetched:
     """Rows of a Dask array, computed on its cluster."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
 from functools import wraps
+from inspect import signature
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dfeas.api import one_vs_rest, solve
+from dfeas.data.collections import is_frame, map_rows
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.engine.protocol import open_client
 from dfeas.errors import DfeasError
@@ -29,6 +31,21 @@ from dfeas.run.results import Result
 from dfeas.run.termination import Verdict
 
 F = TypeVar("F")
+
+INSTEAD = {
+    "C": "its margin is hard; LinearSVC and LinearSVCCV have a price of losses",
+    "class_weight": "no point weighs more than another; LinearSVC has it",
+    "cv": "folds is their number",
+    "dual": "both ends of the minimum are found together, and gap_ says how near they are",
+    "max_iter": "max_passes limits the reads of the data, and time_limit the seconds",
+    "multi_class": "each class is set against the rest",
+    "n_jobs": "all processors of this process work, and client shares the work of a cluster",
+    "penalty": "it is |w|^2/2",
+    "random_state": "nothing is drawn",
+    "sample_weight": "give it to fit",
+    "tol": "margin_tolerance narrows the bracket of the margin; LinearSVC has a tol",
+}
+"""Parameters of estimators of scikit-learn, where one here has them not -> what it has."""
 
 
 def is_dask(X: Any) -> bool:
@@ -49,32 +66,34 @@ def rows_of(points: Any, rows: Any) -> Points:
     return csr_array(some, dtype=np.float64) if hasattr(some, "indptr") else np.ascontiguousarray(exact(some, np.float64, "X"))
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X, of Dask, has partitions of pandas."""
-    return hasattr(X, "map_partitions")
-
-
 def points_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
-    """X as something that ``dfeas.solve`` takes; the number of features is checked, or remembered with ``reset``."""
+    """X as something that ``dfeas.solve`` takes; the number of features is checked, or with ``reset`` remembered. Without it
+    nothing of Dask is computed.
+    """
     if not is_dask(X):
         with value_errors():
+            X = X if hasattr(X, "__array__") or not hasattr(X, "__dlpack__") else array_of(X, "X")
             _require_exact(X)
         return validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
-    columns = list(X.columns) if is_frame(X) else None
+    if X.ndim != 2:
+        raise ValueError(f"expected points (n, m), got a Dask array of shape {X.shape}")
+    if not reset:
+        m = len(X.columns) if is_frame(X) else X.shape[1]
+        if is_frame(X):  # names are looked at, too
+            validate_data(estimator, X._meta, reset=False, skip_check_array=True)
+        if m == m and m != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {m} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features"
+            )
+        return X
     array = X.to_dask_array(lengths=True) if is_frame(X) else X
-    if array.ndim != 2:
-        raise ValueError(f"expected points (n, m), got a Dask array of shape {array.shape}")
     if any(size != size for size in array.shape):  # unknown sizes are nan
         array = array.compute_chunk_sizes()
-    m = int(array.shape[1])
-    if reset:
-        estimator.n_features_in_ = m
-        if columns is not None:
-            estimator.feature_names_in_ = np.array(columns, object)
-        elif hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-    elif m != estimator.n_features_in_:
-        raise ValueError(f"X has {m} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features")
+    estimator.n_features_in_ = int(array.shape[1])
+    if is_frame(X):
+        estimator.feature_names_in_ = np.array(list(X.columns), object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
     return array.rechunk({1: -1})
 
 
@@ -95,23 +114,6 @@ def values_of(y: Any) -> NDArray[Any]:
     return array_of(y.compute() if is_frame(y) else y, "y")
 
 
-def map_rows(function: Callable[[NDArray[Any]], NDArray[Any]], X: Any, m: int, example: NDArray[Any]) -> Any:
-    """``function`` of points (b, m), which returns (b,) or (b, k): of each chunk of a Dask array, each partition of a frame.
-    ``example`` has its type and the shape of its answer for one point.
-    """
-    if not is_frame(X):
-        chunked = X.rechunk({1: -1})
-        more = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (chunked.chunks[0], (example.shape[1],))}
-        return chunked.map_blocks(function, dtype=example.dtype, meta=example[:0], **more)
-
-    def of_partition(part: Any) -> Any:
-        answer = function(exact(part, np.float64, "X").reshape(len(part), m)) if len(part) else example[:0]
-        kind = type(part.iloc[:, 0]) if example.ndim == 1 else type(part)
-        return kind(answer, index=part.index)
-
-    return X.map_partitions(of_partition, meta=of_partition(X._meta))
-
-
 @contextmanager
 def value_errors() -> Iterator[None]:
     """What dfeas cannot take is a ValueError, as scikit-learn has it."""
@@ -125,7 +127,7 @@ def on_its_cluster(fit: Callable[..., F]) -> Callable[..., F]:
     """A ``fit`` in which the cluster of the estimator, if it has one, computes what is of Dask."""
 
     @wraps(fit)
-    def fit_there(estimator: LinearClassifier, *args: Any, **options: Any) -> F:
+    def fit_there(estimator: Classifier, *args: Any, **options: Any) -> F:
         with value_errors(), open_client(estimator.client) as client, nullcontext() if client is None else client.as_current():
             return fit(estimator, *args, **options)
 
@@ -143,7 +145,26 @@ class Classifier(ClassifierMixin, BaseEstimator):
     time_limit: float | None = None
     verbose: bool = False
     callback: Callable[[Any], object] | None = None
+    client: Any = None
     results_: Sequence[Any] = field(init=False)  # what dfeas says of each problem
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Raise TypeError, which says what is here instead, for a parameter that scikit-learn has elsewhere."""
+        for name in options:
+            if name in INSTEAD and name not in signature(cls.__init__).parameters:
+                raise TypeError(f"{cls.__name__} has no parameter {name}: {INSTEAD[name]}")
+        made: Self = super().__new__(cls)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is fitted goes elsewhere; a client stays with the process that has it."""
+        state: dict[str, Any] = super().__getstate__()
+        return state if isinstance(self.client, str | bool) else {**state, "client": None}
+
+    def __sklearn_clone__(self) -> Self:
+        cloned: Self = BaseEstimator.__sklearn_clone__(copy(self))
+        cloned.client = self.client
+        return cloned
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -152,8 +173,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def _cluster_of(self, points: Any) -> dict[str, Any]:
         """The option that says on which cluster a fit reads these points; none for this process."""
-        client = getattr(self, "client", None)
-        return {"client": client is not False} if client is not None and is_dask(points) else {}
+        return {"client": self.client is not False} if self.client is not None and is_dask(points) else {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -240,20 +260,39 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearClassifier(Classifier):
-    """One whose scores are X coef_' + intercept_; with a ``client`` points of Dask are fitted where they lie."""
+    """One whose scores are X coef_' + intercept_."""
 
     fit_intercept: bool = True
-    client: Any = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is fitted goes elsewhere; a client stays with the process that has it."""
-        state: dict[str, Any] = super().__getstate__()
-        return state if isinstance(self.client, str | bool) else {**state, "client": None}
+    def _append(self, X: Any, y: Any, classes: Any) -> tuple[Any, NDArray[Any], int]:
+        """All points in memory that ``partial_fit`` has seen with the class (n,) of each, and how many there were before.
+        Raises ValueError for classes that the first call did not have.
+        """
+        before = getattr(self, "_seen", None)
+        points = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=before is None)
+        labels = column_or_1d(y)
+        if before is None:
+            self.classes_ = np.unique(labels if classes is None else classes)
+            if len(self.classes_) < 2:
+                raise ValueError("partial_fit needs all classes in its first call: give classes")
+        index = np.searchsorted(self.classes_, labels)
+        if (index == len(self.classes_)).any() or (self.classes_[index] != labels).any():
+            raise ValueError(f"y has classes that are not among {self.classes_}")
+        first = 0 if before is None else len(before[1])
+        if before is not None:
+            points, index = below(before[0], points), np.append(before[1], index)
+        self._seen: tuple[Any, NDArray[Any]] | None = (points, index)
+        return points, index, first
 
-    def __sklearn_clone__(self) -> Self:
-        cloned: Self = BaseEstimator.__sklearn_clone__(copy(self))
-        cloned.client = self.client
-        return cloned
+    def _margins(self, points: Any, index: NDArray[Any]) -> Floats:
+        """Signed scores (r, problems) of points of these classes."""
+        return self._scores(points) * np.stack(self._problems(index), axis=1)
+
+    def _unseen(self, index: NDArray[Any], k: int) -> Floats:
+        """The hyperplane (m+1,) of class k where nothing is to be separated; of many classes one not there is not chosen."""
+        y = np.zeros(self.n_features_in_ + 1)
+        y[-1] = 1.0 if index[0] == k else -1.0 if len(self.classes_) == 2 else -np.inf
+        return y
 
     def _set(self, Y: list[Floats], intercept: bool) -> Self:
         """Take hyperplanes, with the intercept last where there is one."""

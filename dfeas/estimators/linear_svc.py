@@ -29,8 +29,8 @@ class SoftMarginClassifier(LinearClassifier):
     class_weight: Any = None
     intercept_scaling: float | None = None
 
-    def _fit_margins(self, X: Any, index: NDArray[np.int64], starts: Any = None, **options: Any) -> list[SoftMarginResult]:
-        """All problems of two classes, on the same reads; ``starts`` (problems, m) are hyperplanes to begin from. Raises
+    def _fit_margins(self, X: Any, index: NDArray[np.int64], starts: Any = None, **options: Any) -> dict[int, SoftMarginResult]:
+        """All problems of two classes, on the same reads, by their class, begun from ``starts`` (problems, m). Raises
         ValueError for what dfeas cannot take; warns when a gap is not reached.
         """
         options |= {"loss": self.loss, "tol": self.tol, "intercept": self.fit_intercept, **self._options, **self._cluster_of(X)}
@@ -38,21 +38,28 @@ class SoftMarginClassifier(LinearClassifier):
         with value_errors(), attend_runs(progress=self.verbose):
             if len(self.classes_) == 2:
                 start = None if starts is None else starts[0]
-                results = [soft_margin(X, self._problems(index)[0], start=start, **options)]
+                results = {1: soft_margin(X, self._problems(index)[0], start=start, **options)}
             else:
-                results = list(soft_margin_classes(X, index, start=starts, **options).results.values())
-        short = [result for result in results if not result.success]
+                found = soft_margin_classes(X, index, start=starts, **options).results
+                results = {int(name): result for name, result in found.items()}
+        short = [result for result in results.values() if not result.success]
         if short:
             warnings.warn(f"{type(self).__name__}: {short[0].message}", ConvergenceWarning, stacklevel=4)
         return results
 
-    def _keep_fits(self, results: list[SoftMarginResult], fit: int = 0) -> Self:
-        """Take the results of all problems, and of each the fit at this place."""
-        self.results_ = results
+    def _keep_fits(self, found: dict[int, SoftMarginResult], index: NDArray[np.int64], fit: int = 0) -> Self:
+        """Take the results of the problems that there are, and of each the fit at this place."""
+        self.results_ = results = list(found.values())
         self.n_iter_ = max([1, *(result.iterations for result in results)])
         self.gap_ = np.array([result.fits[fit].gap for result in results])
         self.objective_ = np.array([result.fits[fit].objective for result in results])
-        return self._set([result.path[fit] for result in results], self.fit_intercept)
+        if len(found) == len(self._positive):
+            return self._set([result.path[fit] for result in results], self.fit_intercept)
+        Y = [self._unseen(index, k) for k in self._positive]
+        for k, result in found.items():
+            Y[self._positive.index(k)][: len(result.y)] = result.path[fit]
+            Y[self._positive.index(k)][len(result.y) :] = 0.0
+        return self._set(Y, True)
 
     def _point_weights(self, index: NDArray[np.int64], sample_weight: Any) -> Floats | None:
         """(n,) of class times point; None when all are 1."""
@@ -78,10 +85,10 @@ class LinearSVC(SoftMarginClassifier):
         Price of losses, > 0.
     memory, max_passes, time_limit, verbose, callback : optional
         As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
-    fit_intercept : bool
-        Any hyperplane, not only those through the origin.
     client : dask.distributed Client or cluster, str, or bool, optional
         As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
+    fit_intercept : bool
+        Any hyperplane, not only those through the origin.
     loss : {"squared_hinge", "hinge"}
         Of a point on the wrong side of its margin.
     tol : float
@@ -108,7 +115,7 @@ class LinearSVC(SoftMarginClassifier):
     objective_ : array (k,)
         What was minimised.
     results_ : list of SoftMarginResult
-        Those of ``dfeas.soft_margin``.
+        Those of ``dfeas.soft_margin``. After ``partial_fit`` those of the last points that moved a hyperplane.
 
     Examples
     --------
@@ -125,15 +132,39 @@ class LinearSVC(SoftMarginClassifier):
     @on_its_cluster
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
-        starts = self._starts()
+        starts = self._starts() if self.warm_start else None
         points, index = self._read_labels(X, y)
-        weight = self._point_weights(index, sample_weight)
-        known = starts is not None and starts.shape == (len(self._positive), self.n_features_in_ + bool(self.fit_intercept))
-        return self._keep_fits(self._fit_margins(points, index, starts if known else None, C=self.C, weights=weight))
+        self._seen = None
+        return self._minimise(points, index, self._point_weights(index, sample_weight), starts)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Append points in memory to those of earlier calls, which are kept, and go on from the last hyperplane; where all new
+        ones are beyond their margins it stays, as the same bound proves it.
+        """
+        if self.class_weight == "balanced":
+            raise ValueError("partial_fit: the weights of balanced classes change with each batch: give class_weight as a dict")
+        points, index, before = self._append(X, y, classes)
+        weight = self._point_weights(index[before:], sample_weight)
+        weight = np.ones(len(index) - before) if weight is None else weight
+        self._weights: Floats = np.append(self._weights, weight) if before else weight
+        if before and self.results_ and (self._margins(points[before:], index[before:]) >= 1).all():
+            return self
+        if (index == index[0]).all():
+            return self._keep_fits({}, index)
+        return self._minimise(points, index, self._weights, self._starts())
+
+    def _minimise(self, points: Any, index: NDArray[Any], weight: Floats | None, starts: Floats | None) -> Self:
+        """Fit all problems, from ``starts`` where these are of the same."""
+        shape = len(self._positive), self.n_features_in_ + bool(self.fit_intercept)
+        if starts is not None and (
+            starts.shape != shape or len(np.unique(index)) < len(self.classes_) or np.isinf(starts).any()
+        ):
+            starts = None
+        return self._keep_fits(self._fit_margins(points, index, starts, C=self.C, weights=weight), index)
 
     def _starts(self) -> Floats | None:
-        """The hyperplanes of the last fit, if this one goes on from there."""
-        if not (self.warm_start and hasattr(self, "coef_")):
+        """The hyperplanes of the last fit, if there is one."""
+        if not hasattr(self, "coef_"):
             return None
         return np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else np.asarray(self.coef_)
 
@@ -146,7 +177,7 @@ class LinearSVCCV(SoftMarginClassifier):
     ----------
     Cs : sequence of float
         Values of C to choose from.
-    memory, max_passes, time_limit, verbose, callback, fit_intercept, client : optional
+    memory, max_passes, time_limit, verbose, callback, client, fit_intercept : optional
         As of ``LinearSVC``.
     loss, tol, class_weight, intercept_scaling : optional
         As of ``LinearSVC``.
@@ -183,7 +214,8 @@ class LinearSVCCV(SoftMarginClassifier):
         points, index = self._read_labels(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
         results = self._fit_margins(points, index, C=list(self.Cs), folds=folds, weights=weight, random_state=self.random_state)
-        self.errors_ = np.mean([[entry.error for entry in result.validation] for result in results], axis=0)
+        validations = [result.validation for result in results.values()]
+        self.errors_ = np.mean([[entry.error for entry in each] for each in validations], axis=0)
         chosen = int(np.argmin(self.errors_))
-        self.C_ = results[0].validation[chosen].C
-        return self._keep_fits(results, chosen * (1 + folds))
+        self.C_ = validations[0][chosen].C
+        return self._keep_fits(results, index, chosen * (1 + folds))

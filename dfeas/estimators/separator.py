@@ -8,10 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d, validate_data
 
 from dfeas.api import soft_margin
-from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_its_cluster, rows_of, value_errors
+from dfeas.estimators.classifier import Classifier, LinearClassifier, on_its_cluster, rows_of, value_errors
 from dfeas.geometry.kernel.kernel import KernelDirections, NormalisedKernel
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats, stack_points, take_rows
@@ -38,10 +37,10 @@ class Separator(LinearClassifier):
     ----------
     memory, max_passes, time_limit, verbose, callback : optional
         As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
-    fit_intercept : bool
-        Any hyperplane, not only those through the origin.
     client : dask.distributed Client or cluster, str, or bool, optional
         As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
+    fit_intercept : bool
+        Any hyperplane, not only those through the origin.
     eps : float, optional
         A proof that no margin is above it ends the fit, too; by default as of ``dfeas.solve``.
     method : str
@@ -85,31 +84,14 @@ class Separator(LinearClassifier):
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._read_labels(X, y)
-        self._seen: tuple[Any, NDArray[Any]] | None = None
+        self._seen = None
         return self._separate(points, index)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Append points in memory to those of earlier calls; solve again only if one is on the wrong side of its hyperplane."""
-        before = getattr(self, "_seen", None)
-        first = before is None
-        points = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
-        labels = column_or_1d(y)
-        if first:
-            self.classes_ = np.unique(labels if classes is None else classes)
-            if len(self.classes_) < 2:
-                raise ValueError("partial_fit needs all classes in its first call: give classes")
-        index = np.searchsorted(self.classes_, labels)
-        if (index == len(self.classes_)).any() or (self.classes_[index] != labels).any():
-            raise ValueError(f"y has classes that are not among {self.classes_}")
-        if before is not None:
-            points, index = below(before[0], points), np.append(before[1], index)
-        self._seen = points, index
-        if before is not None and self.results_ and self.separable_:
-            scores = self._scores(points[len(before[0]) :])
-            signs = np.stack([signed[-len(scores) :] for signed in self._problems(index)], axis=1)
-            if (scores * signs > 0).all():
-                return self
-        return self._separate(points, index)
+        points, index, before = self._append(X, y, classes)
+        known = before and self.results_ and self.separable_
+        return self if known and (self._margins(points[before:], index[before:]) > 0).all() else self._separate(points, index)
 
     def _separate(self, points: Any, index: NDArray[np.int64]) -> Self:
         """Where all points are of one class nothing is asked."""
@@ -129,11 +111,11 @@ class Separator(LinearClassifier):
 
     def _direction(self, result: Result | None, points: Any, index: NDArray[np.int64], k: int) -> Floats:
         """The separator (m+1,) of class k, or a soft margin; where there is nothing to separate, what all points are."""
+        if result is None:
+            return self._unseen(index, k)
         y = np.zeros(self.n_features_in_ + 1)
         width = self.n_features_in_ + bool(self.fit_intercept)
-        if result is None:
-            y[-1] = 1.0 if index[0] == k else -1.0 if len(self.classes_) == 2 else -np.inf  # of many it is not chosen yet
-        elif result.verdict == Verdict.FEASIBLE and result.separator is not None:
+        if result.verdict == Verdict.FEASIBLE and result.separator is not None:
             y[:width] = result.separator
         else:
             labels = np.where(index == k, 1, -1)
@@ -155,6 +137,8 @@ class KernelSeparator(Classifier):
         A name of ``dfeas.KERNELS``, or a function of rows A (a, m) and B (b, m) with values (a, b).
     memory, max_passes, time_limit, verbose, callback : optional
         As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
+    client : dask.distributed Client or cluster, str, or bool, optional
+        Computes the chunks of Dask arrays and frames; the kernel is evaluated in this process. It is not kept after.
     gamma, degree, coef0 : optional
         Of the kernel, as of ``dfeas.Kernel``.
     method : str
@@ -191,8 +175,9 @@ class KernelSeparator(Classifier):
     margin_tolerance: float | None = None
 
     def _cluster_of(self, points: Any) -> dict[str, Any]:
-        return {"client": False}  # a kernel needs points by pairs of blocks
+        return {"client": False}  # a kernel needs points by pairs of blocks, which meet in this process
 
+    @on_its_cluster
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._read_labels(X, y)

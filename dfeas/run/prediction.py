@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from dfeas.data.collections import is_collection, is_frame, map_rows
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
 from dfeas.data.ingest.options import is_file
@@ -24,6 +25,7 @@ from dfeas.data.labels import plain
 from dfeas.data.open import open_data, open_source
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, parse_view
 from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.numbers import unwrap_array
 from dfeas.data.storage.places import Place, place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.views import require_names, transform_features
@@ -56,7 +58,8 @@ class Predictor(ABC):
         Parameters
         ----------
         X : array (n, m), data frame, path, or cones
-            As ``dfeas.solve`` takes them, with the same features in the same order.
+            As ``dfeas.solve`` takes them, with the same features in the same order. Nothing of a Dask array or frame is
+            computed here: the answer is one, too.
         memory : int or str
             Budget in bytes for blocks.
 
@@ -71,6 +74,8 @@ class Predictor(ABC):
         BadInputError
             Other features, entries that are not finite, or a run that left no direction.
         """
+        if is_collection(X):
+            return self._lazily(Predictor.decision_function, X, memory)
         model = self.to_model()
         dataset, geometry = open_points(model, X, memory)
         rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
@@ -99,12 +104,28 @@ class Predictor(ABC):
         BadInputError
             As there.
         """
+        if is_collection(X):
+            return self._lazily(Predictor.predict, X, memory)
         from dfeas.geometry.prediction import ConePrediction
 
         prediction = predict(self, X, memory=memory)
         if isinstance(prediction, ConePrediction):
             raise UsageError("cones have no classes; see decision_function")
         return np.asarray(class_values(prediction.classes)[prediction.predicted])
+
+    def _lazily(self, ask: Callable[..., NDArray[Any]], X: Any, memory: str | int | None) -> NDArray[Any]:
+        """What ``ask`` makes of each chunk of a Dask array, or partition of a frame, when somebody computes it."""
+        X = unwrap_array(X)
+        if is_frame(X) and (column := self.to_model().labels_of(X._meta)) is not None:
+            X = X.drop(columns=[column])
+        zero = np.zeros((1, len(X.columns) if is_frame(X) else int(X.shape[1])))
+        example = ask(self, type(X._meta)(zero, columns=X.columns) if is_frame(X) else zero)  # what is wrong is said now
+
+        def answer(points: Any) -> NDArray[Any]:
+            return ask(self, points, memory=memory)
+
+        lazy: NDArray[Any] = map_rows(answer, X, zero.shape[1], example, named=True)
+        return lazy
 
 
 def class_values(names: Sequence[str]) -> NDArray[Any]:

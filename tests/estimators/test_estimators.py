@@ -4,6 +4,7 @@ import pickle
 import warnings
 from typing import Any
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -171,6 +172,124 @@ def test_weights_of_points_and_classes() -> None:
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6)
     balanced = LinearSVC(class_weight={0: 1.0, 1: 50.0}).fit(X, y)
     assert balanced.predict(X).sum() > LinearSVC().fit(X, y).predict(X).sum()
+
+
+@pytest.mark.parametrize(("loss", "weigh"), [("squared_hinge", True), ("hinge", False)])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_batches_are_fitted_as_all_their_points(loss: str, weigh: bool, classes: int) -> None:
+    X, y = make_blobs(240, centers=classes, cluster_std=4, random_state=0)
+    order, weight = np.argsort(y, kind="stable"), np.random.default_rng(0).uniform(0.5, 2, 240)  # so that a class comes late
+    options = {"loss": loss, "tol": 1e-8, "class_weight": {0: 2.0}}
+    grown = LinearSVC(**options)
+    for rows in np.split(order, 4):
+        grown.partial_fit(X[rows], y[rows], np.arange(classes), weight[rows] if weigh else None)
+    whole = LinearSVC(**options).fit(X[order], y[order], weight[order] if weigh else None)
+    np.testing.assert_allclose(grown.objective_, whole.objective_, rtol=1e-7)
+    np.testing.assert_allclose(grown.coef_, whole.coef_, rtol=1e-3, atol=1e-4)
+    before, objective = grown.results_, grown.objective_
+    beyond = 50 * (X[y == 0].mean(0) - X.mean(0)) + X.mean(0)
+    grown.partial_fit(beyond[None], [0])
+    again = LinearSVC(**options).fit(
+        np.vstack([X[order], beyond]), np.append(y[order], 0), np.append(weight[order], 1) if weigh else None
+    )
+    np.testing.assert_allclose(grown.objective_, again.objective_, rtol=1e-7)
+    assert (grown.results_ is before) == bool((grown.objective_ == objective).all())
+    with pytest.raises(ValueError, match="balanced"):
+        LinearSVC(class_weight="balanced").partial_fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), Separator(), KernelSeparator()], ids=str)
+def test_nothing_of_dask_is_computed_by_a_prediction(estimator: Any) -> None:
+    X, y = make_blobs(60, centers=2, random_state=3)
+    frame = pd.DataFrame(X, columns=["u", "v"])
+    fitted, array = estimator.fit(frame, y), da.from_array(X, chunks=(25, 1))
+    with dask.config.set(scheduler=computes):
+        lazy = [
+            ask(given)
+            for ask in (fitted.predict, fitted.decision_function)
+            for given in (dd.from_pandas(frame, npartitions=2), array)
+        ]
+        unknown = fitted.predict(array[array[:, 0] > 0])
+        with pytest.raises(ValueError, match="feature names"):
+            fitted.predict(dd.from_pandas(frame[["v", "u"]], npartitions=2))
+    expected = [ask(frame) for ask in (fitted.predict, fitted.decision_function)]
+    for found, there in zip(lazy, np.repeat(expected, 2, axis=0), strict=True):
+        np.testing.assert_allclose(np.asarray(found.compute()), there)
+    assert (unknown.compute() == expected[0][X[:, 0] > 0]).all()
+
+
+def computes(*args: Any, **options: Any) -> None:
+    raise AssertionError("something was computed")
+
+
+def test_a_kernel_has_its_chunks_computed_on_a_cluster(client: Any) -> None:
+    X, y = make_circles(90, factor=0.5, noise=0.05, random_state=0)
+    there = KernelSeparator(gamma=2.0, client=client)
+    lazy = da.from_array(X, chunks=(30, 2)).map_blocks(lambda block: block + 0.0, name="dfeas-drawn")
+    names = bars(client, lambda: there.fit(lazy, y))
+    assert any("drawn" in name for name in names), names
+    assert (there.predict(X) == KernelSeparator(gamma=2.0).fit(X, y).predict(X)).all()
+    assert pickle.loads(pickle.dumps(there)).client is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text"),
+    [
+        (LinearSVC, "max_iter", "max_passes limits the reads"),
+        (LinearSVC, "penalty", r"\|w\|\^2/2"),
+        (LinearSVC, "dual", "gap_ says"),
+        (KernelSeparator, "n_jobs", "all processors"),
+        (Separator, "C", "LinearSVC"),
+        (LinearSVCCV, "cv", "folds"),
+        (LinearSVC, "maxiter", "unexpected keyword argument 'maxiter'"),
+    ],
+)
+def test_a_parameter_of_scikit_learn_that_is_not_here_names_what_is(kind: Any, name: str, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        kind(**{name: 1})
+
+
+class Tensor:
+    """What another library has of an array: the protocol, and nothing else."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+class Differentiated(Tensor):
+    """One that its library does not hand over."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int16])
+def test_tensors_are_points_and_labels(kind: Any) -> None:
+    X, y = make_blobs(60, centers=2, random_state=3)
+    X = X.astype(kind)
+    here = dfeas.solve(X, y)
+    there = dfeas.solve(Tensor(X), Tensor(y))
+    assert (there.verdict, there.fingerprint, there.classes) == (here.verdict, here.fingerprint, here.classes)
+    assert (there.predict(Tensor(X)) == here.predict(X)).all()
+    fitted = LinearSVC().fit(Tensor(X), Tensor(y), sample_weight=Tensor(np.ones(60)))
+    assert fitted.score(Tensor(X), Tensor(y)) == 1.0
+    assert np.allclose(dfeas.soft_margin(X, y, weights=Tensor(np.ones(60))).coef, dfeas.soft_margin(X, y).coef)
+
+
+def test_a_tensor_that_is_not_handed_over_is_one_clear_line() -> None:
+    X, y = make_blobs(60, centers=2, random_state=3)
+    text = r"require gradient.*expected numbers in memory without gradients.*detach\(\)\.cpu"
+    for points, labels in ((Differentiated(X), y), (X, Differentiated(y))):
+        with pytest.raises(dfeas.DfeasError, match=text):
+            dfeas.solve(points, labels)
+        with pytest.raises(ValueError, match=text):
+            LinearSVC().fit(points, labels)
 
 
 def test_cross_validation_chooses_and_fits() -> None:

@@ -51,7 +51,7 @@ def test_transforms(given: tuple[Any, ...], client: Any, options: dict[str, Any]
 def test_soft_margins(given: tuple[Any, ...], client: Any, options: dict[str, Any]) -> None:
     X, labels, _, (points, signs, _) = given
     here, there = dfeas.soft_margin(X, labels, **options), dfeas.soft_margin(points, signs, client=client, **options)
-    assert np.array_equal(here.separator, there.separator)
+    assert np.array_equal(here.y, there.y)
     same = ("objective", "lower", "C", "passes", "fingerprint", "sides")
     assert [getattr(there, name) for name in same] == [getattr(here, name) for name in same]
 
@@ -78,8 +78,8 @@ def test_each_class_against_the_rest(given: tuple[Any, ...], client: Any) -> Non
 
 
 def digest_of(result: Any) -> tuple[Any, ...]:
-    vector = None if result.separator is None else result.separator.tobytes()
-    return vector, getattr(result, "verdict", None), getattr(result, "objective", None), result.passes
+    coef = None if result.coef is None else (result.coef.tobytes(), result.bias)
+    return coef, getattr(result, "verdict", None), getattr(result, "objective", None), result.passes
 
 
 def test_races(given: tuple[Any, ...], client: Any) -> None:

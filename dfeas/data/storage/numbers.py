@@ -34,6 +34,8 @@ def array_of(values: Any, where: str) -> NDArray[Any]:
     if is_dask_array(values):
         return _alike(values, _blocks(values, array_of, where), where)
     require_array(values, where)
+    if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+        return _of_tensor(values, where)
     try:
         array = np.asanyarray(values)
     except TypeError:
@@ -46,6 +48,20 @@ def array_of(values: Any, where: str) -> NDArray[Any]:
         _require_kept(values, array, where)
     _require_unmasked(array, where)
     return np.asarray(array)
+
+
+def _of_tensor(values: Any, where: str) -> NDArray[Any]:
+    """A tensor of PyTorch, JAX or another library, not copied where it lies in memory. Raises BadInputError for others, for
+    one that is to be differentiated, and for one of a type that NumPy does not have.
+    """
+    try:
+        return np.asarray(values) if hasattr(values, "__array__") else np.from_dlpack(values)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        name, why = type(values).__name__, str(error).partition("\n")[0].rstrip(". ")
+        raise BadInputError(
+            f"{where}: this {name} is no array of NumPy ({why}); expected numbers in memory without gradients, such as "
+            f"{where}.detach().cpu().float() of PyTorch"
+        ) from None
 
 
 def exact(values: Any, dtype: Any, where: str) -> NDArray[Any]:
