@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.analysis.check_separation import check_separation as check_separation
+    from dfeas.analysis.feasibility import Feasibility as Feasibility
+    from dfeas.analysis.feasibility import feasible as feasible
     from dfeas.analysis.hard_margin import HardMargin as HardMargin
     from dfeas.analysis.hard_margin import hard_margin as hard_margin
     from dfeas.analysis.hull import Hull as Hull
@@ -59,6 +61,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "analysis.check_separation": "check_separation",
+    "analysis.feasibility": "Feasibility feasible",
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
     "analysis.info": "info",

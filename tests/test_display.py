@@ -114,6 +114,10 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
         "-q",
         last="results      h",
     )
+    np.save(room / "X.npy", [[1.0, 2.0], [-1.0, -1.0]])
+    np.save(room / "right.npy", [1.0, -2.0])
+    found_x = dfeas.feasible(room / "X.npy", room / "right.npy", out=room / "system")
+    add("feasible", found_x, "feasible", "X.npy", "right.npy", "--out", "f", "-q", last="results      f")
     add("check", dfeas.verify_run(room / "result"), "verify", "result")
     add("checks", dfeas.verify_classes(room / "classes"), "verify", "classes")
     add("scores", dfeas.predict(room / "result", room / "yes"), "predict", "result", "yes", "s.npy", last="written      s.npy")
@@ -163,7 +167,7 @@ def test_every_public_answer_is_displayed_and_shown_here(shown: dict[str, tuple[
 def test_an_answer_prints_what_its_command_prints(shown: dict[str, tuple[Any, str]]) -> None:
     for name, (answer, text) in shown.items():
         here, there = f"{answer}\n", text
-        if name in ("hull", "plan"):  # each has run by itself
+        if name in ("hull", "plan", "feasible"):  # each has run by itself
             here, there = timeless(here), timeless(there)
         assert here == there, name
         assert "\x1b" not in here

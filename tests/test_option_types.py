@@ -23,6 +23,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "separation": lambda **options: dfeas.separation(X, LABELS, **options),
     "hard_margin": lambda **options: dfeas.hard_margin(X, LABELS, **options),
     "in_hull": lambda **options: dfeas.in_hull([0.0, 0.0], X, **options),
+    "feasible": lambda **options: dfeas.feasible(X, LABELS, **options),
     "soft_margin": lambda **options: dfeas.soft_margin(X, LABELS, **options),
     "plan": lambda **options: dfeas.plan(X, LABELS, **options),
     "verify_certificate": lambda **options: dfeas.verify_certificate("data", "run/certificate.npz", **options),

@@ -1,14 +1,17 @@
-"""``dfeas in-hull``, whose question is one of its own."""
+"""``dfeas in-hull`` and ``dfeas feasible``, whose questions are their own."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from dfeas.analysis.feasibility import feasible as find_feasible
 from dfeas.analysis.hull import in_hull as find_in_hull
-from dfeas.cli.command import Command
-from dfeas.cli.options import GO_ON, NAMED, asks, describe_methods, method_of, options_of
+from dfeas.cli.cluster import Cluster
+from dfeas.cli.command import DATA, JSON, LOCAL, Command, option
+from dfeas.cli.options import GO_ON, NAMED, QUIET, asks, describe_methods, method_of, options_of
 from dfeas.cli.runs import begin
 from dfeas.methods.registry import METHODS
 
@@ -34,3 +37,28 @@ def in_hull(point: str, data: str, **values: Any) -> None:
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
     begin(find_in_hull, where, data, **values)
+
+
+@click.command(
+    cls=Command,
+    examples=("dfeas feasible A.zarr b.npy --out RUN", "dfeas feasible A.npz b.npy --equal E.npy f.npy --bounds 0,inf"),
+)
+@click.argument("data", type=DATA, metavar="A")
+@click.argument("b", type=LOCAL)
+@asks(NAMED[1:], options_of(find_feasible))
+@option("Question", "--equal", nargs=2, type=DATA, metavar="E F", help="Equalities E x = f: files of E and of f.")
+@option("Question", "--bounds", metavar="LOW,HIGH", help="Of all variables, or a file (.npy) of m such pairs.  [default: none]")
+@asks(QUIET, JSON)
+def feasible(data: str, b: Path, bounds: str | None, **values: Any) -> None:
+    """Decide whether A x <= b has a solution.
+
+    A is what solve takes, without labels; b is a .npy file or a zarr array. A solution, or multipliers that show that there is
+    none, are written to the folder RUN.
+    """
+    values["bounds"] = bounds
+    if bounds is not None and not Path(bounds).exists():
+        try:
+            values["bounds"] = tuple(float(value) for value in bounds.split(","))
+        except ValueError:
+            raise click.UsageError(f"--bounds {bounds}: expected two numbers LOW,HIGH, or a .npy file that exists") from None
+    begin(lambda A, equal, **more: find_feasible(A, str(b), equal=equal or None, **more), data, cluster=Cluster(), **values)

@@ -41,6 +41,7 @@ SECTIONS = {
         "svm": CommandPlace("runs", "Fit a soft margin: a support vector machine."),
         "race": CommandPlace("runs", "Run several methods on the same reads."),
         "in-hull": CommandPlace("hull", "Decide whether a point is in the convex hull of others."),
+        "feasible": CommandPlace("hull", "Decide whether A x <= b has a solution."),
         "resume": CommandPlace("runs", "Go on with a run that was interrupted or hit a limit."),
     },
     "Evidence": {

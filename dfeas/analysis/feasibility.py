@@ -1,0 +1,268 @@
+"""``dfeas.feasible``: has A x <= b a solution, with equalities and bounds?
+
+Points (-a_j, b_j) and (0, 1) are asked whether some y = (x, t) has all of them on its positive side: x / t is then a solution,
+one in the interior. Otherwise weights u >= 0 that are not zero bring their sum to zero. Where t has a weight they are Farkas's
+certificate: A'u = 0 and b'u < 0. Where it has none, the inequalities of positive weight hold with equality in every solution,
+and the exact search goes on: it ends with a y >= 0 on all points that has as many of them beyond as any, so that there is no
+solution where t is not among these, and a conflict with t can be solved for in whole numbers. Equalities are two inequalities.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy  # loads its parts when they are used
+from numpy.typing import NDArray
+
+from dfeas.analysis.separation import decide_early, search_integers
+from dfeas.data.inequalities import Inequalities
+from dfeas.data.source import ALL_POSITIVE
+from dfeas.data.storage.places import place
+from dfeas.display import Part, Row
+from dfeas.problem import Goal, Problem
+from dfeas.run.checkpoint.folder import discard_checkpoints
+from dfeas.run.exact.guesses import EvenPoints
+from dfeas.run.exact.partition import extend_weights, partition
+from dfeas.run.resources import Limits, Output, Resources, choose_client, run_terms
+from dfeas.run.result_files import Saved
+from dfeas.run.results import Result, cost_row
+from dfeas.run.session import open_session
+from dfeas.run.solve import decide
+from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
+from dfeas.verify.dyadic import Dyadic, Integers, common
+from dfeas.verify.integers import independent, solve
+from dfeas.verify.separation import Wanted, look, rows
+
+if TYPE_CHECKING:
+    from dfeas.engine.protocol import Workers
+
+MOST = 1 << 10
+"""Inequalities that the rounding of a solution violates, at most, of which it is said by how much."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Feasibility(Saved):
+    """Whether there is a solution, with evidence.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        ``feasible``, ``infeasible`` or ``undecided``.
+    proof : Proof
+        ``exact``; of a feasible system ``rigorous`` where signs were decided with bounds of all rounding errors.
+    message : str
+        What was found, in words.
+    x : array (m,) of float64, optional
+        A solution, or the rounding of one.
+    violated : int
+        Inequalities, equalities counted as two, that ``x`` violates as it is, by rounding; of ``exact`` that is none.
+    exact : list of Fraction, optional
+        The solution (m,) of which the verdict is proved: ``x`` itself where that violates nothing.
+    rows : array (s,) of int64, optional
+        Rows of A in a certificate of Farkas that there is none.
+    u : list of int, optional
+        (s,) their multipliers, positive.
+    v : list of int, optional
+        (p,) multipliers of the equalities.
+    upper, lower : list of int, optional
+        (m,) those of the bounds, of at least zero: A'u + E'v + upper - lower = 0, and b'u + f'v + upper'high - lower'low < 0.
+    result : Result
+        Of the points that the question was put to.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> answer = dfeas.feasible([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [-1.0, 0.0, 0.0])
+    >>> answer.rows.tolist(), answer.u
+    ([0, 1, 2], [1, 1, 1])
+    """
+
+    verdict: Verdict
+    proof: Proof
+    message: str
+    x: NDArray[np.float64] | None = None
+    violated: int = 0
+    exact: list[Fraction] | None = None
+    rows: NDArray[np.int64] | None = None
+    u: list[int] | None = None
+    v: list[int] | None = None
+    upper: list[int] | None = None
+    lower: list[int] | None = None
+    result: Result
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("verdict", f" (proof: {self.proof})", self.verdict)
+        yield Row("", self.message)
+        run = self.result
+        yield cost_row(run.passes, run.method, run.reads, run.bytes_read, run.seconds)
+
+    @property
+    def is_decided(self) -> bool:
+        return self.verdict != UNDECIDED
+
+    def to_json(self) -> dict[str, Any]:
+        """Those of the run, and the answer; ``n`` are inequalities, equalities and bounds among them."""
+        run, own = self.result.to_json(), {name: value for name, value in super().to_json().items() if name != "result"}
+        return run | own | {"m": run["m"] - 1, "n": run["n"] - 1}
+
+
+def feasible(
+    A: Any,
+    b: Any = None,
+    *,
+    equal: Any = None,
+    bounds: Any = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+    out: str | Path | None = None,
+    callback: Callable[[Any], object] | None = None,
+) -> Feasibility:
+    """Decide whether some x has A x <= b, and solves equalities within bounds, where these are given.
+
+    Parameters
+    ----------
+    A : array (n, m), data frame, or path
+        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None where there are equalities only.
+    b : array (n,), or path
+        Of finite numbers.
+    equal : (E, f), optional
+        E x = f: an array (p, m), or path, that memory holds, and one (p,).
+    bounds : (low, high), sequence of m such pairs, ``scipy.optimize.Bounds``, or path, optional
+        Of all variables, or of each; None, or an infinite number, is none. The path is that of a .npy file (m, 2). Unlike
+        those of ``scipy.optimize.linprog`` variables have none where nothing is said.
+    max_passes, time_limit, memory, client, out, callback : optional
+        As of ``dfeas.solve``. With a client A is a Dask array or frame.
+
+    Returns
+    -------
+    Feasibility
+        A solution, or multipliers that show that there is none.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    References
+    ----------
+    .. [1] J. Farkas, Theorie der einfachen Ungleichungen, Journal für die reine und angewandte Mathematik 124 (1902).
+    .. [2] A. Goldman and A. Tucker, Theory of linear programming, 1956: the partition that the exact search finds.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> answer = dfeas.feasible([[1.0, 1.0]], [1.0], equal=([[1.0, -1.0]], [0.0]), bounds=(0.5, None))
+    >>> print(answer.verdict, answer.x, answer.violated)
+    feasible [0.5 0.5] 0
+    """
+    with run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback) as (limits, resources, output):
+        asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes)
+        answer = _decide(asked, Problem.of(asked.X, ALL_POSITIVE), limits, resources, output)
+        if answer.is_decided:
+            answer = replace(answer, result=replace(answer.result, stopped=Stop.VERDICT))
+        discard_checkpoints(out, Stop.VERDICT)  # what is in memory is not gone on with
+        return answer if out is None else answer.save(place(out))
+
+
+def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Feasibility:
+    until = limits.until(output.stop, time.monotonic())
+    early = decide_early(problem, Goal(), limits, resources, output, True)
+    result: Result = decide(problem, "auto", Goal(), limits, resources, output) if early is None else early[1]
+    unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
+    if early is None:
+        if result.verdict == FEASIBLE and result.evidence is not None:
+            near = result.evidence
+            y = np.array(near.integers, object) if near.integers else Dyadic.of(near.y).digits
+            return _describe_solution(unknown, problem, y, result.proof, resources)
+        if result.stopped in RESUMABLE:
+            return unknown
+        if result.verdict == INFEASIBLE and result.support is not None:
+            found = _find_multipliers(asked, problem, result.support, resources)
+            if found is not None:
+                return _describe_conflict(unknown, asked, *found)
+    face = early[0] if early is not None else search_integers(problem, result, until, limits, resources)[0]
+    if isinstance(face, str):
+        return replace(unknown, message=face)
+    if face.y is not None and face.y[-1] > 0:
+        return _describe_solution(unknown, problem, face.y, Proof.EXACT, resources)
+    found = _find_multipliers(asked, problem, face.support, resources)
+    assert found is not None, "t is in what conflicts"
+    return _describe_conflict(unknown, asked, *found)
+
+
+def _find_multipliers(
+    asked: Inequalities, problem: Problem, support: NDArray[np.int64], resources: Resources
+) -> tuple[NDArray[np.int64], Integers] | None:
+    """Points of a conflict of some that has t among them, and their weights; None where they have none."""
+    support = np.union1d(support, [asked.n - 1])
+    with open_session(problem, resources) as session:
+        some = rows(session.checking.dataset, support)
+    points = common(some if isinstance(some, np.ndarray) else some.toarray())[0]
+    weights = _solve_for_last(points)
+    if weights is None:
+        split = partition(points)
+        if split.beyond[-1]:
+            return None
+        weights, held = split.weights, np.flatnonzero(split.weights)
+        if not weights[-1]:
+            last = np.append(np.zeros(len(points) - 1, object), 1)
+            weights = extend_weights(points, weights, last, held[independent(points[held])])
+    assert not (weights @ points).any(), "they cancel"
+    return support[weights != 0], weights[weights != 0]
+
+
+def _solve_for_last(points: Integers) -> Integers | None:
+    """Weights of points (s, d) that cancel the last one: a guess by least squares of which, solved in whole numbers."""
+    even = EvenPoints.of(points).points
+    try:
+        guess = scipy.optimize.nnls(even[:-1].T, -even[-1])[0]
+    except RuntimeError:
+        return None
+    chosen = np.flatnonzero(guess)
+    if not len(chosen) or len(independent(points[chosen])) < len(chosen):
+        return None
+    features = independent(points[chosen].T)
+    follows, denominator = solve(points[np.ix_(chosen, features)].T, -points[-1][features][:, None])
+    weights = np.zeros(len(points), object)
+    weights[chosen], weights[-1] = follows[:, 0], denominator
+    return weights if (weights >= 0).all() and not (weights @ points).any() else None
+
+
+def _describe_conflict(unknown: Feasibility, asked: Inequalities, support: NDArray[np.int64], weights: Integers) -> Feasibility:
+    u, v, upper, lower = asked.divide(support, weights)
+    counts = {"rows of A": len(u), "equalities": np.count_nonzero(v), "bounds": np.count_nonzero([upper, lower])}
+    listed = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    text = f"no x has all of them: {listed} contradict each other, by Farkas's lemma with multipliers in whole numbers"
+    found = replace(unknown, verdict=INFEASIBLE, proof=Proof.EXACT, message=text, rows=support[: len(u)])
+    return replace(found, u=u.tolist(), v=v.tolist(), upper=upper.tolist(), lower=lower.tolist())
+
+
+def _describe_solution(unknown: Feasibility, problem: Problem, y: Integers, proof: Proof, resources: Resources) -> Feasibility:
+    """A solution y / t, of which its rounding is looked at, too."""
+    exact = [Fraction(int(over), int(y[-1])) for over in y[:-1]]
+    found = replace(unknown, verdict=FEASIBLE, proof=proof, exact=exact)
+    try:
+        x = np.array([float(value) for value in exact])
+    except OverflowError:
+        return replace(found, message="a solution is proved, in fractions that float64 does not hold")
+    mark, vector = unknown.result.fingerprint, Dyadic.of(np.append(x, 1.0))
+    with open_session(problem, resources) as session:
+        session.checking.dataset.fingerprint = mark
+        sides = look(session.checking.engine, session.checking.dataset, mark, Wanted(vector.digits), take=MOST)
+        some = rows(session.checking.dataset, np.array(sorted(j for _, j in sides.missed), np.int64))
+    if not sides.wrong:
+        text = "x is a solution, exactly as it is in float64"
+        return replace(found, x=x, exact=[Fraction(value) for value in x.tolist()], proof=Proof.EXACT, message=text)
+    dense = some if isinstance(some, np.ndarray) else some.toarray()
+    by = np.nextafter(-(Dyadic.of(dense) @ vector).floats().min(), np.inf)
+    most = f"by at most {by:.3g}" if sides.wrong <= MOST else f"{MOST} of them by at most {by:.3g}"
+    text = f"a solution is proved, in fractions; its rounding x violates {sides.wrong} inequalities, {most}"
+    return replace(found, x=x, violated=sides.wrong, message=text)
