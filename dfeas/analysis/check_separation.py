@@ -91,7 +91,8 @@ def check_separation(
     Returns
     -------
     Separated
-        ``finite``, ``kind``, ``columns``, ``levels``, ``points`` and ``advice``; print it for sentences.
+        ``finite``, ``kind``, ``estimates`` of all coefficients, ``columns``, ``levels``, ``points`` and ``advice``; print it
+        for sentences and a table.
 
     Raises
     ------
@@ -111,6 +112,11 @@ def check_separation(
     >>> import pandas as pd
     >>> print(dfeas.check_separation(pd.DataFrame({"age": age, "ward": ward}), died))
     quasi-complete separation: level c of ward separates 2 points (4, 5) from the others; no finite estimate of ward[c]
+    coefficient  estimate  direction
+    age          finite            0
+    ward[b]      finite            0
+    ward[c]      +Inf              1
+    intercept    finite            0
     - merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
     - or leave out column ward: then the estimates are finite
     - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
@@ -144,8 +150,9 @@ def check_separation(
         return of_table(X, asked)
     if (sep, decimal) != (None, "."):
         raise UsageError("sep and decimal are for files of text; leave them out")
-    of = _of_frame if is_lazy(X) or is_frame(X) else _of_array
-    return check_likelihood(of(X, asked), asked)
+    framed = is_lazy(X) or is_frame(X)
+    found = check_likelihood((_of_frame if framed else _of_array)(X, asked), asked)
+    return replace(found, library=_library(X)) if framed else found
 
 
 def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
@@ -162,7 +169,8 @@ def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
         frame = frame[[name for name in names if name in needed]]
     whole = _whole(frame, asked)
     table = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text)
-    return check_likelihood(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, asked.weights)), asked)
+    found = check_likelihood(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, asked.weights)), asked)
+    return replace(found, library=_library(frame))
 
 
 def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places | None:
@@ -260,6 +268,11 @@ def _whole(frame: Any, asked: Asked) -> Any:
     whole = frame.map_partitions(take, meta=frame._meta).compute()
     taken = 0  # each process has counted its own
     return take(whole)
+
+
+def _library(frame: Any) -> str:
+    """Whose data frames a user has."""
+    return "pandas" if is_lazy(frame) else nw.get_native_namespace(frame).__name__
 
 
 def _index(frame: Any) -> list[Any] | None:

@@ -347,6 +347,9 @@ def test_many_levels_held_or_not_are_the_same_regression(outcome: str, tmp_path:
     for key in ("kind", "outcome", "classes", "separated", "levels"):
         assert getattr(held, key) == getattr(streamed, key), key
     assert held.points[:1000] == streamed.points[:1000]
+    for one, other in zip(held.estimates, streamed.estimates, strict=True):
+        assert (one.name, one.of) == (other.name, other.of)
+        assert one.estimate == other.estimate or ("Inf" in one.estimate and "Inf" in other.estimate and not other.certain)
     if outcome == "leak":
         assert (held.kind, held.columns, streamed.columns) == ("complete", ["age"], ["age"])
     elif outcome != "zeros":

@@ -37,6 +37,7 @@ from dfeas.analysis.regression.likelihood import (
     describe_answer,
     describe_separation,
     direction_of,
+    extent_of,
 )
 from dfeas.analysis.regression.models import Formula
 from dfeas.analysis.regression.outcome import (
@@ -325,6 +326,8 @@ def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:
     direction = direction_of(answer, found.design, found.outcome)
     if direction is None:
         return describe_answer(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
-    tally = Tally.of(found.parts(), found.outcome, answer.kind == COMPLETE, direction, NAMED)
+    extent = extent_of(found.design, found.outcome, answer)
+    tally = Tally.of(extent.watch(found.parts()), found.outcome, answer.kind == COMPLETE, direction, NAMED)
     told = describe_answer(found.design, found.outcome, answer, list(tally.rows))
-    return describe_separation(found.design, found.outcome, told, direction, tally, lambda change: None)
+    described = describe_separation(found.design, found.outcome, told, direction, tally, lambda change: None)
+    return replace(described, estimates=extent.estimates(direction, lambda j, sign: None))

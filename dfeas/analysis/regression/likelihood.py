@@ -12,6 +12,16 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, levels_of
 from dfeas.analysis.regression.design import SHOWN, Design, Floats
+from dfeas.analysis.regression.estimates import (
+    FINITE,
+    UNIDENTIFIED,
+    CoefficientEstimate,
+    Extent,
+    make_frame,
+    show_estimates,
+    sign_of,
+    table_of,
+)
 from dfeas.analysis.regression.outcome import BOTH, Asked, Regression, Response, row_numbers, sign_rows
 from dfeas.analysis.separation import Separation, find_face, separate
 from dfeas.data.source import ALL_POSITIVE
@@ -67,8 +77,14 @@ class Separated(Displayed):
         What else is to be known.
     separated : int
         Rows that are separated; of a file ``points`` has the first of them only.
+    estimates : list of CoefficientEstimate
+        Of each coefficient, the intercept last, its ``name``, and its ``estimate``: "finite", "+Inf", "-Inf", "+Inf or -Inf"
+        where the likelihood rises both ways, or "not identified"; and whether that sign is ``certain``, or that of
+        ``direction`` only. Of several classes there is one for each class and coefficient. None where nothing was decided.
     coded : frozenset
         Names of the columns that stand for levels of what ``levels`` has.
+    library : str, optional
+        Whose data frames ``to_frame`` makes.
 
     Examples
     --------
@@ -78,7 +94,7 @@ class Separated(Displayed):
     (False, 'complete', [0])
     """
 
-    HIDDEN: ClassVar = ("found", "coded")
+    HIDDEN: ClassVar = ("found", "coded", "library")
     DERIVED: ClassVar = ("finite", "message")
 
     kind: str | None
@@ -95,7 +111,9 @@ class Separated(Displayed):
     advice: list[Advice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     separated: int = 0
+    estimates: list[CoefficientEstimate] = field(default_factory=list)
     coded: frozenset[Any] = frozenset()
+    library: str | None = None
 
     @property
     def finite(self) -> bool | None:
@@ -103,8 +121,14 @@ class Separated(Displayed):
         return None if self.kind is None else self.kind == OVERLAP
 
     def _parts(self) -> Iterator[Part]:
-        texts = [self.message, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)]
+        yield Row(None, self.message)
+        yield from show_estimates(self.estimates, self.finite is False)
+        texts = [*(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)]
         yield from (Row(None, text) for text in texts)
+
+    def to_frame(self) -> Any:
+        """The estimates in a data frame of the library that X is of, else of pandas or polars. Raises UsageError for none."""
+        return make_frame(self.estimates, self.library)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the evidence and further points than the first, as values of JSON."""
@@ -189,6 +213,11 @@ def direction_of(answer: Face | Separation, design: Design, outcome: Response) -
     return Direction.of(whole, answer.kind == COMPLETE, design, outcome)
 
 
+def extent_of(design: Design, outcome: Response, answer: Separation) -> Extent:
+    """Of the cone of directions of a separation, before its rows are looked at."""
+    return Extent(design, outcome, None if answer.kind == COMPLETE else np.array(answer.y, object), answer.rank)
+
+
 def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     """What is proved of it, by which terms, and what can be done."""
 
@@ -205,8 +234,8 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
         here = [] if answer.support is None else np.unique(row_numbers(regression.codes, outcome)[answer.support]).tolist()
         return describe_answer(design, outcome, answer, [label[row] for row in here])
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
-    every = regression.points, regression.codes, np.arange(len(regression.codes))
-    tally = Tally.of([every], outcome, answer.kind == COMPLETE, direction, np.inf)
+    every, extent = (regression.points, regression.codes, np.arange(len(regression.codes))), extent_of(design, outcome, answer)
+    tally = Tally.of(extent.watch([every]), outcome, answer.kind == COMPLETE, direction, np.inf)
     if small and not tally.alone(design.intercept):
         direction = _fewest(regression, answer, direction, asked, stop)
 
@@ -218,7 +247,8 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
         return None if found is None or found.kind is None else found.kind == OVERLAP
 
     told = describe_answer(design, outcome, answer, [label[row] for row in tally.rows])
-    return describe_separation(design, outcome, told, direction, tally, try_change)
+    found = describe_separation(design, outcome, told, direction, tally, try_change)
+    return replace(found, estimates=extent.estimates(direction, sign_of(regression, stop)))
 
 
 def _fewest(
@@ -315,6 +345,8 @@ class SignedTable:
 
 def describe_answer(design: Design, outcome: Response, answer: Separation, points: list[Any]) -> Separated:
     """The answer, as where nothing separates, or nothing was decided."""
+    flat = np.array(answer.flat, object).reshape(-1, outcome.blocks * (len(design.columns) + int(design.intercept)))
+    said = [(UNIDENTIFIED if free else FINITE, True, 0.0) for free in flat.any(axis=0)]
     return Separated(
         kind=answer.kind,
         columns=[],
@@ -327,6 +359,7 @@ def describe_answer(design: Design, outcome: Response, answer: Separation, point
         outcome=outcome.kind,
         classes=outcome.classes,
         notes=[*design.notes, *outcome.notes],
+        estimates=table_of(design, outcome, said) if answer.kind == OVERLAP else [],
     )
 
 

@@ -291,6 +291,7 @@ class Formula:
             )
 
     def _matrix(self, side: Any, frame: Any) -> Any:
+        frame = frame.astype({name: object for name, kind in frame.dtypes.items() if kind == "string"})  # text for formulaic
         try:
             return side.get_model_matrix(frame, na_action="ignore")
         except (self._error, ArithmeticError, LookupError, TypeError, ValueError) as error:  # whatever its functions raise

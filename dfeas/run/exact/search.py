@@ -183,7 +183,7 @@ def settle_direction(points: Floats, conflict: Indices, y: Floats) -> Integers |
         across = orthogonal(some)
         if not across.shape[1]:
             return None
-        across = _unscale_vectors(across, exponent)
+        across = unscale_vectors(across, exponent)
         share = np.asarray(np.linalg.lstsq(floats(across), y / most, rcond=None)[0], np.float64)
         found = across @ whole(share, np.zeros(len(share), np.int64))
     return np.array(primitive(found.tolist()), object) if found.any() else None
@@ -215,15 +215,15 @@ def _refute(checking: Checking, face: Face) -> CheckFailedError | None:
 
 def _expect_sides(points: Integers, exponent: NDArray[np.int64], split: FacePartition) -> Wanted:
     """Where all points should be if they are as these: on the hyperplane and in what the conflict spans, or beyond it."""
-    y = None if split.y is None else _unscale_vectors(split.y[:, None], exponent)[:, 0]
+    y = None if split.y is None else unscale_vectors(split.y[:, None], exponent)[:, 0]
     if not split.weights.any():
         return Wanted(y, strict=True)
     support = points[np.flatnonzero(split.weights)]
     across = orthogonal(support)
-    return Wanted(y, _unscale_vectors(across, exponent) if across.shape[1] else None)
+    return Wanted(y, unscale_vectors(across, exponent) if across.shape[1] else None)
 
 
-def _unscale_vectors(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
+def unscale_vectors(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
     """Vectors (d, k) for the stored features, the integer ones times 2**exponent; each as short as integers can be."""
     return _shorten_vectors(vectors << (exponent.max() - exponent).astype(object)[:, None])
 

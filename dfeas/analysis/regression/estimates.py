@@ -1,0 +1,204 @@
+"""Which estimates of a regression are finite, which run away with which sign, and which are not identified: its table.
+
+The likelihood never falls along a direction d of the cone C = {d : a_i'd >= 0 for all signed rows a_i}. A row is *on* it where
+a_i'd = 0 for all of them. C spans L, all that is orthogonal to the rows that are on it (a y of C that has all others beyond it
+is in the interior); N is what is orthogonal to all rows. The estimate of coefficient j is
+
+* not identified, where some d of N has d_j != 0: columns depend on each other (R says NA);
+* finite, where all d of L have d_j = 0: it is that of the regression on the rows that are on it (Albert and Anderson 1984,
+  Geyer 2009);
+* infinite otherwise. It has the sign of d_j where that is the same along all of C, which it is where L has one dimension
+  more than N, and where weights x >= 0 have sum x_i a_i = e_j or -e_j, by Farkas.
+
+All of it is linear algebra in whole numbers. L and N are found while rows go by: no row is read for them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from dfeas.analysis.regression.design import Design, Floats, Matrix
+from dfeas.analysis.regression.outcome import Codes, Regression, Response, sign_rows
+from dfeas.display import Grid, Part, Row
+from dfeas.errors import UsageError
+from dfeas.run.exact.partition import partition
+from dfeas.run.exact.search import unscale_vectors
+from dfeas.run.solver_thread import Abandoned, run_solver_here
+from dfeas.verify.dyadic import Integers, common, find_orthogonal, integer_signs
+from dfeas.verify.integers import independent, orthogonal
+
+if TYPE_CHECKING:
+    from dfeas.analysis.regression.blame import Direction
+    from dfeas.analysis.regression.blame import Part as Rows
+
+FINITE, PLUS, MINUS, EITHER = "finite", "+Inf", "-Inf", "+Inf or -Inf"
+UNIDENTIFIED, NOT_FINITE, UNDECIDED = "not identified", "not finite", "not decided"
+INTERCEPT = "intercept"
+WIDE = 300
+"""Coefficients up to which rows that span all others are looked for."""
+ROWS = 1 << 12
+"""That are looked at together."""
+LINES = 30
+"""Coefficients that are printed."""
+TRIED = 1 << 16
+"""Entries of a table up to which signs are looked for along other directions than the one that was found."""
+
+
+@dataclass(frozen=True)
+class CoefficientEstimate:
+    """What is proved of the estimate of one coefficient."""
+
+    name: Any
+    estimate: str  # "finite", "+Inf", "-Inf", "+Inf or -Inf" (there are directions of both), "not identified", ..
+    certain: bool  # whether the sign is that of all directions, or proved to be either, not only that of the one shown
+    direction: float  # along which the likelihood rises for ever
+    of: str | None = None  # the class, of a regression on several
+
+    @property
+    def remark(self) -> str:
+        if self.certain or self.estimate == UNDECIDED:
+            return ""
+        return "its sign is open" if self.estimate == NOT_FINITE else "along this direction; others may have another sign"
+
+
+@dataclass
+class RowSpan:
+    """Rows that span all that went by, and a basis (d, k) of what is orthogonal to all of these."""
+
+    across: Integers
+    rows: Floats
+
+    @classmethod
+    def of(cls, d: int) -> RowSpan:
+        return cls(np.eye(d, dtype=object), np.zeros((0, d)))
+
+    def add(self, rows: Matrix) -> None:
+        while self.across.shape[1]:
+            missed = np.flatnonzero(~find_orthogonal(rows, self.across))[: rows.shape[1]]
+            if not len(missed):
+                break
+            more = rows[missed] if isinstance(rows, np.ndarray) else rows[missed].toarray()
+            some = np.vstack([self.rows, more])
+            digits, exponent = common(some)
+            basis = independent(digits)
+            self.rows, self.across = some[basis], unscale_vectors(orthogonal(digits[basis]), exponent)
+
+
+@dataclass
+class Extent:
+    """How far the cone of directions extends, as rows beside its y show it."""
+
+    design: Design
+    outcome: Response
+    y: Integers | None  # (d,) that has every row beyond it or on it; None: all are beyond
+    rank: int | None  # of the rows on it that are proved to be on all of the cone; None: there is none
+    wide: bool = field(init=False)
+    every: RowSpan = field(init=False)
+    on: RowSpan = field(init=False)
+
+    def __post_init__(self) -> None:
+        d = self.outcome.blocks * (len(self.design.columns) + int(self.design.intercept))
+        self.wide = d > WIDE
+        self.every, self.on = (RowSpan.of(0 if self.wide else d) for _ in range(2))
+
+    def watch(self, parts: Iterable[Rows]) -> Iterator[Rows]:
+        """The same parts, each looked at."""
+        for part in parts:
+            for first in range(0, 0 if self.wide else len(part[1]), ROWS):
+                self._look(part[0][first : first + ROWS], part[1][first : first + ROWS])
+            yield part
+
+    def _look(self, points: Matrix, codes: Codes) -> None:
+        if self.y is None and not self.every.across.shape[1]:
+            return
+        rows, _ = sign_rows(points, codes, self.outcome, self.design.intercept, positive=True)
+        self.every.add(rows)
+        if self.y is not None:
+            self.on.add(rows[np.flatnonzero(integer_signs(rows, self.y)[0] == 0)])
+
+    def estimates(self, direction: Direction, sign: Callable[[int, float], str | None]) -> list[CoefficientEstimate]:
+        """Of all coefficients, where a ``sign`` along all directions is looked for that the one shown does not prove."""
+        along = direction.values if self.design.intercept else direction.values[:, :-1]
+        return table_of(self.design, self.outcome, [(*self._say(j, d, sign), d) for j, d in enumerate(along.ravel().tolist())])
+
+    def _say(self, j: int, along: float, find_sign: Callable[[int, float], str | None]) -> tuple[str, bool]:
+        shown = PLUS if along > 0 else MINUS if along < 0 else NOT_FINITE
+        if self.wide:
+            return NOT_FINITE if along else UNDECIDED, False
+        if self.every.across[j].any():
+            return UNIDENTIFIED, True
+        if not self.on.across[j].any():
+            proved = self.rank in (None, len(self.on.rows))
+            return FINITE if proved else UNDECIDED, proved
+        if self.on.across.shape[1] == self.every.across.shape[1] + 1:
+            return shown, True
+        sign = find_sign(j, along)
+        return sign or shown, sign is not None
+
+
+def table_of(design: Design, outcome: Response, said: Sequence[tuple[str, bool, float]]) -> list[CoefficientEstimate]:
+    """What is said of all coefficients, block after block."""
+    names = [*design.names, *([INTERCEPT] if design.intercept else [])]
+    classes: Sequence[str | None] = outcome.classes[1:] if outcome.kind == "multinomial" else [None]
+    each = [(name, of) for of in classes for name in names]
+    return [CoefficientEstimate(name, *what, of) for (name, of), what in zip(each, said, strict=True)]
+
+
+def show_estimates(found: Sequence[CoefficientEstimate], directed: bool) -> Iterator[Part]:
+    """As a table, ``directed`` where something separates; of many those first that are not finite."""
+    order = found if len(found) <= LINES else sorted(found, key=lambda each: each.estimate == FINITE)
+    rows = [
+        [*([each.of] if each.of else []), str(each.name), each.estimate]
+        + ([f"{each.direction:.6g}", *([each.remark] if each.remark else [])] if directed else [])
+        for each in order[:LINES]
+    ]
+    if rows:
+        words = [*(["class"] if order[0].of else []), "coefficient", "estimate"]
+        yield Grid([*words, *(["direction"] if directed else [])], rows, left=len(words))
+    if order[LINES:]:
+        ends = "all finite" if all(each.estimate == FINITE for each in order[LINES:]) else "not all of them finite"
+        yield Row(None, f"and {len(order) - LINES} more coefficients, {ends}")
+
+
+def make_frame(found: Sequence[CoefficientEstimate], library: str | None) -> Any:
+    """A data frame of a library, or of pandas or polars. Raises UsageError where none is installed."""
+    known: list[Any] = [library] if library else [name for name in ("pandas", "polars") if find_spec(name)]
+    if not known:
+        raise UsageError("a data frame needs pandas or polars, and neither is installed: pip install pandas")
+    columns: dict[str, list[Any]] = {"class": [each.of for each in found]} if any(each.of for each in found) else {}
+    columns |= {"coefficient": [str(each.name) for each in found]}
+    columns |= {name: [getattr(each, name) for each in found] for name in ("estimate", "certain", "direction")}
+    return nw.from_dict(columns, backend=known[0]).to_native()
+
+
+def sign_of(regression: Regression, stop: Callable[[], bool]) -> Callable[[int, float], str | None]:
+    """What finds the sign of a coefficient along all directions, as integers decide; None for large tables, and when it is to
+    stop: whether with the row of its other sign beside them some direction has that row beyond it.
+    """
+    points, _ = sign_rows(regression.points, regression.codes, regression.outcome, regression.design.intercept, positive=True)
+    small = points.shape[0] * points.shape[1] <= TRIED
+    rows = np.unique(points if isinstance(points, np.ndarray) else points.toarray(), axis=0) if small else np.zeros((0, 0))
+
+    def reaches(j: int, sign: int) -> bool:
+        more = np.zeros(rows.shape[1])
+        more[j] = sign
+        split = run_solver_here(partial(partition, common(np.vstack([rows, more]))[0]), stop)
+        return bool(split.beyond[-1])
+
+    def find_sign(j: int, shown: float) -> str | None:
+        try:
+            if not small or stop():
+                return None
+            plus, minus = shown > 0 or reaches(j, 1), shown < 0 or reaches(j, -1)
+        except Abandoned:
+            return None
+        return EITHER if plus and minus else PLUS if plus else MINUS
+
+    return find_sign

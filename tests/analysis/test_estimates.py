@@ -1,0 +1,128 @@
+"""The table of a regression beside the cone of its directions, as rational linear programmes see it."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow
+import pytest
+
+import dfeas
+from tests.exact import solution
+
+Rows = np.ndarray
+
+
+def reaches(rows: Rows, j: int, sign: int, *, flat: bool = False) -> bool:
+    """Whether some d with a'd >= 0, or = 0, for all rows has ``sign`` d_j = 1."""
+    n, d = rows.shape
+    slack = np.zeros((n, 0), int) if flat else -np.eye(n, dtype=int)
+    last = np.zeros(2 * d + slack.shape[1], int)
+    last[[j, d + j]] = sign, -sign
+    equations = np.vstack([np.hstack([rows, -rows, slack]), last])
+    return solution(equations.tolist(), [0] * n + [1])[0] is not None
+
+
+def told_of(rows: Rows, j: int) -> str:
+    if reaches(rows, j, 1, flat=True):
+        return "not identified"
+    plus, minus = reaches(rows, j, 1), reaches(rows, j, -1)
+    return "+Inf or -Inf" if plus and minus else "+Inf" if plus else "-Inf" if minus else "finite"
+
+
+def signed(X: Rows, y: Rows, outcome: str, intercept: bool) -> Rows:
+    """Rows a with a'd >= 0 along the directions in which the likelihood never falls, by its terms."""
+    W = np.hstack([X, np.ones((len(X), 1), int)]) if intercept else X
+    if outcome == "binary":
+        return W * np.where(y > 0, 1, -1)[:, None]
+    if outcome == "poisson":
+        return np.vstack([-W, W[y > 0]])
+    classes = np.unique(y)
+    rows = []
+    for i, k in product(range(len(y)), range(len(classes))):
+        own = np.searchsorted(classes, y[i])
+        if k != own:
+            row = np.zeros((len(classes), W.shape[1]), int)
+            row[own] += W[i]
+            row[k] -= W[i]
+            rows.append(row[1:].ravel())
+    return np.array(rows)
+
+
+def table(seed: int, most: int) -> tuple[Rows, Rows, bool]:
+    """Of few whole numbers; columns that depend on each other among them, and outcomes that a hyperplane makes."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(4, 11)), int(rng.integers(1, 4))
+    X = rng.integers(-1, 3, (n, m))
+    if seed % 3 == 1:
+        X[:, -1] = X[:, 0] * int(rng.integers(0, 2))
+    y = rng.integers(0, most + 1, n)
+    if seed % 2:
+        score = X @ rng.integers(-2, 3, m)
+        y = np.where(score > 0, np.maximum(y, 1), np.where(score < 0, 0, y))
+    y[:2] = 0, most
+    return X, y, bool(rng.integers(0, 2))
+
+
+@pytest.mark.parametrize(("outcome", "most", "count"), [("binary", 1, 120), ("poisson", 3, 50), ("multinomial", 2, 30)])
+def test_estimates_are_finite_infinite_or_not_identified_as_the_cone_of_directions_says(
+    outcome: str, most: int, count: int
+) -> None:
+    seen = set()
+    for seed in range(count):
+        X, y, intercept = table(seed, most)
+        found = dfeas.check_separation(X, y, outcome=outcome, intercept=intercept)
+        rows = signed(X, y, outcome, intercept)
+        assert [each.estimate for each in found.estimates] == [told_of(rows, j) for j in range(rows.shape[1])], seed
+        assert all(each.certain for each in found.estimates)
+        d = np.array([each.direction for each in found.estimates])
+        assert (rows @ d >= -1e-9).all()
+        assert not [each for each in found.estimates if each.direction * {"+Inf": -1, "-Inf": 1}.get(each.estimate, 0) > 0]
+        seen |= {each.estimate for each in found.estimates}
+    assert {"finite", "-Inf", "+Inf or -Inf", "not identified"} <= seen
+
+
+def table_columns(table: Any) -> list[str]:
+    return list(table.column_names if isinstance(table, pyarrow.Table) else table.columns)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "dask"])
+def test_the_table_is_printed_with_its_names_and_is_a_frame_of_the_library_of_the_users(library: str) -> None:
+    frame = pd.DataFrame({"age": [31, 44, 52, 38, 61, 47, 55, 29], "ward": list("aabbccab"), "died": [0, 1, 0, 1, 1, 1, 0, 0]})
+    given = {
+        "pandas": lambda: frame,
+        "polars": lambda: polars.from_pandas(frame),
+        "pyarrow": lambda: pyarrow.Table.from_pandas(frame),
+        "dask": lambda: dask.dataframe.from_pandas(frame, npartitions=2),
+    }[library]()
+    for found in (dfeas.check_separation(given, "died"), dfeas.check_separation("died ~ age + ward", given)):
+        table = found.to_frame()
+        assert isinstance(table, type(frame if library == "dask" else given))
+        names, estimates, certain, _ = (list(map(str, np.asarray(table[name]))) for name in table_columns(table))
+        assert (estimates, certain) == (["finite", "finite", "+Inf", "finite"], ["True"] * 4)
+        assert names[-1] == "intercept"
+        assert str(found).splitlines()[4].split() == [names[2], "+Inf", "1"]
+
+
+def test_a_table_of_an_array_is_of_pandas_and_tells_classes_apart() -> None:
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(list("abbc"))
+    table = dfeas.check_separation(X, y).to_frame()
+    assert isinstance(table, pd.DataFrame)
+    assert (table["class"] + table["coefficient"]).to_list() == ["b0", "bintercept", "c0", "cintercept"]
+
+
+def test_signs_of_large_tables_are_said_to_be_those_of_one_direction_where_there_are_several() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4))
+    found = dfeas.check_separation(X, X[:, 0] > 0)
+    assert {each.certain for each in found.estimates} == {False}
+    assert "along this direction; others may have another sign" in str(found)
+    X[:, 3] = np.arange(20_000) < 3
+    rare = dfeas.check_separation(X, (X[:, 3] > 0) | (rng.random(20_000) < 0.5))
+    assert [each.estimate for each in rare.estimates] == [*["finite"] * 3, "+Inf", "finite"]
+    assert all(each.certain for each in rare.estimates)
