@@ -365,7 +365,7 @@ def race(
     y: Any = None,
     *,
     methods: str | Sequence[str],
-    to_the_end: bool = False,
+    first: bool = False,
     positive: str | None = None,
     intercept: bool | None = None,
     mask: Any = None,
@@ -391,9 +391,9 @@ def race(
     X, y : array (n, m), data frame, path, or cones
         As of ``dfeas.solve``.
     methods : sequence of str, or str
-        At least two names of methods, as of ``dfeas.solve``, each once; in text with commas between them.
-    to_the_end : bool
-        Go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
+        Names of methods, as of ``dfeas.solve``, each once; in text with commas between them.
+    first : bool
+        The first verdict ends all; otherwise each goes on to a verdict of its own, or a limit.
     positive, intercept, mask, transform, kernel, eps, margin_tolerance : optional
         As of ``dfeas.solve``.
     max_passes, time_limit, memory, client, out, callback : optional
@@ -402,7 +402,7 @@ def race(
     Returns
     -------
     Race
-        A result for each method, and the reads of all together.
+        A result for each method, the best first, and the reads of all together.
 
     Raises
     ------
@@ -413,15 +413,15 @@ def race(
     --------
     >>> import dfeas
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
-    >>> race = dfeas.race(X, [1, 1, -1], methods=["perceptron", "working-set"], to_the_end=True)
+    >>> race = dfeas.race(X, [1, 1, -1], methods=["perceptron", "working-set"])
     >>> {name: result.verdict.value for name, result in race.results.items()}
-    {'perceptron': 'feasible', 'working-set': 'feasible'}
+    {'working-set': 'feasible', 'perceptron': 'feasible'}
     """
-    require_type("to_the_end", to_the_end, "bool")
+    require_type("first", first, "bool")
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
-        answer: Race = decide(problem, methods, goal, *terms, race=True, to_the_end=to_the_end)
+        answer: Race = decide(problem, methods, goal, *terms, race=True, first=first)
         return answer
 
 

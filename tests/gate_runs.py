@@ -24,7 +24,7 @@ CONES = """working-set mirror-prox mirror-prox-one-pass mirror-prox-fixed smooth
 """``mirror-prox-euclidean`` is for one cone: ``cones_of_scs``."""
 
 RACE, KERNEL_RACE, CONE_RACE = (
-    f"--methods {','.join(methods.split())} --all --max-passes {passes}"
+    f"--methods {','.join(methods.split())} --max-passes {passes}"
     for methods, passes in ((DENSE, 6), (KERNEL, 10), (CONES, 10))
 )
 N = "--no-intercept"  # the question of the papers
@@ -44,7 +44,7 @@ dense/lengths: solve @thin --no-normalize --method smooth-perceptron --max-passe
 dense/memory: solve @thin --memory 170MB --out run {N}
 dense/resume: solve @thin --method mirror-prox --max-passes 7 --out run {N}; resume run --max-passes 30; verify run
 dense/race: race @planted --out a {RACE} {N}; race @flip --out b {RACE} {N}; compare a b
-dense/race-resume: race @flip --out run --methods perceptron,mirror-prox --all --max-passes 5 {N}; resume run --max-passes 200
+dense/race-resume: race @flip --out run --methods perceptron,mirror-prox --max-passes 5 {N}; resume run --max-passes 200
 dense/classes: solve @clusters --one-vs-rest --intercept --out run; verify run; predict run @clusters classes.npy
 dense/class: solve @clusters --positive dog --out run {N}; predict run @clusters --positive dog scores.npy
 dense/classes-on: solve @clusters --one-vs-rest --method mirror-prox --max-passes 1 --out run {N}; resume run --max-passes 99
@@ -147,7 +147,7 @@ def arrays(bench: Bench, record: Record) -> None:
 def verbs(bench: Bench, record: Record) -> None:
     """The other questions about points in memory, and a run that goes on."""
     X, y = eighths()
-    record.returned(dfeas.race(X, y, methods=["perceptron", "working-set"], to_the_end=True, intercept=True, out="race"))
+    record.returned(dfeas.race(X, y, methods=["perceptron", "working-set"], intercept=True, out="race"))
     record.returned(dfeas.soft_margin(X, y, C=[0.1, 1], intercept=True, loss="squared_hinge", out="soft"))
     record.returned(dfeas.separation(X, y, intercept=True, out="kind"))
     record.returned(dfeas.hard_margin(X, y, intercept=True, out="hard"))

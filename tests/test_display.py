@@ -32,7 +32,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "hard": ("solve", "yes", "--hard-margin"),
     "kind": ("solve", "no", "--separation"),
     "classes": ("solve", "three", "--one-vs-rest"),
-    "race": ("race", "yes", "--methods", "perceptron,working-set", "--all"),
+    "race": ("race", "yes", "--methods", "perceptron,working-set"),
     "soft": ("svm", "no", "--C", "0.1,1", "--folds", "2"),
     "on-cones": ("solve", "q"),
 }

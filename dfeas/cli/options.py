@@ -45,7 +45,7 @@ Told: TypeAlias = Mapping[str, tuple[str, str, dict[str, Any]]]
 """Of options by the name of the argument: their heading, their help, and what else they need of click."""
 TOLD: Told = {
     "methods": ("Question", "Names of methods, see below.", {"metavar": "A,B,.."}),
-    "to_the_end": ("Question", "Go on until each method has its own verdict, or a limit.", {"names": ("--all",)}),
+    "first": ("Question", "The first verdict ends all; otherwise each goes on to its own, or a limit.", {}),
     "positive": ("Question", "This class against all others.", {"metavar": "CLASS"}),
     "intercept": ("Question", "Any hyperplane, or only those through the origin.  [default: any, of points with labels]", {}),
     "one_vs_rest": ("Question", "Each class against the rest, on the same reads.", {}),

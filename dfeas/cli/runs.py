@@ -134,15 +134,15 @@ def svm(data: str, **values: Any) -> None:
     notes=describe_all_methods,
     examples=(
         "dfeas race mail.data --methods working-set,mirror-prox --out RACE",
-        "dfeas race mail.data --methods perceptron,ispvn --all --max-passes 200 --out RACE",
+        "dfeas race mail.data --methods perceptron,ispvn --first --max-passes 200 --out RACE",
     ),
 )
 @asks(RUN, ALSO, options_of(api.race))
 def race(data: str, **values: Any) -> None:
     """Run several methods on the same reads.
 
-    A run of each is written to the folder RUN. The first verdict ends all. Limits of passes hold for each method; reads are
-    counted once. dfeas compare RUN and dfeas report RUN show them again.
+    A run of each is written to the folder RUN, and ends with its own verdict or limit. Limits of passes hold for each method;
+    reads are counted once. dfeas compare RUN and dfeas report RUN show them again.
     """
     begin(api.race, data, **values)
 

@@ -45,9 +45,9 @@ def compare(*runs: str | Path | Sequence[str | Path]) -> Comparison:
     --------
     >>> import dfeas
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
-    >>> race = dfeas.race(X, [1, 1, -1], methods=["perceptron", "working-set"], to_the_end=True, out="race")
+    >>> race = dfeas.race(X, [1, 1, -1], methods=["perceptron", "working-set"], out="race")
     >>> [(row["run"], row["verdict"]) for row in dfeas.compare("race")]
-    [('perceptron', 'feasible'), ('working-set', 'feasible')]
+    [('working-set', 'feasible'), ('perceptron', 'feasible')]
     """
     folders = find_runs([folder for each in runs for folder in paths_of(each, "runs")])
     soft, values = load_alike(folders)

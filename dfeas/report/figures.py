@@ -26,18 +26,21 @@ from dfeas.linalg.points import Floats
 from dfeas.passes.survey import LEAST, HistogramAnswer
 from dfeas.run.termination import Record
 
-BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = "#0072b2", "#a66f00", "#00805d", "#b4558c", "#2b87bd", "#cc5200", "#5f6b7a"
+BLUE, ORANGE, GREEN, PINK, BLACK, RED, GREY = "#0072b2", "#8f7a00", "#00805d", "#b4558c", "#101010", "#cc5200", "#5f6b7a"
 """Colours that people with any kind of colour vision tell apart: those of Okabe and Ito (2008), some of them darker, so that
 each stands out from white."""
-SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY)
-"""Colours of several runs, in order."""
+SERIES = (BLUE, RED, GREEN, PINK, ORANGE, BLACK, GREY)
+MARKERS = "os^DvPXp*"
+"""Colours and dots of several runs, in order: after seven runs the same colour comes with another dot."""
 FLOOR = 1e-18
 """Margins nearer to zero are drawn as if they were linear in it: decades down to 1e-300 would show nothing else."""
 DOTS = 40
-"""Up to so many points of a curve each one gets a dot."""
+"""Up to so many points of a curve each one gets a dot; a longer one has few."""
 MOST_DRAWN = 2000
 """Points of a certificate that are drawn."""
 MOST_TICKS = 7
+LONGER = 10
+"""Passes are drawn by decades where one run has so many times as many as another."""
 _STYLE: Any = {
     "font.family": ["DejaVu Sans", "sans-serif"],  # the first comes with matplotlib
     "font.size": 11,
@@ -94,10 +97,15 @@ def draw_course(curves: Sequence[Curve], asked: Mapping[str, float], ylabel: str
         values += known
         heights = np.array(known, np.float64)
         heights[~np.isfinite(heights)] = np.nan
-        axes.plot(passes, heights, marker="o" if len(passes) <= DOTS else "", label=label, **{"color": BLUE, **look})
+        dots = {"marker": "o", "markevery": None if len(passes) <= DOTS else 0.1}
+        axes.plot(passes, heights, label=label, **{"color": BLUE, **dots, **look})
     for label, value in asked.items():
         axes.axhline(value, color=GREY, linestyle=":", label=label)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    lengths = [max(passes) for _, passes, _, _ in curves]
+    if max(lengths) > LONGER * min(lengths):
+        _scale_by_decades(axes, "x", [pass_ for _, passes, _, _ in curves for pass_ in passes])
+        axes.set_xlim(right=1.2 * max(lengths))
     _scale_by_decades(axes, "y", values)
     axes.set(xlabel="passes over the data", ylabel=ylabel)
     return _add_legend(figure, axes)
@@ -106,11 +114,12 @@ def draw_course(curves: Sequence[Curve], asked: Mapping[str, float], ylabel: str
 def draw_brackets(runs: Mapping[str, Sequence[Record]], eps: Sequence[float], *, upper_only: bool = False) -> Figure:
     """Both ends of the margin after each pass: upper ones solid, lower ones dashed."""
     curves: list[Curve] = []
-    for colour, (name, records) in zip(cycle(SERIES), runs.items(), strict=False):
+    for colour, dot, (name, records) in zip(cycle(SERIES), cycle(MARKERS), runs.items(), strict=False):
+        look = {"color": colour, "marker": dot}
         for end, dash in (("upper", "-"),) if upper_only else (("upper", "-"), ("lower", "--")):
             label = f"{end} bound" if len(runs) == 1 else plain(name) if end == "upper" else ""
             margins = [getattr(record, f"margin_{end}") for record in records]
-            curves.append((label, [record.passes for record in records], margins, {"color": colour, "linestyle": dash}))
+            curves.append((label, [record.passes for record in records], margins, {**look, "linestyle": dash}))
     return draw_course(curves, {f"eps {value:g}": value for value in sorted(set(eps))}, "margin")
 
 
@@ -198,6 +207,11 @@ def _scale_by_decades(axes: Axes, which: Literal["x", "y"], values: Sequence[flo
 
 def _add_legend(figure: Figure, axes: Axes) -> Figure:
     """A legend above everything, if there is anything to name."""
-    if axes.get_legend_handles_labels()[1]:
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=4)
+    handles, labels = axes.get_legend_handles_labels()
+    if labels:
+        for columns in (4, 3, 2, 1):
+            legend = figure.legend(handles, labels, loc="outside upper left", ncols=columns)
+            if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+                break
+            legend.remove()
     return figure

@@ -244,7 +244,8 @@ class Run:
 
 
 def find_runs(places: Sequence[str | Path | ObjectPath]) -> dict[str, Place]:
-    """Folders of runs by name. A folder without a result whose direct subfolders have one stands for those, sorted by name. The
+    """Folders of runs by name. A folder without a result whose direct subfolders have one stands for those, sorted by name, or
+    as a race ranks them. The
     name is that of the folder, or the path as it was given where two have the same. Raises UsageError for no place at all,
     BadInputError where there is no finished run.
     """
@@ -262,6 +263,9 @@ def _runs_at(folder: Place) -> list[Place]:
         classes = classes_of(folder)
         return [folder] if classes is None else list(classes.values())
     inner = sorted((each for each in folder.iterdir() if (each / RESULT).is_file()), key=str)
+    if (folder / RACE).is_file():
+        ranked = [*read_json(folder / RACE, {"results": {str: dict}}, "race", files.RACE)["results"]]
+        inner.sort(key=lambda each: ranked.index(each.name) if each.name in ranked else len(ranked))
     below = [run for each in inner for run in _runs_at(each)]
     if not below:
         raise BadInputError(f"{folder}: no finished run, {RESULT} is missing here and in the folders below")

@@ -41,7 +41,7 @@ def decide(
     output: Output,
     *,
     race: bool = False,
-    to_the_end: bool = False,
+    first: bool = False,
     then: str = "",
     start: Any = None,
 ) -> Any:
@@ -74,8 +74,8 @@ def decide(
                 whys = (f"{whys[0]}; begins from {start if isinstance(start, str | Path) else 'a result'}",)
         folder = None if output.out is None else stack.enter_context(run_folder(place(output.out), last))
         own, data = replace(own, margin_tolerance=goal.margin_tolerance), session.source.spec.without_memory()
-        job = RunSpec(own, names, whys, race, to_the_end or bool(classes), data, kernel=geometry.text, classes=classes)
-        job = replace(job, start=begin, then=then)
+        job = RunSpec(own, names, whys, race, bool(classes) or (race and not first), data)
+        job = replace(job, kernel=geometry.text, classes=classes, start=begin, then=then)
         return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
@@ -90,8 +90,8 @@ def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> 
     for method in methods:
         if race or space is None:
             known_method(method, space, () if race else ("auto",))
-    if race and (len(methods) < 2 or len(set(methods)) < len(methods)):
-        raise UsageError(f"methods {','.join(methods)}: expected at least two, each once")
+    if race and len(set(methods)) < max(1, len(methods)):
+        raise UsageError(f"methods {','.join(methods)}: expected at least one, each once")
 
 
 def _choose_methods(

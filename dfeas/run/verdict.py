@@ -120,7 +120,7 @@ class VerdictTarget:
 
     def together(self, results: dict[str, Any], reads: float) -> Race | OneVsRest:
         if self.job.race:
-            return Race(results, reads)
+            return Race(dict(sorted(results.items(), key=lambda item: _rank(item[1]))), reads)
         return OneVsRest(results, reads, max(result.seconds for result in results.values()), self.session.dataset.fingerprint)
 
     def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: RunOptions) -> Result:
@@ -249,7 +249,14 @@ def _several(results: dict[str, Result], reads: float) -> Iterator[Part]:
     yield VERDICTS.grid([VERDICTS.row(name, Path(), vars(result)) for name, result in results.items()])
     if any(result.all_positive for result in results.values()):
         yield ALL_POSITIVE_ROW
-    yield Row(None, f"{reads:.4g} reads of the data for all of them")
+    yield Row(None, f"{reads:.4g} reads of the data for all of them; seconds count from their common beginning")
+
+
+def _rank(result: Result) -> tuple[float, ...]:
+    """Smaller is better: of two that reached what was asked for, fewer passes, of others the narrower bracket."""
+    reached, width = result.stopped == Stop.VERDICT, result.margin_upper - result.margin_lower
+    ends = (result.passes, width) if reached else (width, result.passes)
+    return ([*Verdict].index(result.verdict), not reached, *ends)
 
 
 @dataclass(frozen=True, repr=False)
@@ -259,7 +266,7 @@ class Race(Saved):
     Attributes
     ----------
     results : dict of Result
-        In the order of the methods.
+        By method, ranked: verdicts first, those of fewer passes before others; what is undecided by the width of its bracket.
     reads : float
         Of the data: what several methods asked at once counts once.
 
@@ -267,9 +274,9 @@ class Race(Saved):
     --------
     >>> import dfeas
     >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
-    >>> race = dfeas.race(X, labels, methods=["perceptron", "working-set"], to_the_end=True)
+    >>> race = dfeas.race(X, labels, methods=["perceptron", "working-set"])
     >>> print(race.first.verdict, list(race.results))
-    feasible ['perceptron', 'working-set']
+    feasible ['working-set', 'perceptron']
     """
 
     FILE: ClassVar = RACE
@@ -287,9 +294,8 @@ class Race(Saved):
 
     @property
     def first(self) -> Result | None:
-        """The result that reached what was asked for in the fewest seconds; None when there is none."""
-        reached = [result for result in self.results.values() if result.stopped == "verdict"]
-        return min(reached, key=lambda result: result.seconds, default=None)
+        """The result that reached what was asked for in the fewest passes; None when there is none."""
+        return next((result for result in self.results.values() if result.stopped == Stop.VERDICT), None)
 
     def to_json(self) -> dict[str, Any]:
         first = self.first

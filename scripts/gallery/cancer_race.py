@@ -23,7 +23,6 @@ found = dfeas.race(
     y,
     methods=METHODS,
     transform=["std", "center"],
-    to_the_end=True,
     max_passes=200,
     callback=lambda record: records[record.method].append(record) and False,
 )

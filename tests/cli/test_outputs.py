@@ -58,7 +58,7 @@ def test_a_run_is_replaced_when_the_new_one_is_there(room: Path, tmp_path: Path)
 
 def test_a_race_and_classes_are_replaced_with_their_runs(room: Path, tmp_path: Path) -> None:
     for words in (
-        ("race", "--methods", "perceptron,working-set", "--all"),
+        ("race", "--methods", "perceptron,working-set"),
         ("solve", "--one-vs-rest"),
         ("solve", "--hard-margin"),
         ("solve", "--separation"),

@@ -43,7 +43,7 @@ def test_the_time_left_is_not_zero_while_a_margin_is_looked_for(tmp_path: Path) 
 
 
 def test_a_race_has_one_table_that_fits(room: Path, tmp_path: Path) -> None:
-    words = ("--methods", "perceptron,mirror-prox-one-pass", "--all", "--max-passes", 60)
+    words = ("--methods", "perceptron,mirror-prox-one-pass", "--max-passes", 60)
     _, written, screen = typed("race", "no", "--out", tmp_path / "race", *words, cwd=room)
     shown = ESCAPE.sub("", written.partition("run  ")[0])  # what follows is the result, on stdout
     assert max(len(row.rstrip()) for row in re.split(r"[\r\n]", shown) if "margin lower" in row) < 80
@@ -52,7 +52,7 @@ def test_a_race_has_one_table_that_fits(room: Path, tmp_path: Path) -> None:
 
 
 def test_tables_of_answers_do_not_wrap(room: Path, tmp_path: Path) -> None:
-    words = ("--methods", "perceptron,mirror-prox-one-pass,normalized-perceptron", "--all", "--max-passes", 2)
+    words = ("--methods", "perceptron,mirror-prox-one-pass,normalized-perceptron", "--max-passes", 2)
     assert dfeas("race", "yes", "--out", tmp_path / "a-race-of-three", *words, "-q", cwd=room).returncode == 3
     assert dfeas("svm", "yes", "--out", tmp_path / "a-soft-margin-of-two", "--C", 1, "-q", cwd=room).returncode == 0
     for name in ("compare a-race-of-three", "compare a-soft-margin-of-two", f"plan {room / 'yes'} --intercept"):

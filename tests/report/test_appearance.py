@@ -2,7 +2,9 @@
 
 import math
 from base64 import b64decode
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,9 @@ import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.passes.survey import EDGES, HistogramAnswer
 from dfeas.report.compare import compare
-from dfeas.report.figures import SERIES, draw_course, draw_margins, encode_figure, style
+from dfeas.report.figures import SERIES, draw_brackets, draw_course, draw_margins, encode_figure, style
 from dfeas.report.page import format_points, format_signed, report
+from dfeas.run.termination import Record
 from tests.report.pages import parse
 
 
@@ -26,6 +29,30 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("colour", SERIES)
 def test_what_is_drawn_stands_out_from_white(colour: str) -> None:
     assert 1.05 / (luminance(colour) + 0.05) >= 3
+
+
+def in_oklab(colour: str) -> Any:
+    """A colour where distances are what people see (Ottosson 2020)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    to_cones = [[0.4122215, 0.5363326, 0.0514459], [0.2119035, 0.6806996, 0.1073970], [0.0883025, 0.2817188, 0.6299787]]
+    to_lab = [[0.2104543, 0.7936178, -0.0040720], [1.9779985, -2.4285922, 0.4505937], [0.0259040, 0.7827718, -0.8086758]]
+    return np.array(to_lab) @ np.cbrt(np.array(to_cones) @ linear)
+
+
+def test_no_two_runs_have_colours_that_are_alike() -> None:
+    assert min(np.linalg.norm(in_oklab(one) - in_oklab(two)) for one, two in combinations(SERIES, 2)) > 0.1
+
+
+@pytest.mark.parametrize("length", [8, 21, 60])
+def test_a_legend_of_many_runs_is_not_cut(length: int) -> None:
+    records = [Record("m", passes, passes, -0.5, 0.5, None, *[0.0] * 5, 0, 0) for passes in (1, 2, 300)]
+    with style():
+        figure = draw_brackets({f"{run}{'perceptron-' * 6:.{length}}": records for run in range(7)}, [0.001])
+        figure.draw_without_rendering()
+        box = figure.legends[0].get_window_extent()
+    assert figure.bbox.x0 <= box.x0
+    assert box.x1 <= figure.bbox.x1
 
 
 def test_a_page_is_light_or_dark_as_its_reader_is_and_figures_are_on_white(tmp_path: Path) -> None:

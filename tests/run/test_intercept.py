@@ -124,7 +124,7 @@ COMMANDS = {
     "classes": ("solve", "data", "--one-vs-rest", "--out", "run"),
     "hard margin": ("solve", "data", "--hard-margin", "--out", "run"),
     "separation": ("solve", "data", "--separation", "--out", "run"),
-    "race": ("race", "data", "--methods", "perceptron,working-set", "--all", "--out", "run"),
+    "race": ("race", "data", "--methods", "perceptron,working-set", "--out", "run"),
 }
 
 

@@ -144,7 +144,7 @@ def test_a_vector_is_summed_once_for_all_checkpoints(tmp_path: Path, monkeypatch
 def test_a_race_goes_on_and_what_has_ended_stays(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, labels = arrays("planted", 10, 800, margin=0.02)
     names = ["smooth-perceptron", "working-set", "mirror-prox", "ispvn"]
-    options: dict[str, Any] = {"methods": names, "to_the_end": True, "max_passes": 80}
+    options: dict[str, Any] = {"methods": names, "max_passes": 80}
     whole = dfeas.race(X, labels, intercept=False, out=tmp_path / "whole", **options)
     begun = run_until(after(7), dfeas.race, X, labels, intercept=False, out=tmp_path / "run", **options)
     assert begun.results["working-set"].stopped == "verdict"

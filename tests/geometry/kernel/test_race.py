@@ -84,7 +84,7 @@ METHODS = ["working-set", "mirror-prox", "perceptron", "ispvn"]
 
 def test_a_race_ends_goes_on_and_says_its_kernel(tmp_path: Path) -> None:
     X, labels = ring(200, 0)
-    options: dict[str, Any] = {"methods": METHODS, "kernel": "exponential", "to_the_end": True}
+    options: dict[str, Any] = {"methods": METHODS, "kernel": "exponential"}
     whole = dfeas.race(X, labels, max_passes=40, **options)
     dfeas.race(X, labels, out=tmp_path / "race", max_passes=3, **options)
     found = dfeas.resume(tmp_path / "race", X, labels, max_passes=40)
