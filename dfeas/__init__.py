@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.analysis.verify import verify_certificate as verify_certificate
     from dfeas.analysis.verify import verify_classes as verify_classes
     from dfeas.analysis.verify import verify_run as verify_run
+    from dfeas.api import generate as generate
     from dfeas.api import ingest as ingest
     from dfeas.api import one_vs_rest as one_vs_rest
     from dfeas.api import race as race
@@ -34,7 +35,6 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.api import solve as solve
     from dfeas.data.cones import svec as svec
     from dfeas.data.generate.points import Instance as Instance
-    from dfeas.data.generate.points import generate as generate
     from dfeas.data.writers.cones import from_cone_rows as from_cone_rows
     from dfeas.data.writers.cones import from_scs as from_scs
     from dfeas.errors import BadInputError as BadInputError
@@ -68,9 +68,9 @@ _PUBLIC = {
     "analysis.load": "load",
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
-    "api": "ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
+    "api": "generate ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
     "data.cones": "svec",
-    "data.generate.points": "Instance generate",
+    "data.generate.points": "Instance",
     "data.writers.cones": "from_cone_rows from_scs",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
     "methods.registry": "METHODS",

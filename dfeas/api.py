@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -13,20 +14,23 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.locks import require_free
-from dfeas.data.storage.places import place, require_apart
+from dfeas.data.storage.outputs import ARRAY, DATASET, replace_output
+from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, Transforms
-from dfeas.run.resources import choose_client, run_terms
-from dfeas.run.solve import decide, go_on, minimise
+from dfeas.run.progress import IngestProgress
+from dfeas.run.resources import choose_client
+from dfeas.run.solve import decide, go_on, minimise, run_terms
 from dfeas.run.spec import HARD_MARGIN, SEPARATED, WIDEST
-from dfeas.settings import require_type
+from dfeas.settings import read_setting, require_type
 
 if TYPE_CHECKING:
     from dfeas.analysis.hard_margin import HardMargin
     from dfeas.analysis.hull import Hull
     from dfeas.analysis.separation import Separation
+    from dfeas.data.generate.points import Generated
     from dfeas.data.ingest.ingest import Note
     from dfeas.engine.protocol import Workers
     from dfeas.run.results import Result
@@ -58,7 +62,8 @@ def ingest(
     block_rows: int | None = None,
     shard: str | int | None = None,
     client: Workers | None = None,
-    progress: Progress | None = None,
+    force: bool = False,
+    progress: bool | Progress | None = None,
     note: Note | None = None,
 ) -> Header:
     """Write the dataset OUT from a file, a folder, an array or a data frame.
@@ -75,7 +80,7 @@ def ingest(
         or a folder of it; of svmlight (also .gz, .bz2); of an SDPA sparse file (.dat-s), which makes a dataset of cones. Sparse
         matrices are CSR and CSC: ``X`` of .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote.
     out : path
-        The dataset, which must not exist.
+        The dataset, which must not exist, but see ``force``.
     points : str
         Name of the array of points in .npz and HDF5.
     y : array (n,), path, or str, optional
@@ -110,8 +115,11 @@ def ingest(
         That of ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
         compressed; they see SRC and OUT under the same paths. The bytes are the same.
         Of Dask arrays and frames they write the partitions that they have; labels come to this process.
-    progress : callable, optional
-        Called with the points done, and those in all, as far as is known.
+    force : bool
+        Replace a dataset that is at OUT, once the new one is written; nothing else is replaced.
+    progress : bool, or callable, optional
+        Show a line on stderr, as the commands do; or call this with the points done, and those in all, as far as is known.
+        None: the setting, which shows nothing unless ``DFEAS_PROGRESS`` says so.
     note : callable, optional
         Told what was cast or dropped.
 
@@ -159,9 +167,11 @@ def ingest(
     from dfeas.data.ingest.ingest import folder_of
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
-    with open_client(choose_client(client, X)) as workers:
+    require_type("force", force, "bool")
+    told = _told(progress)
+    with open_client(choose_client(client, X)) as workers, replace_output(place(out), DATASET, force):
         if workers is None:
-            return ingest_here(X, out, given, progress=progress, note=note)
+            return ingest_here(X, out, given, progress=told, note=note)
         from dfeas.engine.crew import places_of
         from dfeas.engine.task_pool import PartitionPool, TaskPool
 
@@ -172,9 +182,61 @@ def ingest(
             with workers.as_current():
                 source = CollectionSource(X, given)
             beside = replace(given, labels=source.labels, label_column=None)
-            return ingest_here(source, out, beside, progress=progress, note=note, pool=PartitionPool(workers, source.X))
+            return ingest_here(source, out, beside, progress=told, note=note, pool=PartitionPool(workers, source.X))
         places = *places_of(DataSpec(X)), str(folder_of(out).absolute().parent)
-        return ingest_here(X, out, given, progress=progress, note=note, pool=TaskPool(workers, places))
+        return ingest_here(X, out, given, progress=told, note=note, pool=TaskPool(workers, places))
+
+
+def _told(progress: bool | Progress | None) -> Progress | None:
+    """Who is told how many points are written."""
+    require_type("progress", progress, "bool | Callable | None")
+    if callable(progress):
+        return progress
+    return IngestProgress(sys.stderr) if (read_setting("progress", False) if progress is None else progress) else None
+
+
+def generate(
+    instance: Generated,
+    out: str | Path,
+    *,
+    shard: str | int | None = None,
+    force: bool = False,
+    progress: bool | Progress | None = None,
+) -> Header:
+    """Write an instance as a dataset; memory does not depend on the number of its points.
+
+    Parameters
+    ----------
+    instance : Instance
+        What, how large, from which seed.
+    out : path
+        The dataset.
+    shard, force, progress : optional
+        As of ``dfeas.ingest``.
+
+    Returns
+    -------
+    Header
+        What was written.
+
+    Raises
+    ------
+    UsageError
+        OUT exists, or a shard is no size.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.generate(dfeas.Instance("planted", 3, 100, margin=0.1), "data")
+    <Header points 100 of 3 features, float32, 1.17 kiB>
+    >>> print(dfeas.solve("data").verdict)
+    feasible
+    """
+    from dfeas.data.generate.points import generate as write_instance
+
+    require_type("force", force, "bool")
+    with replace_output(place(out), DATASET, force):
+        return write_instance(instance, out, _told(progress), shard)
 
 
 def solve(
@@ -195,6 +257,7 @@ def solve(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> Result:
     """Decide whether a hyperplane separates labelled points, with checked evidence.
@@ -254,6 +317,8 @@ def solve(
     out : path, optional
         Folder, or URL in an object store, for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which
         ``dfeas.resume`` goes on.
+    force : bool
+        Replace what a run of dfeas left in ``out`` before, once the new one is finished; nothing else is replaced.
     callback : callable, optional
         Called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
         ``interrupted``, with a checkpoint, unless that read decided it.
@@ -298,7 +363,7 @@ def solve(
     """
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
-    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force) as terms:
         result: Result = decide(problem, method, goal, *terms, start=start)
     return result
 
@@ -319,6 +384,7 @@ def one_vs_rest(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> OneVsRest:
     """Decide of each class whether a hyperplane separates it from the rest, all on the same reads.
@@ -331,7 +397,7 @@ def one_vs_rest(
         That of ``dfeas.solve``; not every method shares its reads.
     intercept, mask, transform, kernel, eps, margin_tolerance : optional
         As of ``dfeas.solve``.
-    max_passes, time_limit, memory, client, out, callback : optional
+    max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.solve``; limits of passes hold for each class, memory is
         shared, and ``out`` gets a run folder for each class.
 
@@ -355,7 +421,7 @@ def one_vs_rest(
     """
     problem = Problem.of(X, y, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
-    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force) as terms:
         answer: OneVsRest = decide(problem, method, goal, *terms)
         return answer
 
@@ -378,6 +444,7 @@ def race(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> Race:
     """Run several methods side by side: their questions ride on the same reads of the data.
@@ -396,7 +463,7 @@ def race(
         The first verdict ends all; otherwise each goes on to a verdict of its own, or a limit.
     positive, intercept, mask, transform, kernel, eps, margin_tolerance : optional
         As of ``dfeas.solve``.
-    max_passes, time_limit, memory, client, out, callback : optional
+    max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -420,7 +487,7 @@ def race(
     require_type("first", first, "bool")
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform, kernel=kernel)
     goal = Goal(eps=eps, margin_tolerance=margin_tolerance)
-    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force) as terms:
         answer: Race = decide(problem, methods, goal, *terms, race=True, first=first)
         return answer
 
@@ -449,6 +516,7 @@ def soft_margin(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> SoftMarginResult:
     """Minimise |w|^2/2 + C sum_j c_j loss(1 - l_j (x_j'w + b)) over labelled points as they are stored, up to a relative gap.
@@ -491,7 +559,7 @@ def soft_margin(
         worth. At a limit they are those of the bound so far. Not for ``sgd``.
     start : path, SoftMarginResult, or array (m,) or (m+1,), optional
         A finished run of ``dfeas.soft_margin`` on data like this, or a hyperplane as a result has it in y, to begin from.
-    max_passes, time_limit, memory, client, out, callback : optional
+    max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -516,7 +584,8 @@ def soft_margin(
     """
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform)
     objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start)
-    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
+    terms_of = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force)
+    with terms_of as terms, replace_output(_npy_file(dual), ARRAY, force):
         answer: SoftMarginResult = minimise(problem, objective, method, *terms)
     return _with_path(answer, out)
 
@@ -544,6 +613,7 @@ def soft_margin_classes(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> SoftMarginClasses:
     """Fit a soft margin of each class against the rest, all on the same reads.
@@ -562,7 +632,7 @@ def soft_margin_classes(
         As of ``dfeas.soft_margin``; weights that are balanced are of two classes only.
     start : path, SoftMarginClasses, or array (classes, m) or (classes, m+1), optional
         A finished run on data like this with the same classes, or hyperplanes to begin from.
-    max_passes, time_limit, memory, client, out, callback : optional
+    max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.one_vs_rest``.
 
     Returns
@@ -584,7 +654,8 @@ def soft_margin_classes(
     """
     problem = Problem.of(X, y, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform)
     objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start)
-    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
+    terms_of = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force)
+    with terms_of as terms, replace_output(_npy_file(dual), ARRAY, force):
         answer: SoftMarginClasses = minimise(problem, objective, method, *terms)
         return answer
 
@@ -645,7 +716,8 @@ def resume(
     feasible
     """
     path, given = place(run), Problem.of(X, y, mask=mask, kernel=kernel)
-    with run_terms(max_passes, time_limit, None, choose_client(client, X), run, callback) as (limits, resources, output):
+    with run_terms(max_passes, time_limit, None, choose_client(client, X), None, callback) as (limits, resources, output):
+        output = replace(output, out=run)
         resumed = go_on(path, given, limits, resources, output)
         answer, job = resumed.answer, resumed.job
         if job.then in (HARD_MARGIN, WIDEST):
@@ -662,6 +734,11 @@ def resume(
             return conclude_hull(answer, resumed.problem, resumed.limits, resumed.resources, output)
     whole: Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses = _with_path(answer, run)
     return whole
+
+
+def _npy_file(dual: Any) -> Path | None:
+    """The file of dual variables; None where there is none, or what will be refused."""
+    return local(dual, "dual") if isinstance(dual, str | Path) and str(dual).endswith(".npy") else None
 
 
 def _with_path(answer: A, out: str | Path | None) -> A:

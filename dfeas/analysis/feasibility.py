@@ -29,11 +29,11 @@ from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import extend_weights, partition
-from dfeas.run.resources import Limits, Output, Resources, choose_client, run_terms
+from dfeas.run.resources import Limits, Output, Resources, choose_client
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result, cost_row
 from dfeas.run.session import open_session
-from dfeas.run.solve import decide
+from dfeas.run.solve import decide, run_terms
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.dyadic import Dyadic, Integers, common
 from dfeas.verify.integers import independent, solve
@@ -123,6 +123,7 @@ def feasible(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> Feasibility:
     """Decide whether some x has A x <= b, and solves equalities within bounds, where these are given.
@@ -138,7 +139,7 @@ def feasible(
     bounds : (low, high), sequence of m such pairs, ``scipy.optimize.Bounds``, or path, optional
         Of all variables, or of each; None, or an infinite number, is none. The path is that of a .npy file (m, 2). Unlike
         those of ``scipy.optimize.linprog`` variables have none where nothing is said.
-    max_passes, time_limit, memory, client, out, callback : optional
+    max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.solve``. With a client A is a Dask array or frame.
 
     Returns
@@ -163,7 +164,8 @@ def feasible(
     >>> print(answer.verdict, answer.x, answer.violated)
     feasible [0.5 0.5] 0
     """
-    with run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback) as (limits, resources, output):
+    terms = run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback, force)
+    with terms as (limits, resources, output):
         asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes)
         answer = _decide(asked, Problem.of(asked.X, ALL_POSITIVE), limits, resources, output)
         if answer.is_decided:

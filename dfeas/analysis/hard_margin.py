@@ -23,11 +23,11 @@ from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.problem import Goal, Problem, Transforms
 from dfeas.run.checkpoint.folder import discard_checkpoints
-from dfeas.run.resources import Limits, Output, Resources, choose_client, run_terms
+from dfeas.run.resources import Limits, Output, Resources, choose_client
 from dfeas.run.result_files import RESULT, Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey
-from dfeas.run.solve import decide
+from dfeas.run.solve import decide, run_terms
 from dfeas.run.spec import HARD_MARGIN, WIDEST
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, Stop
 from dfeas.verify.certificate import Certificate
@@ -162,6 +162,7 @@ def hard_margin(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> HardMargin:
     """Find the hyperplane of maximum margin up to a share of it, and what follows from it.
@@ -180,7 +181,7 @@ def hard_margin(
         The share; by default 0.001.
     method, positive, intercept, mask, transform, eps : optional
         As of ``dfeas.solve``.
-    max_passes, time_limit, memory, client, out, callback : optional
+    max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -210,7 +211,7 @@ def hard_margin(
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform)
     require_points(problem.spec.where, "a hard margin")
     goal = Goal(eps=eps, margin_tolerance=TOLERANCE if margin_tolerance is None else margin_tolerance)
-    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force) as terms:
         result = decide(problem, method, goal, *terms, then=HARD_MARGIN if problem.spec.intercept is False else WIDEST)
         return conclude_margin(result, problem, *terms)
 

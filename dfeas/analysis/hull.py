@@ -30,9 +30,9 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem
 from dfeas.run.exact.search import floats
-from dfeas.run.resources import Limits, Output, Resources, choose_client, run_terms
+from dfeas.run.resources import Limits, Output, Resources, choose_client
 from dfeas.run.results import Result, cost_row
-from dfeas.run.solve import decide
+from dfeas.run.solve import decide, run_terms
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.verify.separation import COMPLETE
 
@@ -120,6 +120,7 @@ def in_hull(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> Hull:
     """Decide whether a point is in the convex hull of others, the boundary included.
@@ -137,7 +138,7 @@ def in_hull(
         A name of ``dfeas.METHODS``, or ``auto``.
     eps : float
         |Ax| up to this ends the run in float64; where it is not larger than 1e-9 integers go on from there.
-    max_passes, time_limit, memory, client, out, callback : optional
+    max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -162,7 +163,7 @@ def in_hull(
             raise BadInputError(f"{point}: no such file")
         point = load_npy(Path(point))
     problem, goal = Problem.of(X, point=point), Goal(eps=eps)
-    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force) as terms:
         return conclude_hull(decide(problem, method, goal, *terms), problem, *terms)
 
 

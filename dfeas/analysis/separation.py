@@ -45,11 +45,11 @@ from dfeas.run.checkpoint.folder import discard_checkpoints, require_free, run_f
 from dfeas.run.exact.effects import decide_effects
 from dfeas.run.exact.search import Face, certificate_of, decide_table, require_proved, search
 from dfeas.run.execute import open_sinks, report_start
-from dfeas.run.resources import Limits, Output, Resources, choose_client, never, run_terms
+from dfeas.run.resources import Limits, Output, Resources, choose_client, never
 from dfeas.run.result_files import SEPARATION, Saved
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
-from dfeas.run.solve import decide
+from dfeas.run.solve import decide, run_terms
 from dfeas.run.solver_thread import Abandoned, run_solver
 from dfeas.run.spec import SEPARATED, Request, RunSpec, require_labels
 from dfeas.run.task import Outcome, blank
@@ -153,6 +153,7 @@ def separation(
     memory: str | int | None = None,
     client: Workers | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
@@ -164,7 +165,7 @@ def separation(
     ----------
     X, y : array (n, m), data frame, or path
         As of ``dfeas.solve``.
-    method, positive, intercept, max_passes, time_limit, memory, client, out, callback : optional
+    method, positive, intercept, max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.solve``.
 
     Returns
@@ -189,7 +190,7 @@ def separation(
     quasi-complete
     """
     problem = Problem.of(X, y, positive=positive, intercept=intercept)
-    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback) as terms:
+    with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force) as terms:
         return separate(problem, method, *terms)
 
 

@@ -27,8 +27,8 @@ from dfeas.cli.options import (
     make_arguments,
     options_of,
 )
-from dfeas.cli.outputs import is_run, replace_output, run_status
-from dfeas.data.storage.places import absolute, is_url, place
+from dfeas.cli.outputs import run_status
+from dfeas.data.storage.places import absolute, is_url
 from dfeas.errors import UsageError
 
 HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) - arguments(solve)
@@ -103,9 +103,8 @@ def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bo
 
     RUN is its id, or its URL in an object store; result, certificate and trace come into a new folder.
     """
-    to = Path(place(run).name) if out is None else out
-    with nullcontext() if is_url(run) else cluster.join() as client, replace_output(to, is_run, force):
-        folder = remote.fetch(run, to, client=client)
+    with nullcontext() if is_url(run) else cluster.join() as client:
+        folder = remote.fetch(run, out, force=force, client=client)
     say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
 
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from io import StringIO
 from typing import Any
 
 import click
 
 from dfeas.analysis.info import Info
+from dfeas.api import generate as write_instance
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import DATA, JSON, Command, Count, Name, option, put
 from dfeas.cli.options import FORCE, QUIET, Told, asks, options_of
-from dfeas.cli.outputs import is_dataset, replace_output
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
-from dfeas.data.generate.points import generate as write_instance
 from dfeas.data.ingest.cones import ingest_cones
 from dfeas.data.ingest.ingest import require_split, worth_starting
 from dfeas.data.ingest.options import FORMATS, IngestOptions
 from dfeas.data.storage.layout import DTYPES
+from dfeas.data.storage.outputs import DATASET, replace_output
 from dfeas.data.storage.places import place
 from dfeas.run.progress import IngestProgress
 
@@ -50,10 +49,6 @@ TOLD: Told = {
     "shard": ("Format", "Blocks in files of so many bytes, 0: a file each.  [default: 1GB above 10GB]", {"metavar": "SIZE"}),
 }
 """Arguments of ``dfeas.ingest`` that are options of commands."""
-
-
-def _progress(quiet: bool) -> IngestProgress:
-    return IngestProgress(StringIO() if quiet else sys.stderr)
 
 
 @click.command(
@@ -111,8 +106,7 @@ def generate(
         instance = Instance(kind, **options)
     else:
         instance = SparseInstance(kind, density=density, **options)
-    with replace_output(place(out), is_dataset, force):
-        header = write_instance(instance, out, _progress(quiet), shard)
+    header = write_instance(instance, out, shard=shard, force=force, progress=not quiet)
     put(Info(out, header.to_json()), as_json)
 
 
@@ -151,15 +145,16 @@ def ingest(
         replace(given, shard=None).require_for("cones")
         if cluster != Cluster():
             raise click.UsageError("a cluster is for points, not for cones")
-        with replace_output(place(out), is_dataset, force):
-            header = ingest_cones(src, out, cones, options["points"], _progress(quiet), given.shard)
+        with replace_output(place(out), DATASET, force):
+            told = None if quiet else IngestProgress(sys.stderr)
+            header = ingest_cones(src, out, cones, options["points"], told, given.shard)
         put(Info(out, header.to_json()), as_json)
         return
     if cluster != Cluster():
-        require_split(src, out, given)
+        require_split(src, out, given, force)
     if cluster.local is not None and not worth_starting(src, given, cluster.local):
         notes.append(f"written by this process: to start {cluster.local} workers takes longer than they save")
         cluster = Cluster()
-    with cluster.client() as client, replace_output(place(out), is_dataset, force):
-        header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
+    with cluster.client() as client:
+        header = write_dataset(src, out, client=client, force=force, progress=not quiet, note=notes.append, **options)
     put(Info(out, {**header.to_json(), "notes": notes}), as_json)

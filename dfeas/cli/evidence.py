@@ -16,7 +16,6 @@ from dfeas.analysis.regression.outcome import OUTCOMES, Asked
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, put, say
 from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, MethodName, asks, make_arguments, options_of
-from dfeas.cli.outputs import is_array, replace_output
 from dfeas.data.storage.places import place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
@@ -104,10 +103,7 @@ def predict(
     their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each, over its norm, in their order, and the
     critical cones are named.
     """
-    if out.exists() and not force:
-        raise click.UsageError(f"{out} exists; choose another output, remove it, or say --force")
-    with replace_output(out, is_array, force):
-        answer = run_predict(run, data, y, out=out, positive=positive, memory=memory)
+    answer = run_predict(run, data, y, out=out, force=force, positive=positive, memory=memory)
     put(answer, as_json, Row("written", str(out)))
 
 

@@ -19,6 +19,7 @@ from dfeas.cli.outputs import RunStatus, run_status
 from dfeas.data.open import resolve, root_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.places import absolute, is_url, local, place, require_apart
 from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
@@ -26,7 +27,7 @@ from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import Goal, Objective, Problem, check
 from dfeas.run.checkpoint.folder import can_go_on, is_finished, require_free
 from dfeas.run.resources import Limits, attend_runs
-from dfeas.run.result_files import CERTIFICATE, RESULT, TRACE
+from dfeas.run.result_files import CERTIFICATE, RESULT, RUN, TRACE
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
@@ -282,15 +283,17 @@ def cancel(run: str, *, client: Any = True) -> RunStatus:
         return replace(found, task=CANCELLED)
 
 
-def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path:
+def fetch(run: str, out: str | Path | None = None, *, force: bool = False, client: Any = True) -> Path:
     """Copy result, certificate and trace of a submitted run into a new folder here, whole or not at all.
 
     Parameters
     ----------
     run : str
         The id, or the URL of a run in an object store, which needs no cluster.
-    to : path, optional
+    out : path, optional
         The folder; by default one named by the id, or as the run is.
+    force : bool
+        As of ``dfeas.solve``.
     client : dask.distributed Client or cluster, str, or bool
         That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
 
@@ -312,7 +315,13 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
     >>> fetch("c56c787c", client="tcp://head:8786")  # doctest: +SKIP
     PosixPath('c56c787c')
     """
-    folder = Path(place(run).name if to is None else to)
+    folder = Path(place(run).name) if out is None else local(out, "out")
+    with replace_output(folder, RUN, force):
+        _copy(run, folder, client)
+    return folder
+
+
+def _copy(run: str, folder: Path, client: Any) -> None:
     if folder.exists():
         raise UsageError(f"{folder}: exists already; choose another output or remove it")
     if is_url(run):
@@ -334,7 +343,6 @@ def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path
         with atomic_write(part / name) as file:
             file.write(content)
     part.rename(folder)
-    return folder
 
 
 def _read_files(out: str) -> dict[str, bytes]:

@@ -25,7 +25,7 @@ from dfeas.cli.options import (
     make_arguments,
     options_of,
 )
-from dfeas.cli.outputs import choose_folder, is_run, replace_output
+from dfeas.cli.outputs import choose_folder
 from dfeas.data.storage.places import Place, place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
@@ -50,13 +50,8 @@ def begin(
     """Call a verb, whose last positional argument is the data; then print its answer and exit."""
     *before, data = asked
     X, folder = [data, *options.pop("also", ())], place(out or choose_folder(data))
-    with (
-        cluster.client() as client,
-        asked_to_stop() as stop,
-        replace_output(folder, is_run, force),
-        attend_runs(stop, not quiet),
-    ):
-        answer = verb(*before, X, out=str(folder), client=client, **make_arguments(options))
+    with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop, not quiet):
+        answer = verb(*before, X, out=str(folder), force=force, client=client, **make_arguments(options))
     _end(answer, folder, as_json)
 
 

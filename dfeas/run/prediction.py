@@ -26,7 +26,8 @@ from dfeas.data.open import open_data, open_source
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, parse_view
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.numbers import unwrap_array
-from dfeas.data.storage.places import Place, place, require_apart
+from dfeas.data.storage.outputs import ARRAY, replace_output
+from dfeas.data.storage.places import Place, local, place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.views import require_names, transform_features
 from dfeas.engine.local import local_engine
@@ -148,6 +149,7 @@ def predict(
     y: Any = None,
     *,
     out: str | Path | None = None,
+    force: bool = False,
     positive: str | None = None,
     kernel: Function | None = None,
     memory: str | int | None = None,
@@ -165,6 +167,8 @@ def predict(
         Compared with the scores. Of a frame or a table the column that is no feature of the run has them, if nobody says more.
     out : path, optional
         A .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
+    force : bool
+        Replace the .npy file that is at ``out``, once the new one is written.
     positive : str, optional
         The class that counts as +1, as for ``dfeas.solve``.
     kernel : callable, optional
@@ -198,6 +202,8 @@ def predict(
         raise UsageError(f"run: expected a result of solve or soft_margin, or its folder, got {kind}{hint}")
     require_type("out", out, "str | Path | None")
     require_type("kernel", kernel, "Callable | None")
+    require_type("force", force, "bool")
+    file = None if out is None else local(out, "out")
     if out is not None:
         if Path(out).suffix != ".npy":
             raise UsageError(f"{out}: scores are a .npy file; choose a name that ends in .npy")
@@ -209,7 +215,9 @@ def predict(
         raise UsageError(f"{model.name}: a run of all classes; leave out positive")
     dataset, geometry = open_points(model, X, memory, y, positive, kernel)
     rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
-    answer: Prediction | ConePrediction = rule.prediction(read_once(model.see(dataset, geometry), rule, memory, out), dataset)
+    with replace_output(file, ARRAY, force):
+        arrays = read_once(model.see(dataset, geometry), rule, memory, out)
+    answer: Prediction | ConePrediction = rule.prediction(arrays, dataset)
     return answer
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.data.collections import is_collection
-from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError, spell
 from dfeas.settings import parse_bytes, read_setting, require_types
 
@@ -109,18 +108,3 @@ def choose_client(given: Any, X: Any) -> Any:
         return distributed.default_client()
     except ValueError:
         return None
-
-
-@contextmanager
-def run_terms(
-    max_passes: int | None,
-    time_limit: float | None,
-    memory: str | int | None,
-    client: Workers | None,
-    out: str | Path | None,
-    callback: Callable[[Any], object] | None,
-) -> Iterator[tuple[Limits, Resources, Output]]:
-    """The arguments that all verbs share as values, while the client that they name is open."""
-    limits, output = Limits(max_passes=max_passes, time_limit=time_limit), Output(out=out, callback=callback)
-    with open_client(client) as workers:
-        yield limits, Resources(memory=memory, client=workers), output

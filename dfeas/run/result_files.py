@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 from dfeas import __version__
 from dfeas.data.storage import files
-from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
+from dfeas.data.storage.files import COUNT, LOCK, Number, conform, read_json, write_json
+from dfeas.data.storage.outputs import OutputKind
 from dfeas.data.storage.places import Place, place
 from dfeas.data.storage.scratch import total
 from dfeas.display import Displayed, Grid
@@ -40,6 +41,26 @@ CHECKPOINT = "checkpoint"
 CLASSES = "classes"
 """The key of a result that lists one run for each class."""
 FINGERPRINT = "fingerprint"
+
+
+OF_RUN = {RESULT, RACE, CERTIFICATE, NEAREST, TRACE, CHECKPOINT, LOCK, SEPARATION, "margin.json", "report.html", "path.svg"}
+"""Names in the folder of a run, beside runs."""
+
+
+def is_run(path: Path) -> bool:
+    """A folder with a result, a checkpoint to go on from, or what was killed before there was one, and what belongs to it."""
+    begun = any((path / name).exists() for name in (RESULT, RACE, CHECKPOINT, TRACE, LOCK))
+    if path.is_symlink() or not path.is_dir() or not begun:
+        return False
+    return all(each.name in OF_RUN or _is_scratch(each) or is_run(each) for each in path.iterdir())
+
+
+def _is_scratch(path: Path) -> bool:
+    """Vectors that a run which was killed left behind."""
+    return path.name == "scratch" and path.is_dir() and all(each.suffix == ".f64" for each in path.iterdir())
+
+
+RUN = OutputKind(is_run, (RESULT, RACE))
 
 
 class RunTable(NamedTuple):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dfeas.data.frames import require_aligned
 from dfeas.data.source import DataSpec
+from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.places import Place, place, require_apart
+from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
@@ -23,13 +25,35 @@ from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, re
 from dfeas.run.execute import execute
 from dfeas.run.prediction import Predictor
 from dfeas.run.resources import Limits, Output, Resources
-from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
+from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, RUN, versions
 from dfeas.run.session import Session, open_session, scratch_of
 from dfeas.run.spec import WIDEST, Request, RunSpec, classes_to_share, method_for, options_of, require_labels, require_memory
 from dfeas.run.trace import RunOptions
 from dfeas.settings import require_type
 
+if TYPE_CHECKING:
+    from dfeas.engine.protocol import Workers
+
 logger = logging.getLogger("dfeas")
+
+
+@contextmanager
+def run_terms(
+    max_passes: int | None,
+    time_limit: float | None,
+    memory: str | int | None,
+    client: Workers | None,
+    out: str | Path | None,
+    callback: Callable[[Any], object] | None,
+    force: bool = False,
+) -> Iterator[tuple[Limits, Resources, Output]]:
+    """The arguments that all verbs share as values, while the client that they name is open; with ``force`` the output makes
+    room for the new one.
+    """
+    require_type("force", force, "bool")
+    limits, output = Limits(max_passes=max_passes, time_limit=time_limit), Output(out=out, callback=callback)
+    with open_client(client) as workers, replace_output(None if out is None else place(out), RUN, force):
+        yield limits, Resources(memory=memory, client=workers), output
 
 
 def decide(

@@ -86,37 +86,7 @@ class Generated(ABC):
 
 
 def generate(instance: Generated, out: str | Path, progress: Progress | None = None, shard: str | int | None = None) -> Header:
-    """Write an instance as a dataset; memory does not depend on the number of its points.
-
-    Parameters
-    ----------
-    instance : Instance
-        What, how large, from which seed.
-    out : path
-        The dataset, which must not exist.
-    progress : callable, optional
-        Called with the points done, and those in all.
-    shard : str or int, optional
-        Bytes of a file of several blocks, as ``dfeas.ingest`` takes them.
-
-    Returns
-    -------
-    Header
-        What was written.
-
-    Raises
-    ------
-    UsageError
-        OUT exists, or a shard is no size.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> dfeas.generate(dfeas.Instance("planted", 3, 100, margin=0.1), "data")
-    <Header points 100 of 3 features, float32, 1.17 kiB>
-    >>> print(dfeas.solve("data").verdict)
-    feasible
-    """
+    """Write an instance as a dataset; see ``dfeas.generate``."""
     size = shard_bytes(shard)
     with output_place(out) as path:
         target = instance.writer(path, size)

@@ -107,9 +107,10 @@ def worth_starting(src: str, options: IngestOptions, workers: int) -> bool:
     return place(src).stat().st_size / speed * (1 - busy / min(workers, processors())) > START_SECONDS
 
 
-def require_split(src: Any, out: Any, options: IngestOptions) -> None:
+def require_split(src: Any, out: Any, options: IngestOptions, force: bool = False) -> None:
     """Raise UsageError for what workers cannot read or write: to be asked before they are started."""
-    require_free(folder_of(out), MARKER)
+    if not force:
+        require_free(folder_of(out), MARKER)
     kind = format_of(src, options.format)
     if kind == "cones":
         raise UsageError(f"{src}: a cluster is for points, not for cones; leave it out")

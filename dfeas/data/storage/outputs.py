@@ -1,0 +1,93 @@
+"""What is replaced where that is asked for: what dfeas itself wrote, and that only once the new one is there."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dfeas.data.storage.files import LOCK
+from dfeas.data.storage.locks import being_written
+from dfeas.data.storage.places import Place
+from dfeas.data.storage.stored_array import MARKER, looks_like_dataset
+from dfeas.errors import UsageError, spell
+
+
+@dataclass(frozen=True)
+class OutputKind:
+    """What dfeas writes to a path."""
+
+    owns: Callable[[Path], bool]  # whether something is one, and nothing else
+    last: tuple[str, ...] = ()  # files of which a folder that is finished has one
+
+
+OF_DATASET = {MARKER, LOCK, "X", "label", "norm", "checksum", "offset", "code"}
+"""Names in the folder of a dataset."""
+NUMPY = b"\x93NUMPY"
+
+
+def _is_dataset(path: Path) -> bool:
+    """A dataset that was finished."""
+    if path.is_symlink() or not (path / MARKER).is_file() or not looks_like_dataset(path):
+        return False
+    return all(each.name in OF_DATASET for each in path.iterdir())
+
+
+def _is_array(path: Path) -> bool:
+    """Whether it is a .npy file."""
+    if path.is_symlink() or path.suffix != ".npy" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(NUMPY)) == NUMPY
+
+
+DATASET = OutputKind(_is_dataset, (MARKER,))
+ARRAY = OutputKind(_is_array)
+
+
+@contextmanager
+def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterator[None]:
+    """With ``force`` what is at the path makes room, and is removed when something new is there; otherwise it comes back.
+    Raises UsageError for what is no output of the kind, is in an object store, or is being written, and without ``force`` for a
+    finished output.
+    """
+    if not isinstance(path, Path):
+        if force and path is not None:
+            text = f"{spell('force', True)} is for folders of this machine; choose another output or remove it"
+            raise UsageError(f"{path}: {text}")
+        yield
+        return
+    if not force and _is_finished(path, kind):
+        way = f"say {spell('force', True)} to replace it, or " if kind.owns(path) else ""
+        raise UsageError(f"{path}: exists already; {way}choose another output")
+    if not force or not (path.exists() or path.is_symlink()):
+        yield
+        return
+    empty = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    if not empty and not kind.owns(path):
+        text = f"it holds what is no output of this kind, which {spell('force', True)} leaves alone; choose another output"
+        raise UsageError(f"{path}: {text}")
+    if being_written(path):
+        raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+    path.rename(aside)
+    try:
+        yield
+    finally:
+        old = aside
+        if not _is_finished(path, kind):
+            if path.exists():  # what was begun a moment ago
+                old = aside.with_suffix(".part")
+                path.rename(old)
+            aside.rename(path)
+        if old.is_dir():
+            shutil.rmtree(old)
+        else:
+            old.unlink(missing_ok=True)
+
+
+def _is_finished(path: Path, kind: OutputKind) -> bool:
+    return path.is_file() or any((path / name).exists() for name in kind.last)
