@@ -27,6 +27,7 @@ from dfeas.analysis.regression.design import (
 from dfeas.analysis.regression.likelihood import Separated, check_likelihood
 from dfeas.analysis.regression.models import Formula, is_model, of_model
 from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
+from dfeas.analysis.regression.thresholds import find_order, read_beside, split_times
 from dfeas.data.arrays import accept_array
 from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned
 from dfeas.data.storage.numbers import exact
@@ -47,6 +48,7 @@ def check_separation(
     outcome: str | None = None,
     positive: Any = None,
     weights: Any = None,
+    strata: Any = None,
     text: Sequence[str] = (),
     sep: str | None = None,
     decimal: str = ".",
@@ -71,15 +73,18 @@ def check_separation(
         Outcomes, or the name of a column of the frame. With a formula the frame; a model has its own.
     intercept : bool
         Whether the regression has one. Without one the first column of text keeps all its levels, as in R.
-    outcome : {"binary", "multinomial", "poisson"}, optional
-        Without it two values are binary and more texts multinomial; of more numbers it has to be said. For counts, or amounts
-        >= 0, under a log link say ``"poisson"``.
+    outcome : str, optional
+        "binary", "multinomial", "poisson", "log-binomial", "ordinal", "adjacent", "conditional" or "cox". Without it two values
+        are binary and more texts multinomial; of more numbers it has to be said. For counts, or amounts >= 0, under a log link
+        say ``"poisson"``. Of "cox" y is time and event, which is 1 or 0: names of two columns, two arrays, or an array (n, 2).
     positive : scalar, optional
         The class that is 1, of two or against all others.
     weights : array (n,), series, or str, optional
         Weights of the rows, >= 0, or the name of their column, which is no regressor then. Rows of weight 0 are not in the
         likelihood: their outcomes are no classes, and their texts no levels. All others count alike. A value that is missing
         is refused in every row, as by statsmodels.
+    strata : array (n,), series, or str, optional
+        Which rows are compared in a "conditional" logit, and in "poisson" and "cox", if not all; or the name of their column.
     text : list of str
         Columns of a frame or a file that are text, also where their levels look like numbers: ``5 mg``, ``<5``. Others are
         refused with the cell, where they are text only because of some of them.
@@ -121,7 +126,11 @@ def check_separation(
     - or leave out column ward: then the estimates are finite
     - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
     """
-    formula = isinstance(X, str) and "~" in X and not X.startswith("~/")
+    formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
+    if outcome == "cox" and not is_model(X):
+        if formula:
+            raise UsageError(f"formula {X!r}: a Cox regression has two outcomes: give X, and y as time and event")
+        times, y = split_times(y)
     asked = Asked(
         None if formula else y,
         intercept,
@@ -131,12 +140,14 @@ def check_separation(
         (text,) if isinstance(text, str) else text,
         sep,
         decimal,
+        strata=strata.compute() if hasattr(strata, "compute") else strata,
+        times=times,
         limits=Limits(max_passes=max_passes, time_limit=time_limit),
         resources=Resources(memory=memory),
     )
     if is_model(X):
-        if y is not None or positive is not None or weights is not None or not intercept:
-            raise UsageError("a model says itself what it regresses: leave out y, positive, weights and intercept")
+        if not intercept or any(each is not None for each in (y, positive, weights, strata)):
+            raise UsageError("a model says itself what it regresses: leave out y, positive, weights, strata and intercept")
         return check_likelihood(of_model(X, outcome), asked)
     if formula:
         if not intercept:
@@ -165,32 +176,39 @@ def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
     if is_lazy(frame):
         names = list(map(str, frame.columns))
-        needed = {*parsed.list_needed(names), *([asked.weights] if isinstance(asked.weights, str) else [])}
+        needed = {*parsed.list_needed(names), *asked.beside}
         frame = frame[[name for name in names if name in needed]]
     whole = _whole(frame, asked)
     table = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text)
-    found = check_likelihood(parsed.of(table, asked, _index(whole), _in_likelihood(table, whole, asked.weights)), asked)
+    kept = _in_likelihood(table, whole, asked.weights)
+    asked = replace(asked, strata=_beside(table, whole, asked.strata, "strata"))
+    found = check_likelihood(parsed.of(table, asked, _index(whole), kept), asked)
     return replace(found, library=_library(frame))
 
 
 def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places | None:
     """Places of the rows in the likelihood, by weights in a column or beside the frame. Raises BadInputError for none."""
-    rows, n, where = _index(whole), len(frame), "weights"
-    if isinstance(weights, str):
-        require_column(weights, frame.columns, FRAME)
-        where, weights = f"{FRAME}: column {weights}", frame[weights]
-    else:
-        require_aligned(whole, weights, where)
-    kept = find_weighted(weights, n, where, rows)
+    n, where = len(frame), f"{FRAME}: column {weights}" if isinstance(weights, str) else "weights"
+    kept = find_weighted(_beside(frame, whole, weights, where), n, where, _index(whole))
     weightless(n, n if kept is None else len(kept))
     return kept
+
+
+def _beside(frame: nw.DataFrame[Any], whole: Any, values: Any, where: str) -> Any:
+    """Values of the rows in a column, or beside the frame."""
+    if not isinstance(values, str):
+        require_aligned(whole, values, where)
+        return values
+    require_column(values, frame.columns, FRAME)
+    return frame[values]
 
 
 def _of_frame(X: Any, asked: Asked) -> Regression:
     whole = _whole(X, asked)
     frame, rows = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text), _index(whole)
-    kept = _in_likelihood(frame, whole, asked.weights)
-    frame = frame.drop(asked.weights) if isinstance(asked.weights, str) else frame
+    kept, beside = _in_likelihood(frame, whole, asked.weights), asked.beside
+    strata, times = _beside(frame, whole, asked.strata, "strata"), _beside(frame, whole, asked.times, "time")
+    frame = frame.drop([name for name in beside if name in frame.columns])
     name, y = "y", asked.y
     if isinstance(y, str):
         require_column(y, frame.columns, FRAME)
@@ -200,7 +218,7 @@ def _of_frame(X: Any, asked: Asked) -> Regression:
     else:
         y = y.compute() if hasattr(y, "compute") else y
         require_aligned(whole, y, "y")
-    values = flat(y, name)
+    values, asked = flat(y, name), replace(asked, order=find_order(y, asked), strata=strata, times=times)
     _require_rows(len(frame), len(values))
     survey, columns, n = ColumnSurvey(FRAME, rows, text=asked.text), columns_of(frame), len(frame)
     survey.add(columns, n, kept)
@@ -225,9 +243,10 @@ def _of_array(X: Any, asked: Asked) -> Regression:
         place = np.argwhere(~np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.toarray()))[0]
         raise BadInputError(f"X: row {place[0]}, column {place[1]} is not a finite number; fill it in, or drop the row")
     values, weights = flat(asked.y), asked.weights
+    asked = replace(asked, order=find_order(asked.y, asked))
     _require_rows(matrix.shape[0], len(values))
-    if isinstance(weights, str):
-        raise UsageError(f"weights {weights!r}: an array has no columns of that name; give an array of weights")
+    if asked.beside:
+        raise UsageError(f"{asked.beside[0]!r}: an array has no columns of that name; give an array of values")
     kept = find_weighted(weights, len(values), "weights")
     design = Design(tuple(Column(i, i) for i in range(matrix.shape[1])), {}, asked.intercept)
     return _regression(design, inside(matrix, kept), values, "y", asked, range(len(values)), kept)
@@ -236,10 +255,10 @@ def _of_array(X: Any, asked: Asked) -> Regression:
 def _regression(
     design: Design, X: Any, y: Any, name: str, asked: Asked, rows: Sequence[Any], kept: Places | None
 ) -> Regression:
-    values, known = Values(name), inside(y, kept)
+    values, known = Values(name, asked.order), inside(y, kept)
     values.add(known, len(y))
     about = values.outcome(asked.outcome, asked.positive)
-    return Regression(design, X, about.codes(known), about, inside(rows, kept))
+    return Regression(design, X, about.codes(known), about, inside(rows, kept), *read_beside(asked, rows, kept))
 
 
 def _require_rows(rows: int, values: int) -> None:

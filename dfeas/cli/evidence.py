@@ -120,6 +120,8 @@ def predict(
 @option("Question", "--formula", metavar="FORMULA", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
 @option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
 @option("Data", "--weights-column", metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
+@option("Data", "--strata", metavar="NAME", help="Of outcome conditional, poisson or cox: which rows are compared.")
+@option("Data", "--time-column", metavar="NAME", help="Of outcome cox, whose label column is 1 where the event came.")
 @option("Data", "--text", multiple=True, metavar="NAME", help="A column that is text, as 5 mg or <5; any number of them.")
 @option("Data", "--sep", metavar="CHAR", help="Between cells.  [default: , in CSV, tab in TSV]")
 @option("Data", "--decimal", default=".", metavar="CHAR", help="Between digits of numbers in CSV.  [default: .]")
@@ -143,7 +145,8 @@ def check_separation(
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
     with asked_to_stop() as stop, attend_runs(stop):
         limits = Limits(max_passes=options.pop("max_passes"), time_limit=options.pop("time_limit"))
-        options |= {"weights": options.pop("weights_column"), "resources": Resources(memory=options.pop("memory"))}
+        options |= {"weights": options.pop("weights_column"), "times": options.pop("time_column")}
+        options |= {"resources": Resources(memory=options.pop("memory"))}
         asked = Asked(label_column, intercept, limits=limits, progress=IngestProgress(sys.stderr), **options)
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
     put(answer, as_json)

@@ -25,7 +25,6 @@ with warnings.catch_warnings():
     from statsmodels.gam.api import BSplines, GLMGam
     from statsmodels.genmod.bayes_mixed_glm import BinomialBayesMixedGLM, PoissonBayesMixedGLM
     from statsmodels.genmod.qif import QIF
-    from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 
 def patients(n: int = 300) -> pd.DataFrame:
@@ -205,7 +204,6 @@ def others() -> Iterator[tuple[str, Any, str]]:
     yield "GEE", marked, "has a penalty"
     yield "Ridge", Ridge(y, X), "expected Logit, Probit"
     yield "Cauchit", Cauchit(y, X), "expected Logit, Probit"
-    yield "OrderedModel", OrderedModel(y, x[:, None]), "expected Logit, Probit"
 
 
 @pytest.mark.filterwarnings("ignore")

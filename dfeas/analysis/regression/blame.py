@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import SHOWN, Design, Floats, Matrix, Places
-from dfeas.analysis.regression.outcome import BOTH, Codes, Regression, Response, wide
+from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, Codes, Regression, Response, wide
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import independent, product, solve
 
@@ -44,10 +45,12 @@ class Direction:
 
     @classmethod
     def of(cls, whole: Any, complete: bool, design: Design, outcome: Response) -> Direction:
-        if outcome.kind == "poisson" and complete and design.intercept:  # all counts are zero
+        if outcome.kind in OF_ZEROS and complete and design.intercept:  # all counts are zero
             return cls(np.append(np.zeros(len(design.columns)), -1.0)[None, :], None)
         most = max(abs(value) for value in whole)
         values = np.array([float(value / most) if isinstance(value, float) else value / most for value in whole], np.float64)
+        if outcome.kind == "adjacent":  # thresholds are smaller in the question
+            values[: len(outcome.classes) - 1] *= math.lcm(*range(1, len(outcome.classes)))
         exact = None if isinstance(whole, np.ndarray) else _blocks(np.array(whole, object), design, outcome)
         return cls(_blocks(values, design, outcome), exact)
 
@@ -87,9 +90,9 @@ class Tally:
             if complete and outcome.kind == "binary":
                 tally.low = np.minimum(tally.low, np.stack([_end(points[one], "min", np.inf) for one in classes]))
                 tally.high = np.maximum(tally.high, np.stack([_end(points[one], "max", -np.inf) for one in classes]))
-            beyond = np.arange(len(codes)) if complete else _beyond(points, direction)
+            beyond = np.unique(numbers if complete else numbers[_beyond(points, direction)])
             tally.separated += len(beyond)
-            tally.rows += numbers[beyond][: int(min(keep - len(tally.rows), len(beyond)))].tolist()
+            tally.rows += beyond[: int(min(keep - len(tally.rows), len(beyond)))].tolist()
         return tally
 
     def alone(self, intercept: bool) -> list[int]:
@@ -117,7 +120,7 @@ class Tally:
 def _classes(codes: Codes, outcome: Response) -> list[NDArray[np.bool_]]:
     if outcome.kind == "multinomial":
         return [codes == code for code in range(len(outcome.classes))]
-    if outcome.kind == "poisson":
+    if outcome.kind in OF_ZEROS:
         return [codes != BOTH, codes == BOTH]
     return [codes <= 0, codes >= 0]
 
@@ -176,7 +179,8 @@ def find_dependence(flat: list[list[int]], names: list[Any], blocks: int) -> lis
     given, _ = solve(basis[:, last].T, np.eye(len(last), dtype=object))
     echelon = product(given.T, basis)
     others = np.setdiff1d(np.arange(basis.shape[1]), last)
-    return [(names[i], [names[j] for j in others if row[j]]) for i, row in zip(last, echelon, strict=True)]
+    follow = zip(last, echelon, strict=True)
+    return [(names[i], list(dict.fromkeys(names[j] for j in others if row[j]))) for i, row in follow]
 
 
 def find_advice(
@@ -219,7 +223,7 @@ def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: 
 
 def _describe_counts(counts: Floats, outcome: Response) -> str:
     rows = int(counts.sum())
-    if outcome.kind == "poisson":
+    if outcome.kind in OF_ZEROS:
         return f"{int(counts[1])} of {rows} rows are above 0"
     if outcome.kind == "binary":
         return f"{int(counts[1])} of {rows} rows are {outcome.classes[1]}"

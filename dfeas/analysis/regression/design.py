@@ -57,6 +57,7 @@ class Column:
     name: Any
     term: Any  # the column of the frame, or the term of the formula, that it is of
     level: str | None = None  # of a factor, where it is 1
+    own: bool = True  # False: a threshold of the likelihood, which is no column of the table
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Design:
 
     @property
     def terms(self) -> list[Any]:
-        return list(dict.fromkeys(column.term for column in self.columns))
+        return list(dict.fromkeys(column.term for column in self.columns if column.own))
 
     @property
     def sparse(self) -> bool:

@@ -25,7 +25,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix
-from dfeas.analysis.regression.outcome import Codes, Regression, Response, sign_rows
+from dfeas.analysis.regression.outcome import IN_ORDER, Codes, Regression, Response, sign_rows
 from dfeas.display import Grid, Part, Row
 from dfeas.errors import UsageError
 from dfeas.run.exact.partition import partition
@@ -145,10 +145,11 @@ class Extent:
 
 def table_of(design: Design, outcome: Response, said: Sequence[tuple[str, bool, float]]) -> list[CoefficientEstimate]:
     """What is said of all coefficients, block after block."""
-    names = [*design.names, *([INTERCEPT] if design.intercept else [])]
+    names = [each.name if each.own or outcome.kind in IN_ORDER else None for each in design.columns]
+    names += [INTERCEPT] if design.intercept else []
     classes: Sequence[str | None] = outcome.classes[1:] if outcome.kind == "multinomial" else [None]
     each = [(name, of) for of in classes for name in names]
-    return [CoefficientEstimate(name, *what, of) for (name, of), what in zip(each, said, strict=True)]
+    return [CoefficientEstimate(name, *what, of) for (name, of), what in zip(each, said, strict=True) if name is not None]
 
 
 def show_estimates(found: Sequence[CoefficientEstimate], directed: bool) -> Iterator[Part]:

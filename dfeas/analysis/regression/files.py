@@ -41,6 +41,8 @@ from dfeas.analysis.regression.likelihood import (
 )
 from dfeas.analysis.regression.models import Formula
 from dfeas.analysis.regression.outcome import (
+    OF_ZEROS,
+    THRESHOLDS,
     Asked,
     Codes,
     Regression,
@@ -52,6 +54,7 @@ from dfeas.analysis.regression.outcome import (
     sign_rows,
     weightless,
 )
+from dfeas.analysis.regression.thresholds import read_beside, require_decided
 from dfeas.analysis.separation import separate
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.readers import open_columns
@@ -113,9 +116,10 @@ class RegressionFile:
 
     @classmethod
     def of(cls, path: str | Path, asked: Asked) -> RegressionFile:
-        if not isinstance(asked.weights, str | None):
-            raise UsageError(f"weights of a file are one of its columns: expected a name, got {type(asked.weights).__name__}")
-        weights = [] if asked.weights is None else [asked.weights]
+        for each, what in ((asked.weights, "weights"), (asked.strata, "strata"), (asked.times, "times")):
+            if not isinstance(each, str | None):
+                raise UsageError(f"{what} of a file are one of its columns: expected a name, got {type(each).__name__}")
+        weights = asked.beside
         labels = None if asked.y else ""
         options = IngestOptions(label_column=asked.y, labels=labels, sep=asked.sep, decimal=asked.decimal)
         reader = open_columns(path, options, [*weights, asked.y], asked.text)
@@ -162,7 +166,7 @@ class TableRegression:
     @property
     def explicit(self) -> bool:
         """Whether the intercept is a column of the points, all of which are positive."""
-        return self.outcome.kind == "multinomial" or (self.outcome.kind == "poisson" and self.signs == self.n)
+        return self.outcome.kind == "multinomial" or (self.outcome.kind in OF_ZEROS and self.signs == self.n)
 
     @property
     def sparse(self) -> bool:
@@ -220,7 +224,7 @@ def of_table(path: str | Path, asked: Asked) -> Separated:
     """What is proved of a table in a file; one whose design has room in memory is looked at there."""
     table, name = RegressionFile.of(path, asked), asked.y
     require_column(name, table.columns, table.where)
-    columns = [column for column in table.columns if column != asked.weights]
+    columns = [column for column in table.columns if column not in asked.beside]
 
     def values(rows: Rows) -> NDArray[Any]:
         return flat(rows.inside[name], name, rows.numbers)
@@ -236,6 +240,7 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     parsed = Formula(formula)
     table = RegressionFile.of(path, asked)
     needed = parsed.list_needed(table.columns)
+    needed += [name for name in asked.beside if name not in (*needed, asked.weights)]
     every, size = list[Rows](), 0
     for rows in table.batches(len(needed), needed):
         every.append(rows)
@@ -247,7 +252,8 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     whole = nw.concat([rows.frame for rows in every])
     numbers = None if asked.weights is None else np.concatenate([rows.numbers for rows in every])
     weightless(len(whole), len(whole) if numbers is None else len(numbers))
-    regression = parsed.of(whole, asked, None, numbers)
+    strata = None if asked.strata is None else whole[asked.strata]
+    regression = parsed.of(whole, replace(asked, strata=strata), None, numbers)
     about = replace(regression.outcome, notes=(*table.reader.notes, *regression.outcome.notes))
     return check_likelihood(replace(regression, outcome=about), asked)
 
@@ -296,24 +302,30 @@ class _Seen:
 
     @property
     def signs(self) -> int:
-        more = self._above if self.outcome.kind == "poisson" else self._between * self.outcome.of_shares
+        more = self._above if self.outcome.kind in OF_ZEROS else self._between * self.outcome.of_shares
         return self.values.counted * self.outcome.blocks + more
 
 
 def _decide(seen: _Seen, design: Design, points: Callable[[Rows], Matrix]) -> Separated:
     about, asked = seen.outcome, seen.asked
-    if not design.columns:
-        raise BadInputError(f"{seen.table.where}: no column beside the intercept: nothing can separate")
+    require_decided(design, about)
 
     def code_rows(rows: Rows) -> tuple[Matrix, Codes]:
         return points(rows), about.codes(seen.outcomes(rows))
 
     found = TableRegression(seen.table, seen.columns, code_rows, design, about, seen.values.counted, seen.signs)
     if found.size > asked.resources.memory_bytes / SHARE:
+        if asked.strata is not None or about.kind in THRESHOLDS:
+            raise BadInputError(f"{seen.table.where}: outcome {about.kind} needs all rows in memory: give more memory")
         return _decide_on_disk(found, asked)
     matrices, codes, numbers = zip(*found.parts(), strict=True)
-    rows = range(found.n) if asked.weights is None else np.concatenate(numbers).tolist()
-    return check_likelihood(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows), asked)
+    rows, names = np.concatenate(numbers), [name for name in (asked.strata, asked.times) if name is not None]
+    if names:
+        read = {name: [each.frame[name] for each in seen.table.batches(1, [name])] for name in names}
+        columns = {None: None} | {name: np.concatenate([part.to_numpy() for part in parts]) for name, parts in read.items()}
+        asked = replace(asked, strata=columns[asked.strata], times=columns[asked.times])
+    of = read_beside(asked, range(seen.values.rows), rows)
+    return check_likelihood(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows.tolist(), *of), asked)
 
 
 def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:

@@ -22,7 +22,8 @@ from dfeas.analysis.regression.estimates import (
     sign_of,
     table_of,
 )
-from dfeas.analysis.regression.outcome import BOTH, Asked, Regression, Response, row_numbers, sign_rows
+from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, RISING, Asked, Regression, Response, row_numbers, sign_rows
+from dfeas.analysis.regression.thresholds import find_thresholds, require_decided, with_thresholds
 from dfeas.analysis.separation import Separation, find_face, separate
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.display import Displayed, Part, Row, plain
@@ -58,7 +59,8 @@ class Separated(Displayed):
     direction : dict
         Coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1.
     intercept : float, or dict
-        Of the direction; of more than two classes, as in ``direction``, a number for each class.
+        Of the direction; of more than two classes, as in ``direction``, a number for each class, or, where they have an order,
+        for each threshold ``low|high`` between two of them.
     depending : list of tuple
         Of an overlap: columns that follow from others, and these ("intercept" is one).
     proof : str
@@ -66,7 +68,7 @@ class Separated(Displayed):
     found : Separation
         With all evidence. Its points are those of the question: of each row in the likelihood one, or several.
     outcome : str
-        "binary", "multinomial" or "poisson".
+        As asked for: "binary", "multinomial", "poisson", "ordinal" and so on.
     classes : tuple of str
         (negative, positive), or all in order; none of counts.
     levels : dict of list
@@ -141,14 +143,14 @@ class Separated(Displayed):
             return f"separation was {self.found.message}"
         if self.kind == OVERLAP:
             unique = f", not a unique one: {self._dependence}" if self.depending else ""
-            points = f" (points {_some(self.points)} are in conflict)" if self.points and self.outcome != "poisson" else ""
-            what = "no separation" if self.outcome == "poisson" else "the classes overlap"
+            points = f" (points {_some(self.points)} are in conflict)" if self.points and self.outcome not in RISING else ""
+            what = "no separation" if self.outcome in RISING else "the classes overlap"
             return f"{what}: the maximum of the likelihood exists{unique}{points}"
         runs = f"{'its coefficient has' if len(self.columns) == 1 else 'their coefficients have'} no finite estimate"
         if self.levels or not self.columns:
             moves = any(self.intercept.values()) if isinstance(self.intercept, dict) else self.intercept
             runs = f"no finite estimate of {_some([*(['the intercept'] if moves else []), *self.columns])}"
-        what = "separation" if self.outcome == "poisson" else f"{self.kind} separation"
+        what = "separation" if self.outcome in RISING else f"{self.kind} separation"
         return f"{what}: {self._who}; {runs}"
 
     @property
@@ -158,7 +160,7 @@ class Separated(Displayed):
         others = [name for name in self.columns if name not in self.coded]
         many = "s" if self.separated != 1 else ""
         what = "all points" if self.kind == COMPLETE else f"{self.separated} point{many} ({self._rows}) from the others"
-        if self.outcome == "poisson":
+        if self.outcome in OF_ZEROS:
             what = f"{self.separated} row{many} where y is 0 ({self._rows})"
         plural = len(others) + len(terms) > 1
         columns = [f"column{'s' if len(others) > 1 else ''} {_some(others)}"] if others else []
@@ -225,16 +227,17 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
         return time.monotonic() > end
 
     end = time.monotonic() + min(SECONDS, asked.limits.time_limit or SECONDS)
+    require_decided(regression.design, regression.outcome)
+    regression = with_thresholds(regression)
     design, outcome, label = regression.design, regression.outcome, regression.rows
-    if not design.columns:
-        raise BadInputError("no column beside the intercept: nothing can separate")
     answer = ask(regression, asked)
     direction = direction_of(answer, design, outcome)
     if direction is None:
-        here = [] if answer.support is None else np.unique(row_numbers(regression.codes, outcome)[answer.support]).tolist()
+        of = regression.numbers[row_numbers(regression.codes, outcome)]
+        here = [] if answer.support is None else np.unique(of[answer.support]).tolist()
         return describe_answer(design, outcome, answer, [label[row] for row in here])
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
-    every, extent = (regression.points, regression.codes, np.arange(len(regression.codes))), extent_of(design, outcome, answer)
+    every, extent = (regression.points, regression.codes, regression.numbers), extent_of(design, outcome, answer)
     tally = Tally.of(extent.watch([every]), outcome, answer.kind == COMPLETE, direction, np.inf)
     if small and not tally.alone(design.intercept):
         direction = _fewest(regression, answer, direction, asked, stop)
@@ -367,15 +370,15 @@ def describe_separation(
     design: Design, outcome: Response, told: Separated, direction: Direction, tally: Tally, change: Change
 ) -> Separated:
     """The answer where something separates, with what is told in any case."""
-    columns = tally.blame(direction, design.intercept)
+    columns = [place for place in tally.blame(direction, design.intercept) if design.columns[place].own]
     levels = levels_of(design, direction, columns, tally)
     names, runs = design.names, np.flatnonzero(direction.values[:, :-1].any(axis=0)).tolist()
-    by_name = {names[place]: _coefficient(direction.values[:, place], outcome) for place in runs}
+    by_name = {names[place]: _coefficient(direction.values[:, place], outcome) for place in runs if design.columns[place].own}
     return replace(
         told,
         columns=[names[place] for place in columns],
         direction=by_name,
-        intercept=_coefficient(direction.values[:, -1], outcome),
+        intercept=find_thresholds(design, outcome, direction.values[0]) or _coefficient(direction.values[:, -1], outcome),
         levels=levels,
         advice=list(find_advice(design, outcome, columns, levels, tally, change)),
         separated=tally.separated,

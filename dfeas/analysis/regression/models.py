@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -24,10 +25,12 @@ from dfeas.analysis.regression.design import (
     inside,
 )
 from dfeas.analysis.regression.outcome import BOTH, Asked, Codes, Regression, Response, Values, find_weighted, flat, weightless
+from dfeas.analysis.regression.thresholds import find_order, read_beside
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError, install
 
-KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson"}
+KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson", "OrderedModel": "ordinal"}
+KINDS |= {"ConditionalLogit": "conditional", "ConditionalPoisson": "poisson", "PHReg": "cox"}
 """What classes of models regress; a GLM does what its family says."""
 OTHERS = {
     "GEE": "solves estimating equations and has no likelihood",
@@ -40,7 +43,8 @@ LIKELIHOOD = {"loglike", "loglikeobs", "loglike_mu", "score", "score_obs", "cdf"
 """What a class that has a likelihood of its own defines."""
 PENALTY = ("penal", "penalty")
 WEIGHTS = ("freq_weights", "var_weights", "n_trials")  # of a GLM
-LINKS = {"binary": ("logit", "probit", "cloglog", "loglog"), "poisson": ("log",)}
+LINKS = {"Binomial": dict.fromkeys(("logit", "probit", "cloglog", "loglog", "cauchy"), "binary"), "Poisson": {"log": "poisson"}}
+LINKS["Binomial"]["log"] = "log-binomial"
 """Links of families with which the likelihood has a maximum unless the points are separated."""
 
 
@@ -52,28 +56,46 @@ def is_model(X: Any) -> bool:
 def of_model(given: Any, outcome: str | None) -> Regression:
     """The regression of a model. Raises UsageError for one whose likelihood is another one than those that are known."""
     model = getattr(given, "model", given)
-    kind, names = _kind_of(model), list(model.exog_names)
+    kind, names = _kind_of(model), list(model.exog_names)[: model.exog.shape[1]]  # thresholds of an OrderedModel follow
     if outcome not in (None, kind):
         raise UsageError(f"outcome {outcome!r}: the model is {type(model).__name__}, whose outcome is {kind}")
     endog = array_of(model.endog, "the outcome")
     rows, n, kept = _rows(model, len(endog)), len(endog), None
     points = finite(exact(model.exog, np.float64, "the regressors"), names, rows)
+    for name in ("offset", "exposure"):  # finite ones change nothing
+        if getattr(model, name, None) is not None:
+            finite(np.broadcast_to(exact(getattr(model, name), np.float64, name), n)[:, None], [name], rows)
     if _owner(model) == "GLM":
         kept = _in_likelihood(model, rows)
         endog = np.where(np.broadcast_to(model.n_trials, n) == 0, 0.0, endog)  # the share of no trials is not a number
+    given = model.strata if kind == "cox" else model.groups if str(_owner(model)).startswith("Conditional") else None
+    strata, times = read_beside(Asked(outcome=kind, strata=given, times=endog if kind == "cox" else None), rows)
+    if strata is not None and kind != "cox":  # as statsmodels does, also for counts that are all the same and above 0
+        varies = [np.ptp(endog[strata == stratum]) > 0 for stratum in range(strata.max() + 1)]
+        kept = np.flatnonzero(np.array(varies)[strata])
+        strata = inside(strata, kept)
     endog, points, rows = inside(flat(endog, "y", rows), kept), inside(points, kept), inside(rows, kept)
     design, places = of_columns(points, names, _spec(model))
     about, codes = _outcome(model, kind, endog, n)
-    if kind != "poisson" and len(set(codes.tolist()) - {BOTH}) + 2 * (BOTH in codes) < 2:
+    if kind in ("binary", "log-binomial", "multinomial") and len(set(codes.tolist()) - {BOTH}) + 2 * (BOTH in codes) < 2:
         raise BadInputError(f"y: all rows are {about.classes[-1 if (codes > 0).all() else 0]}; two classes are needed")
-    return Regression(design, points[:, places], codes, about, rows)
+    return Regression(design, points[:, places], codes, about, rows, strata, times)
 
 
 def _outcome(model: Any, kind: str, endog: NDArray[Any], n: int) -> tuple[Response, Codes]:
     if kind == "multinomial":
         names = getattr(model, "_ynames_map", None) or {code: str(code) for code in range(int(endog.max()) + 1)}
         return Response(kind, tuple(str(names[code]) for code in sorted(names))), endog.astype(np.int64)
-    if kind == "binary" and _owner(model) == "GLM":
+    if kind == "ordinal":
+        labels, codes = tuple(map(str, model.labels)), endog.astype(np.int64)
+        if len(labels) < 2 or len(set(codes.tolist())) < len(labels):
+            raise BadInputError(f"y: expected rows of each of several categories, {', '.join(labels)}: leave out those without")
+        if not np.isinf(model.distr.support()).all():
+            raise UsageError("a model of class OrderedModel: expected a distribution on all numbers, such as logit or probit")
+        return Response(kind, labels), codes
+    if kind == "cox":
+        return Response(kind, ("0", "1")), np.where(model.status == 1, 1, -1)
+    if kind in ("binary", "log-binomial") and _owner(model) == "GLM":
         about = Response(kind, ("0", "1"), notes=weightless(n, len(endog)))
         return about, about.codes(endog)
     values = Values()
@@ -114,6 +136,8 @@ def _kind_of(model: Any) -> str:
         return _kind_of_family(model.family)
     if owner not in KINDS:
         raise UsageError(f"a model of class {type(model).__name__}: expected {', '.join(KINDS)}, or GLM of Binomial or Poisson")
+    if owner == "PHReg" and model.entry is not None and np.any(model.entry):
+        raise UsageError("a model of class PHReg with entry times: expected rows at risk from the start, none truncated")
     return KINDS[owner]
 
 
@@ -126,11 +150,11 @@ def _owner(model: Any) -> str | None:
 
 
 def _kind_of_family(family: Any) -> str:
-    kind = {"Binomial": "binary", "Poisson": "poisson"}.get(type(family).__name__)
-    link = type(getattr(family, "link", None)).__name__
-    if kind is None or link.lower() not in LINKS[kind]:
-        what = f"{type(family).__name__} with link {link}"
-        raise UsageError(f"a model of family {what}: expected Binomial ({', '.join(LINKS['binary'])}) or Poisson (log)")
+    name, link = type(family).__name__, type(getattr(family, "link", None)).__name__
+    kind = LINKS.get(name, {}).get(link.lower())
+    if kind is None:
+        what = f"{name} with link {link}"
+        raise UsageError(f"a model of family {what}: expected Binomial ({', '.join(LINKS['Binomial'])}) or Poisson (log)")
     return kind
 
 
@@ -171,13 +195,16 @@ def _code_columns(spec: Any, levels: dict[str, list[str]]) -> dict[str, Column]:
     return found
 
 
-def of_columns(points: Matrix, names: list[Any], spec: Any, ones: Sequence[int] | None = None) -> tuple[Design, list[int]]:
+def of_columns(
+    points: Matrix, names: list[Any], spec: Any, ones: Sequence[int] | None = None, without: str = "\0"
+) -> tuple[Design, list[int]]:
     """The design that columns (b, m) make, and the places of those that are not the intercept; a formula knows its factors. The
-    intercept is the first of ``ones``, or of the columns that are constant.
+    intercept is the first of ``ones``, or of the columns that are constant; those that begin with ``without`` are left out.
     """
+    terms = [place for place, name in enumerate(names) if not str(name).startswith(without)]
     if ones is None:
-        ones = [place for place, column in enumerate(points.T) if len(column) and column[0] != 0 and np.ptp(column) == 0]
-    kept = [place for place in range(len(names)) if place not in ones[:1]]
+        ones = [place for place in terms if len(points) and points[0, place] != 0 and np.ptp(points[:, place]) == 0]
+    kept = [place for place in terms if place not in ones[:1]]
     levels = _levels(spec)
     coded = _code_columns(spec, levels)
     columns = [coded.get(str(names[place]), Column(names[place], names[place])) for place in kept]
@@ -194,7 +221,7 @@ INTERCEPT = "Intercept"
 _MARK = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NAME = re.compile(r"\s*([^\W\d]\w*|`[^`]+`)\s*")
-_OFFSET = re.compile(r"\boffset\s*\(")
+OFFSET, CONTEXT = "offset(", {"offset": lambda values: values}
 
 
 class Formula:
@@ -227,18 +254,22 @@ class Formula:
                 raise BadInputError(f"missing values in {name} ({text}); fill them, or drop rows")
         n, numbers = len(used), inside(range(len(used)), counted)
         used = inside(used, counted)
-        values, y = Values(self.outcome), self.outcomes(used, numbers)
+        order = find_order(used[self.outcome], asked) if self.outcome in used.columns else None
+        values, y = Values(self.outcome, order), self.outcomes(used, numbers)
         values.add(y, n)
         about = values.outcome(asked.outcome, asked.positive)
         right = self._matrix(self._parsed.rhs, used.to_pandas())
         points = finite(exact(right, np.float64, "the table"), list(right.columns), numbers)
-        design, kept = of_columns(points, list(right.columns), right.model_spec)
+        design, kept = of_columns(points, list(right.columns), right.model_spec, without=OFFSET)
         labels = numbers if rows is None else inside(rows, counted)
         points = scipy.sparse.csr_array(points[:, kept]) if design.sparse else points[:, kept]
-        return Regression(design, points, about.codes(y), about, labels)
+        if any(str(name).startswith(OFFSET) for name in right.columns):
+            about = replace(about, notes=(*about.notes, "the offset is finite, and changes nothing about separation"))
+        beside = read_beside(asked, range(n) if rows is None else rows, counted)
+        return Regression(design, points, about.codes(y), about, labels, *beside)
 
     def list_needed(self, columns: Sequence[str]) -> list[str]:
-        absent = sorted({str(name) for name in self._parsed.required_variables} - set(columns))
+        absent = sorted({str(name) for name in self._parsed.required_variables} - {*columns, *CONTEXT})
         if absent:
             raise BadInputError(f"formula {self.text!r}: no column {', '.join(absent)}; the columns are {', '.join(columns)}")
         return _find_columns(self._parsed, self.text, columns)
@@ -273,11 +304,11 @@ class Formula:
                 )
         names = list(right.columns)
         ones = [names.index(INTERCEPT)] if INTERCEPT in names else []
-        design, kept = of_columns(exact(right, np.float64, "the table"), names, spec, ones)
+        design, kept = of_columns(exact(right, np.float64, "the table"), names, spec, ones, OFFSET)
 
         def points(frame: nw.DataFrame[Any], rows: Labels) -> Matrix:
             used = _categorical(frame.select(*self.regressors(frame.columns)), levels)
-            whole = exact(spec.get_model_matrix(used, na_action="ignore"), np.float64, "the table")
+            whole = exact(spec.get_model_matrix(used, CONTEXT, na_action="ignore"), np.float64, "the table")
             some = finite(whole, names, rows)[:, kept]
             return scipy.sparse.csr_array(some) if design.sparse else some
 
@@ -293,15 +324,13 @@ class Formula:
     def _matrix(self, side: Any, frame: Any) -> Any:
         frame = frame.astype({name: object for name, kind in frame.dtypes.items() if kind == "string"})  # text for formulaic
         try:
-            return side.get_model_matrix(frame, na_action="ignore")
+            return side.get_model_matrix(frame, CONTEXT, na_action="ignore")
         except (self._error, ArithmeticError, LookupError, TypeError, ValueError) as error:  # whatever its functions raise
             raise BadInputError(f"formula {self.text!r}: {_line(error)}") from None
 
 
 def without_bar(text: str) -> str:
-    """Fixed effects behind a bar, ``y ~ x | f + g``, as categories. Raises UsageError for an offset, and for a second bar."""
-    if _OFFSET.search(text):
-        raise UsageError(f"formula {text!r}: an offset changes nothing about separation: leave it out")
+    """Fixed effects behind a bar, ``y ~ x | f + g``, as categories. Raises UsageError for a second bar."""
     plain, *effects = re.split(r"\|(?![^(]*\))", text)
     if len(effects) > 1:
         raise UsageError(f"formula {text!r}: expected one bar, before fixed effects; instruments are another question")

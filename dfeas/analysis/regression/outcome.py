@@ -1,14 +1,18 @@
 """The outcome of a regression, and the question about signed points that its likelihood comes down to.
 
-* binary (logit, probit, cloglog): x_i labelled +1 or -1; a share between 0 and 1 is both. Albert and Anderson, Biometrika 1984.
+* binary (logit, probit, cloglog, cauchit): x_i labelled +1 or -1; a share between 0 and 1 is both. Albert and Anderson,
+  Biometrika 1984. Terms are at most 0 and fall without end on the wrong side, so that their sum need not be concave.
 * Poisson with log link: the likelihood has a maximum unless some z has x_i'z = 0 where y_i > 0, and x_i'z <= 0, < 0 for one of
   them, where y_i = 0. Correia, Guimaraes and Zylkin, "Verifying the existence of maximum likelihood estimates for generalized
   linear models", 2019. So x_i is labelled -1 where y_i = 0, and is both, +1 and -1, where y_i > 0.
+* log-binomial, P(y = 1) = exp(x'b) <= 1: the same labels. A row with y_i > 0 can neither fall, as its term does, nor rise above
+  0, and log(1 - exp(x'b)) rises as x'b falls. With an intercept some b has all x'b < 0. The maximum need not be the only one.
 * multinomial logit of K classes: some z = (z_1 .. z_{K-1}), z_0 = 0, has x_i'(z_c - z_k) >= 0 for the class c of i and all
   others, k: K - 1 points in K - 1 blocks of features for each i, all +1. Albert and Anderson, 1984.
 
 There is no maximum exactly when the signed points are separated, completely or quasi-completely. A row of weight 0 has no
-points: it is not in the likelihood. All other weights count alike.
+points: it is not in the likelihood. All other weights count alike, and an offset that is finite changes no direction along
+which the likelihood never falls, so nothing. Likelihoods with thresholds are in ``thresholds``.
 """
 
 from __future__ import annotations
@@ -31,7 +35,14 @@ from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, UsageError, spell
 from dfeas.run.resources import Limits, Resources
 
-OUTCOMES = ("binary", "multinomial", "poisson")
+OUTCOMES = ("binary", "multinomial", "poisson", "log-binomial", "ordinal", "adjacent", "conditional", "cox")
+LIKE = {"log-binomial": "binary", "conditional": "binary", "ordinal": "multinomial", "adjacent": "multinomial"}
+"""Outcomes whose values are read as those of another one."""
+OF_ZEROS = ("poisson", "log-binomial")
+RISING = (*OF_ZEROS, "cox")
+"""Outcomes of which only rows where they are 0 can be separated, and those with which no separation is complete."""
+IN_STRATA, IN_ORDER = ("conditional", "cox", "poisson"), ("ordinal", "adjacent")
+THRESHOLDS = (*IN_ORDER, "conditional", "cox")
 
 Codes = NDArray[np.int64]
 BOTH = 0
@@ -50,6 +61,9 @@ class Asked:
     text: Sequence[str] = ()
     sep: str | None = None
     decimal: str = "."
+    strata: Any = None  # as weights
+    times: Any = None  # as weights, of a Cox regression
+    order: Sequence[str] | None = None  # of classes, where their categories say it
     without: Sequence[str] = ()  # columns of a file that are left out
     limits: Limits = field(default_factory=Limits)
     resources: Resources = field(default_factory=Resources)
@@ -58,6 +72,17 @@ class Asked:
     def __post_init__(self) -> None:
         if isinstance(self.weights, str) and isinstance(self.y, str) and self.y == self.weights:
             raise UsageError(f"column {self.weights}: expected the outcome and the weights in columns of their own")
+        if self.strata is not None and self.outcome not in IN_STRATA:
+            raise UsageError(
+                f"strata: expected an outcome that is compared in them, {', '.join(IN_STRATA)}, got {self.outcome}"
+            )
+        if self.outcome == "conditional" and self.strata is None:
+            raise UsageError(f"a conditional logit has strata: name their column, {spell('strata', 'NAME')}")
+
+    @property
+    def beside(self) -> list[str]:
+        """Columns that are no regressors."""
+        return [each for each in (self.weights, self.strata, self.times) if isinstance(each, str)]
 
 
 @dataclass(frozen=True)
@@ -71,18 +96,19 @@ class Response:
 
     def codes(self, values: NDArray[Any]) -> Codes:
         """+1, -1 or BOTH; of more classes their places. Raises BadInputError for a value that is new."""
-        if self.kind == "poisson":
+        if self.kind == "poisson" or (self.of_shares and self.kind in OF_ZEROS):
             return np.where(values > 0, BOTH, -1).astype(np.int64)
         if self.of_shares:
             return np.where(values >= 1, 1, np.where(values <= 0, -1, BOTH)).astype(np.int64)
         try:
-            return np.fromiter((self.lookup[value] for value in values.tolist()), np.int64, len(values))
+            codes = np.fromiter((self.lookup[value] for value in values.tolist()), np.int64, len(values))
         except KeyError as error:
             raise BadInputError(f"y: class {error} came only now; the table changed meanwhile") from None
+        return np.minimum(codes, BOTH) if self.kind in OF_ZEROS else codes
 
     @property
     def of_shares(self) -> bool:
-        return self.kind == "binary" and not self.lookup
+        return LIKE.get(self.kind, self.kind) == "binary" and not self.lookup
 
     @property
     def blocks(self) -> int:
@@ -147,8 +173,8 @@ def wide(points: Matrix) -> Matrix:
 class Values:
     """Looks at an outcome part after part."""
 
-    def __init__(self, where: str = "y") -> None:
-        self._where = where
+    def __init__(self, where: str = "y", order: Sequence[str] | None = None) -> None:
+        self._where, self._order = where, order  # of categories
         self._known: dict[Any, None] = {}
         self._many = False
         self._numeric = self._whole = True
@@ -168,7 +194,12 @@ class Values:
 
     def outcome(self, asked: str | None, positive: Any = None) -> Response:
         notes = weightless(self.rows, self.counted)
-        return replace(self._outcome(asked, positive), notes=notes)
+        about = self._outcome(LIKE.get(asked or "", asked), positive)
+        if asked == "conditional" and about.of_shares:
+            raise BadInputError(f"{self._where}: shares between 0 and 1; expected cases and controls of a conditional logit")
+        if asked in IN_ORDER and self._order is None and not self._numeric:
+            raise BadInputError(f"{self._where}: text has no order; expected numbers, or a category with an order")
+        return replace(about, kind=asked or about.kind, notes=notes)
 
     def _outcome(self, asked: str | None, positive: Any) -> Response:
         if asked not in (None, *OUTCOMES):
@@ -178,6 +209,10 @@ class Values:
                 what = f"{self._least:g} is below 0" if self._numeric else "it holds text"
                 raise BadInputError(f"{self._where}: a Poisson outcome is a count, and {what}")
             return Response("poisson")
+        if asked == "cox":
+            if not self._numeric or self._known.keys() - {0, 1}:
+                raise BadInputError(f"{self._where}: expected 1 or true where the event came, 0 or false where it did not")
+            return Response("cox", ("0", "1"), {0: -1, 1: 1})
         values, few = self._sort_known(), 2
         shares = self._numeric and not self._whole and self._least >= 0 and self._most <= 1
         if asked == "binary" and shares and positive is None:
@@ -207,6 +242,8 @@ class Values:
         return Response("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})
 
     def _sort_known(self) -> list[Any]:
+        if self._order is not None:
+            return [level for level in self._order if level in self._known]
         try:
             numbers = {value: float(value) for value in self._known}
         except ValueError:
@@ -289,7 +326,10 @@ class Regression:
     points: Matrix  # (n, m)
     codes: Codes  # (n,)
     outcome: Response
-    rows: Sequence[Any]  # labels of the rows
+    rows: Sequence[Any]  # labels of the rows of the table
+    strata: Places | None = None  # (n,) of each row the number of its stratum
+    times: Any = None  # (n,) of a Cox regression
+    numbers: Any = None  # (n,) rows of the table, of which some come several times or not at all
 
     def without(self, places: Sequence[int]) -> Regression | None:
         design, kept = self.design.without(places)

@@ -1,0 +1,364 @@
+"""Ordinal, conditional, Cox and log-binomial regressions: existence of the maximum from their terms, in whole numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+
+import dfeas
+from dfeas.analysis.check_separation import Separated
+from tests.exact import kind_of
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import statsmodels.api as sm
+    from scipy import stats
+    from statsmodels.discrete.conditional_models import ConditionalLogit, ConditionalMNLogit, ConditionalPoisson
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+Ints = np.ndarray
+Terms = list[Ints]
+"""What must not fall along a direction, one whole-numbered row for each."""
+
+
+def unit(k: int, q: int) -> Ints:
+    return np.eye(q, dtype=int)[k]
+
+
+def drawn(seed: int) -> tuple[np.random.Generator, Ints]:
+    """Small tables of whole numbers, ties and zeros among them, of which about a half are separated."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(4, 11)), int(rng.integers(1, 4))
+    return rng, rng.integers(-1, 3 if seed % 3 else 2, (n, m))
+
+
+def ordinal_terms(X: Ints, y: Ints, q: int) -> Iterator[tuple[int, Ints]]:
+    """P(y = k) = F(t_k - x'b) - F(t_(k-1) - x'b): the upper end must not fall, and the lower one not rise."""
+    for i, k in enumerate(y):
+        if k < q:
+            yield i, np.append(-X[i], unit(k, q))
+        if k > 0:
+            yield i, np.append(X[i], -unit(k - 1, q))
+
+
+def adjacent_terms(X: Ints, y: Ints, q: int) -> Iterator[tuple[int, Ints]]:
+    """P(y = k) is proportional to exp(k x'b + a_1 + .. + a_k): that of the own class must not fall beside others."""
+    for i, k in product(range(len(y)), range(q + 1)):
+        own, other = (np.append(c * X[i], [int(j < c) for j in range(q)]) for c in (y[i], k))
+        if k != y[i]:
+            yield i, own - other
+
+
+def conditional_terms(X: Ints, y: Ints, strata: Ints) -> Iterator[tuple[int, Ints]]:
+    """Of all sets of as many rows of a stratum the cases must not fall beside any."""
+    for stratum in np.unique(strata):
+        rows = np.flatnonzero(strata == stratum)
+        cases = [row for row in rows if y[row]]
+        for others in combinations(rows, len(cases)):
+            yield stratum, X[cases].sum(axis=0) - X[list(others)].sum(axis=0)
+
+
+def poisson_terms(X: Ints, y: Ints, strata: Ints) -> Iterator[tuple[int, Ints]]:
+    """Shares of the sum of a stratum: exp(x'b) of a row above 0 must not fall beside any other of it."""
+    for i, j in product(range(len(y)), repeat=2):
+        if y[i] > 0 and strata[i] == strata[j]:
+            yield j, X[i] - X[j]
+
+
+def cox_terms(X: Ints, time: Ints, event: Ints, strata: Ints) -> Iterator[tuple[int, Ints]]:
+    """exp(x'b) of an event must not fall beside that of any other at risk then."""
+    for i, j in product(range(len(X)), repeat=2):
+        if event[i] and strata[i] == strata[j] and time[j] >= time[i]:
+            yield j, X[i] - X[j]
+
+
+def require_right(found: Separated, terms: Iterator[tuple[int, Ints]], m: int, said: str, *, rows_named: bool = True) -> bool:
+    """Whether it is finite as the terms say; a direction lets none of them fall, and some of the rows named rise."""
+    numbers, rows = zip(*terms, strict=True)
+    separated = kind_of([list(map(int, row)) for row in rows]) != "overlap"
+    assert found.finite is not separated, said
+    assert found.proof == "exact", said
+    if separated:
+        thresholds = [found.intercept[name] for name in found.intercept] if isinstance(found.intercept, dict) else []
+        direction = np.array([found.direction.get(j, 0.0) for j in range(m)] + thresholds)
+        change = np.array(rows) @ direction
+        assert (change > -1e-9).all(), said
+        rising = {numbers[k] for k in np.flatnonzero(change > 1e-9)}
+        assert rising, said
+        if rows_named:
+            assert set(found.points) <= rising, said
+        assert set(found.columns) <= set(range(m)), said
+        assert found.columns, said
+    return separated
+
+
+Draw = Callable[[np.random.Generator, Ints], tuple[Separated, Iterator[tuple[int, Ints]]] | None]
+
+
+def draw_classes(outcome: str, terms: Any) -> Draw:
+    def draw(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+        q = int(rng.integers(1, 4))
+        y = rng.integers(0, q + 1, len(X))
+        if rng.random() < 0.6:
+            y = np.clip(X[:, 0] + (rng.random(len(X)) < 0.2), 0, q)
+        classes, code = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            return None
+        return dfeas.check_separation(X, 3 * y - 1, outcome=outcome), terms(X, code, len(classes) - 1)
+
+    return draw
+
+
+def draw_conditional(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+    strata, y = rng.integers(0, 3, len(X)), rng.integers(0, 2, len(X))
+    y = np.where(rng.random(len(X)) < 0.3, y, X[:, 0] > 0)
+    if not any(0 < y[strata == s].mean() < 1 for s in np.unique(strata)):
+        return None
+    return dfeas.check_separation(X, y, outcome="conditional", strata=np.array(list("abc"))[strata]), conditional_terms(
+        X, y, strata
+    )
+
+
+def draw_poisson(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+    strata, y = rng.integers(0, 3, len(X)), rng.integers(0, 3, len(X))
+    y = np.where(X[:, -1] > 1, 0, y)
+    if not y.any():
+        return None
+    return dfeas.check_separation(X, y, outcome="poisson", strata=strata), poisson_terms(X, y, strata)
+
+
+def draw_cox(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+    time, event, strata = (
+        rng.integers(1, 6, len(X)),
+        rng.integers(0, 2, len(X)),
+        rng.integers(0, 1 + rng.integers(0, 2), len(X)),
+    )
+    event = np.where(X[:, -1] < 0, 0, event) if rng.random() < 0.5 else event
+    time = 5 - X[:, 0] if rng.random() < 0.4 else time
+    if not event.any():
+        return None
+    found = dfeas.check_separation(X, (0.1 * time, event), outcome="cox", strata=strata)
+    return found, cox_terms(X, time, event, strata)
+
+
+def draw_log_binomial(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+    y = np.where(X[:, -1] > 0, 0, rng.integers(0, 2, len(X)))
+    if len(np.unique(y)) < 2:
+        return None
+    found, W = dfeas.check_separation(X, y, outcome="log-binomial"), np.hstack([X, np.ones((len(X), 1), int)])
+
+    def terms() -> Iterator[tuple[int, Ints]]:
+        """With probability exp(x'b) <= 1 a row of 1 can neither fall nor rise above 1; a row of 0 must not rise."""
+        for i, row in enumerate(W):
+            yield i, -row
+            if y[i]:
+                yield i, row
+
+    if not found.finite:
+        found.direction[X.shape[1]] = found.intercept
+    return found, terms()
+
+
+KINDS: dict[str, tuple[Draw, bool]] = {
+    "ordinal": (draw_classes("ordinal", ordinal_terms), True),
+    "adjacent": (draw_classes("adjacent", adjacent_terms), True),
+    "conditional": (draw_conditional, False),
+    "poisson": (draw_poisson, True),
+    "cox": (draw_cox, True),
+    "log-binomial": (draw_log_binomial, True),
+}
+
+
+@pytest.mark.parametrize("tables", [30, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_maximum_exists_unless_terms_rise_and_none_falls(kind: str, tables: int) -> None:
+    draw, rows_named = KINDS[kind]
+    seen, seed = [], 0
+    while len(seen) < tables:
+        seed += 1
+        rng, X = drawn(seed)
+        drawn_one = draw(rng, X)
+        if drawn_one is not None:
+            found, terms = drawn_one
+            m = X.shape[1] + (kind == "log-binomial")
+            seen.append(require_right(found, terms, m, f"{kind} {seed}", rows_named=rows_named))
+    assert 0.2 < np.mean(seen) < 0.9, "one of both cases is hardly tried"
+
+
+def people(n: int = 120) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=n).round(1), "kind": rng.integers(0, 3, n) * 1.0, "set": np.arange(n) % 8})
+    frame = frame.assign(time=rng.integers(1, 20, n), died=rng.integers(0, 2, n), falls=rng.poisson(1, n))
+    frame["grade"] = pd.Categorical.from_codes(rng.integers(0, 3, n), ["mild", "severe", "fatal"], ordered=True)
+    frame["rare"] = ((frame.grade == "fatal") & (frame.died == 0) & (frame.falls == 0)) * 1.0
+    return frame.set_axis([f"p{i}" for i in range(n)])
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "OrderedModel": {"y": "grade", "outcome": "ordinal"},
+    "ConditionalLogit": {"y": "died", "outcome": "conditional", "strata": "set"},
+    "ConditionalPoisson": {"y": "falls", "outcome": "poisson", "strata": "set"},
+    "PHReg": {"y": ["time", "died"], "outcome": "cox"},
+    "PHReg by strata": {"y": ["time", "died"], "outcome": "cox", "strata": "set"},
+}
+
+
+def models(frame: pd.DataFrame, X: list[str]) -> dict[str, list[Any]]:
+    values, groups = frame[X], frame.set
+    return {
+        "OrderedModel": [
+            OrderedModel(frame.grade, values, distr="logit"),
+            OrderedModel(frame.grade, values, offset=frame.time),
+            OrderedModel.from_formula(f"grade ~ {' + '.join(X)}", frame, distr="probit"),
+            OrderedModel(frame.grade, values, distr=stats.cauchy),
+        ],
+        "ConditionalLogit": [
+            ConditionalLogit(frame.died, values, groups=groups),
+            ConditionalLogit.from_formula(f"died ~ 0 + {' + '.join(X)}", groups="set", data=frame),
+        ],
+        "ConditionalPoisson": [ConditionalPoisson(frame.falls, values, groups=groups)],
+        "PHReg": [sm.PHReg(frame.time, values, frame.died, ties=ties) for ties in ("breslow", "efron")],
+        "PHReg by strata": [sm.PHReg(frame.time, values, frame.died, strata=groups)],
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("columns", [["age", "kind"], ["age", "rare"]], ids=["finite", "separated"])
+def test_a_model_of_statsmodels_its_frame_and_its_file_are_one_question(columns: list[str], tmp_path: Path) -> None:
+    frame = people()
+    for name, given in models(frame, columns).items():
+        asked = ASKED[name]
+        used = [asked["y"]] if isinstance(asked["y"], str) else asked["y"]
+        table = frame[list(dict.fromkeys([*columns, *used, *([asked["strata"]] if "strata" in asked else [])]))]
+        by_frame = dfeas.check_separation(table, **asked)
+        assert by_frame.finite is (columns == ["age", "kind"]), name
+        assert by_frame.columns == ([] if by_frame.finite else ["rare"]), name
+        assert set(by_frame.points) <= set(frame.index), name
+        for model in given:
+            found = dfeas.check_separation(model)
+            assert (found.kind, found.columns, found.points) == (by_frame.kind, by_frame.columns, by_frame.points), name
+        if name != "OrderedModel":
+            table.to_parquet(tmp_path / "t.parquet", index=False)
+            found = dfeas.check_separation(tmp_path / "t.parquet", **asked)
+            assert (found.kind, found.columns) == (by_frame.kind, by_frame.columns), name
+            assert [f"p{row}" for row in found.points] == by_frame.points, name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_where_it_is_finite_fits_stay_and_where_not_they_run_away() -> None:
+    frame = people()
+    for columns, finite in ((["age", "kind"], True), (["age", "rare"], False)):
+        given = models(frame, columns)
+        fits = [
+            given["OrderedModel"][0].fit(disp=0, method="bfgs", maxiter=500),
+            given["ConditionalLogit"][0].fit(disp=0, method="BFGS"),
+            given["PHReg"][0].fit(disp=0),
+            given["PHReg"][1].fit(disp=0),
+        ]
+        for fit in fits:
+            assert bool(np.abs(np.asarray(fit.params)[:2]).max() < 3) is finite
+
+
+def test_ties_and_censoring_at_the_time_of_an_event() -> None:
+    """Who is censored when another one has the event was at risk; of two events at once neither is larger."""
+    x = np.array([[1.0], [0.0], [0.0]])
+    assert not dfeas.check_separation(x, ([1, 1, 2], [1, 0, 0]), outcome="cox").finite
+    assert dfeas.check_separation(x, ([1, 1, 2], [1, 1, 0]), outcome="cox").finite
+    found = dfeas.check_separation(x, ([2, 1, 1], [1, 0, 0]), outcome="cox")
+    assert (found.finite, found.depending) == (True, [(0, ["the times"])]), "nobody else was at risk"
+
+
+def test_an_order_is_that_of_categories_or_numbers_and_never_that_of_texts() -> None:
+    frame = people()
+    X, grades = frame[["age"]], frame.grade
+    assert dfeas.check_separation(X, grades, outcome="ordinal").classes == ("mild", "severe", "fatal")
+    series = polars.Series(grades.astype(str).to_list(), dtype=polars.Enum(["mild", "severe", "fatal"]))
+    assert dfeas.check_separation(X, series, outcome="adjacent").classes == ("mild", "severe", "fatal")
+    assert dfeas.check_separation("grade ~ age", frame, outcome="ordinal").classes == ("mild", "severe", "fatal")
+    for text in (grades.astype(str), grades.cat.as_unordered()):
+        with pytest.raises(dfeas.BadInputError, match="text has no order; expected numbers, or a category with an order"):
+            dfeas.check_separation(X, text, outcome="ordinal")
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_offsets_that_are_finite_change_nothing_and_others_are_refused() -> None:
+    frame = people()
+    plain, offset = (dfeas.check_separation(f"died ~ age + rare{more}", frame) for more in ("", " + offset(log(time))"))
+    assert (offset.kind, offset.columns, offset.points) == (plain.kind, plain.columns, plain.points)
+    assert offset.notes == ["the offset is finite, and changes nothing about separation"]
+    with pytest.raises(dfeas.BadInputError, match=r"column offset\(log\(falls\)\): \d+ values are missing or infinite"):
+        dfeas.check_separation("died ~ age + offset(log(falls))", frame)
+    X = sm.add_constant(frame[["age"]])
+    assert dfeas.check_separation(sm.Poisson(frame.falls, X, offset=frame.time)).finite
+    with pytest.raises(dfeas.BadInputError, match="column offset: 1 values are missing or infinite, the first in row p2"):
+        dfeas.check_separation(sm.Poisson(frame.falls, X, offset=np.where(np.arange(120) == 2, -np.inf, 0.0)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_links_of_binomials() -> None:
+    frame = people()
+    X, links = sm.add_constant(frame[["age", "rare"]]), sm.families.links
+    for link in (links.Cauchy(), links.CLogLog(), links.LogLog(), links.Probit(), links.Log()):
+        found = dfeas.check_separation(sm.GLM(frame.died, X, family=sm.families.Binomial(link)))
+        assert (found.finite, found.columns) == (False, ["rare"])
+    assert found.outcome == "log-binomial"
+    shares = np.where(frame.rare > 0, 0.0, 0.5)
+    assert not dfeas.check_separation(X[["rare"]].assign(age=frame.age), shares, outcome="log-binomial").finite
+    with pytest.raises(dfeas.UsageError, match="log-binomial: expected an intercept"):
+        dfeas.check_separation(sm.GLM(frame.died, frame[["age"]], family=sm.families.Binomial(links.Log())))
+    with pytest.raises(dfeas.UsageError, match="with link LogC"):
+        dfeas.check_separation(sm.GLM(frame.died, X, family=sm.families.Binomial(links.LogC())))
+
+
+F = people()
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "no strata": (lambda: dfeas.check_separation(F[["age"]], F.died, outcome="conditional"), "a conditional logit has strata"),
+    "strata of others": (lambda: dfeas.check_separation(F[["age"]], F.died, strata=F.set), "strata: expected an outcome"),
+    "lonely rows": (
+        lambda: dfeas.check_separation(F[["age"]], F.died, outcome="conditional", strata=np.arange(120)),
+        "none of 120 has both outcomes",
+    ),
+    "too few strata": (
+        lambda: dfeas.check_separation([[1], [2]], [0, 1], outcome="conditional", strata=[1]),
+        "of 2 rows, got 1",
+    ),
+    "no time": (lambda: dfeas.check_separation(F[["age"]], F.died, outcome="cox"), "expected time and event as y"),
+    "counts": (
+        lambda: dfeas.check_separation(F[["age"]], (F.time, F.falls), outcome="cox"),
+        "expected 1 or true where the event",
+    ),
+    "no event": (lambda: dfeas.check_separation(F[["age"]], (F.time, 0 * F.died), outcome="cox"), "no row has an event"),
+    "Cox by a formula": (lambda: dfeas.check_separation("died ~ age", F, outcome="cox"), "has two outcomes"),
+    "truncated": (lambda: dfeas.check_separation(sm.PHReg(F.time, F[["age"]], F.died, entry=F.time - 1)), "none truncated"),
+    "empty class": (
+        lambda: dfeas.check_separation(OrderedModel(F.grade.cat.add_categories(["never"]), F[["age"]])),
+        "rows of each of several categories",
+    ),
+    "half a line": (lambda: dfeas.check_separation(OrderedModel(F.grade, F[["age"]], distr=stats.expon)), "on all numbers"),
+    "several classes": (
+        lambda: dfeas.check_separation(
+            ConditionalMNLogit(F.falls.clip(0, 2).to_numpy(), F[["age"]].to_numpy(), groups=F.set.to_numpy())
+        ),
+        "class ConditionalMNLogit: expected",
+    ),
+    "many classes": (
+        lambda: dfeas.check_separation(np.arange(50.0)[:, None], np.arange(50), outcome="adjacent"),
+        "at most 40 of an adjacent",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_decided_is_refused_by_name(case: str) -> None:
+    ask, said = REFUSED[case]
+    with pytest.raises(dfeas.DfeasError, match=said):
+        ask()
