@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.api import soft_margin_classes as soft_margin_classes
     from dfeas.api import solve as solve
     from dfeas.data.cones import svec as svec
+    from dfeas.data.cvxpy import from_cvxpy as from_cvxpy
     from dfeas.data.generate.points import Instance as Instance
     from dfeas.data.writers.cones import from_cone_rows as from_cone_rows
     from dfeas.data.writers.cones import from_scs as from_scs
@@ -70,6 +71,7 @@ _PUBLIC = {
     "analysis.verify": "verify_certificate verify_classes verify_run",
     "api": "generate ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
     "data.cones": "svec",
+    "data.cvxpy": "from_cvxpy",
     "data.generate.points": "Instance",
     "data.writers.cones": "from_cone_rows from_scs",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",

@@ -17,7 +17,7 @@ from dfeas.data.cache import HELD_BYTES, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.source import Transform, view_text
 from dfeas.data.storage.chunks import ChunkReader
-from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
+from dfeas.data.storage.layout import PADDING, ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowReader, SliceReader, chunks_of
 from dfeas.data.storage.scratch import Picks
@@ -168,6 +168,17 @@ class Dataset:
             return self.counts[code]
         buffers = Buffers()
         return sum(int((self.labels.read(index, buffers) == code).sum()) for index in range(self.blocks))
+
+    def unscale(self, support: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights of rows of cones, scaled, as (N,) of the rows as they are, without padding."""
+        assert self.stored_norms is not None, "norms of cones come with them"
+        codes, norm = (
+            np.concatenate([reader.read(index, Buffers()).copy() for index in range(self.blocks)])
+            for reader in (self.labels, self.stored_norms)
+        )
+        found = np.zeros(self.n)
+        found[support] = weights
+        return np.asarray((found / np.where(norm > 0, norm, 1.0))[codes != PADDING])
 
     def __repr__(self) -> str:
         return f"<Dataset {self.n} {'rows of cones' if self.cones else 'points'} of {self.m} features, {self.dtype.name}>"

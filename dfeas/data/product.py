@@ -6,7 +6,8 @@ The question is whether some x has s in the interior. It is asked of y = (x, t) 
 such an x, and of such an x (x, 1) is such a y, so that neither answer says less or more. The row of t is behind all others.
 
 Equalities (the zero cone) are solved by Gauss's elimination in fractions: (x, t) = basis y, with an entry of y for each
-variable that is left, and the rows are asked about y. That is done where all of it is float64 exactly, and refused otherwise.
+variable that is left, and the rows are asked about y. Of these rows each entry is rounded once, which the checker allows for:
+what it proves holds of all rows that are so near.
 """
 
 from __future__ import annotations
@@ -44,8 +45,10 @@ EQUALITIES = ("z", "f")
 """Kinds of the zero cone, the second one of older versions."""
 MOST_PRODUCTS = 1 << 22
 """Products that equalities may take, in fractions or integers: half a minute, or ten seconds."""
-LONG = 64
-"""Bits of a denominator that are still looked at: float64 holds 53."""
+LONG = 1 << 12
+"""Bits of a denominator, at most."""
+LEAST = 1e-290
+"""Of entries of rows, below which they may lose digits."""
 Run = tuple[str, int, int]
 """Kind, size, and how many cones of it follow each other."""
 Row = dict[int, Fraction]
@@ -189,20 +192,32 @@ class Placing:
 class Program:
     """How the points of rows of cones are those of the programme that they were made of."""
 
-    basis: Floats | None = None  # (m + 1, k), with which (x, t) is basis y; None without equalities: it is y
+    rows: Any  # (N + 1, m + 1) of b t - A x and t, equalities first
+    equal: int = 0
+    basis: tuple[Row, ...] = ()  # of (x, t), with which they are basis y; none without equalities: they are y
 
     def x(self, y: Floats) -> Floats:
         """(m,) of a separator (k,), each entry rounded to float64 once."""
-        if self.basis is None:
+        if not self.equal:
             return np.asarray(y[:-1] / y[-1])
-        *x, t = (sum(v * Fraction(float(y[j])) for j, v in row.items()) for row in _entries(self.basis))
+        *x, t = (sum(v * Fraction(float(y[j])) for j, v in row.items()) for row in self.basis)
         return np.array([float(v / t) for v in x])
+
+    def dual(self, scaled: Floats) -> Floats:
+        """z (N,) with A'z = 0 and b'z <= 0, nearly, of weights (N - equal + 1,) of the rows of cones and of t."""
+        z = np.append(np.zeros(self.equal), scaled)
+        if self.equal:
+            first, others = scipy.sparse.csr_array(self.rows[: self.equal]), scipy.sparse.csr_array(self.rows[self.equal :])
+            z[: self.equal] = np.linalg.lstsq(first.T.toarray(), -(others.T @ scaled), rcond=None)[0]
+        return z[:-1]
 
     def explain(self, verdict: str, message: str) -> str:
         """What a verdict and its proof about y say of x."""
+        if self.equal and not self.basis[-1]:
+            return "no x solves the equalities, of numbers as float64 holds them"
         known = {"feasible": "some x has", "infeasible": "no x has"}
         said = f"{known.get(verdict, 'it is not decided whether some x has')} b - A x in the interior of the cones"
-        return f"{said}; of {'y' if self.basis is None else 'basis y'} = (x, t) and rows b t - A x: {message}"
+        return f"{said}; of {'basis y' if self.equal else 'y'} = (x, t) and rows b t - A x: {message}"
 
 
 def _entries(rows: Any) -> list[Row]:
@@ -218,10 +233,10 @@ def _sum(pairs: Iterable[tuple[int, Fraction]]) -> Row:
     return {column: value for column, value in total.items() if value}
 
 
-def solutions(rows: Any) -> Floats:
-    """A basis (d, k) of the y with rows (p, d) times y zero: whole numbers, zeros where 0 is the only y. A variable that was
-    solved for is a sum of others, and t is one only where the rows make it zero. Raises BadInputError where that takes too
-    long, or numbers that float64 does not hold.
+def solutions(rows: Any) -> tuple[tuple[Row, ...], int]:
+    """A basis, d rows of k, of the y with rows (p, d) times y zero, and k, which is at least 1: without entries where 0 is the
+    only y. Entries are whole numbers over a power of two, below 2. A variable that was solved for is a sum of others, and t
+    is one only where the rows make it zero. Raises BadInputError where that takes too long.
     """
     solved: dict[int, Row] = {}
     work = 0
@@ -237,13 +252,14 @@ def solutions(rows: Any) -> Floats:
         if work > MOST_PRODUCTS or any(v.denominator.bit_length() > LONG for v in known[pivot].values()):
             raise _refuse_equalities("take too long to be solved in fractions")
     left = [column for column in range(rows.shape[1]) if column not in solved]
-    basis = np.zeros((rows.shape[1], max(1, len(left))))
+    basis: list[Row] = [{} for _ in range(rows.shape[1])]
     for place, column in enumerate(left):
         of_column = {j: row[column] for j, row in solved.items() if column in row} | {column: Fraction(1)}
         scale = math.lcm(*(v.denominator for v in of_column.values()))
+        size = max(int(abs(v * scale)) for v in of_column.values())
         for j, v in of_column.items():
-            basis[j, place] = _float(int(v * scale), 1)
-    return basis
+            basis[j][place] = v * scale / (1 << (size.bit_length() - 1))
+    return tuple(basis), max(1, len(left))
 
 
 def _put(solved: dict[int, Row], row: Row) -> Row:
@@ -251,11 +267,13 @@ def _put(solved: dict[int, Row], row: Row) -> Row:
     return _sum((c, v * w) for j, v in row.items() for c, w in solved.get(j, {j: Fraction(1)}).items())
 
 
-def times(rows: Any, basis: Floats) -> Any:
-    """Rows (r, d) times a basis (d, k) of whole numbers, in float64 exactly, and sparse where rows are."""
-    held, across = scipy.sparse.csr_array(rows), [{c: int(v) for c, v in row.items()} for row in _entries(basis)]
-    if int(np.count_nonzero(basis, axis=1)[held.indices].sum()) > MOST_PRODUCTS:
+def times(rows: Any, basis: Sequence[Row], k: int) -> Any:
+    """Rows (r, d) times a basis of k columns, each entry rounded to float64 once, and sparse where rows are."""
+    held = scipy.sparse.csr_array(rows)
+    if sum(len(basis[j]) for j in held.indices.tolist()) > MOST_PRODUCTS:
         raise _refuse_equalities("are too many to be put into so many rows")
+    power = max((v.denominator for row in basis for v in row.values()), default=1)
+    across = [{c: int(v * power) for c, v in row.items()} for row in basis]
     ratios = [value.as_integer_ratio() for value in held.data.tolist()]
     one = max((under for _, under in ratios), default=1)  # a power of two, as all of them
     digits, indices = [over * (one // under) for over, under in ratios], held.indices.tolist()
@@ -267,23 +285,14 @@ def times(rows: Any, basis: Floats) -> Any:
         for j, digit in zip(indices[first:stop], digits[first:stop], strict=True):
             for c, w in across[j].items():
                 total[c] = total.get(c, 0) + digit * w
-        columns += total
-        data += [_float(value, one) for value in total.values()]
+        some = {c: v / (one * power) for c, v in total.items() if v}
+        if min(map(abs, some.values()), default=1.0) < LEAST:
+            raise _refuse_equalities("have solutions whose entries are too far apart for float64")
+        columns += some
+        data += some.values()
         ends.append(len(data))
-    found = scipy.sparse.csr_array((data, columns, ends), shape=(rows.shape[0], basis.shape[1]), dtype=np.float64)
+    found = scipy.sparse.csr_array((data, columns, ends), shape=(rows.shape[0], k), dtype=np.float64)
     return found if hasattr(rows, "tocsr") else found.toarray()
-
-
-def _float(over: int, under: int) -> float:
-    """The same number as a fraction. Raises BadInputError where it is no float64."""
-    try:
-        value = over / under
-    except OverflowError:
-        value = 0.0
-    exact = value.as_integer_ratio()
-    if exact[0] * under != over * exact[1]:
-        raise _refuse_equalities("are not solved in float64 without rounding")
-    return value
 
 
 def _refuse_equalities(why: str) -> BadInputError:

@@ -238,6 +238,8 @@ class Result(Fitted):
         The function of Python that is the kernel.
     x : array (m,) of float64, optional
         Of a feasible problem of ``dfeas.from_scs``, in the variables of A: what y says, rounded.
+    dual : array (N,) of float64, optional
+        Of one that is not, z in the dual cone with A'z = 0 and b'z <= 0, rounded. In no file.
 
     Examples
     --------
@@ -252,7 +254,7 @@ class Result(Fitted):
     verdict      feasible (proof: rigorous)
     """
 
-    HIDDEN: ClassVar = ("evidence", "weighed", "nearest", "points", "function")
+    HIDDEN: ClassVar = ("evidence", "weighed", "nearest", "points", "function", "dual")
     DERIVED: ClassVar = ("success", "status", "message")
 
     verdict: Verdict
@@ -289,6 +291,7 @@ class Result(Fitted):
     points: Dataset | None = field(default=None, repr=False, compare=False)
     function: Function | None = field(default=None, repr=False, compare=False)
     x: Floats | None = field(default=None, repr=False, compare=False)
+    dual: Floats | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:
@@ -308,6 +311,25 @@ class Result(Fitted):
             with atomic_write(run / NEAREST) as file:
                 dump(self.nearest, file)
         return super().save(run)
+
+    def unpack(self, problem: Any) -> None:
+        """Set the values of the variables of a problem of cvxpy, or the dual values of its constraints.
+
+        Parameters
+        ----------
+        problem : cvxpy.Problem
+            What ``dfeas.from_cvxpy`` made the data of.
+
+        Raises
+        ------
+        UndecidedError
+            There are no such values.
+        BadInputError
+            The problem is another one.
+        """
+        from dfeas.data.cvxpy import unpack
+
+        unpack(problem, self.x, self.dual)
 
     @property
     def status(self) -> int:

@@ -153,11 +153,13 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     lower, upper = bracket(record, proved)
     detail = describe_ending(outcome.decision, record) if proved is None else proved.message
     detail += _advice(dataset, job, proved, upper)
-    x = None
+    x = dual = None
     if dataset.program is not None and proved is not None:
         detail = dataset.program.explain(proved.verdict, detail)
         if proved.verdict == FEASIBLE and certificate is not None:
             x = dataset.program.x(certificate.y)
+        elif certificate is not None:
+            dual = dataset.program.dual(dataset.unscale(certificate.support, certificate.weights))
     named: list[dict[str, Any]] = []
     if (
         proved is not None
@@ -203,6 +205,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         points=session.dataset.without_cache() if job.kernel and not job.data.by_path else None,
         function=session.checking.function,
         x=x,
+        dual=dual,
     )
 
 

@@ -245,7 +245,7 @@ def is_balanced(tally: InteriorTally, residual: float) -> bool:
         return False
     used = np.flatnonzero(tally.used)
     gram = tally.gram[np.ix_(used, used)]
-    terms = tally.terms + len(used) + 2
+    terms = tally.terms + len(used) + 6  # rows may be rounded, twice
     # |B|'|B| has no eigenvalue above the trace of B'B
     wrong = gamma(terms) * float(np.trace(gram)) * (1 + gamma(terms)) * UP + terms * 2.0**-900
     least = (float(floor_of(gram[None])[0]) - wrong) * (1 - 2.0**-50)

@@ -189,7 +189,8 @@ class SparseConeRows(ConeRows):
 
 
 def off(terms: int, magnitudes: Floats) -> Floats:
-    """How far products of so many terms are off, at most."""
+    """How far products of so many terms are off, at most, of rows that are themselves the rounding of a rounding."""
+    terms += 2
     return np.asarray(gamma(terms) / (1 - 2 * gamma(terms)) * magnitudes * UP + 4 * terms * TINY)
 
 

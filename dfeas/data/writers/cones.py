@@ -136,8 +136,9 @@ def from_cone_rows(X: Any, cones: Mapping[str, Any]) -> Dataset:
 def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
     """The problem of SCS in memory, for ``dfeas.solve``: is there an x with A x + s = b and s in the interior of the cones?
 
-    It is made homogeneous; ``result.x`` is the x, in the variables of A. ``infeasible`` says that no x has b - A x in the
-    interior. SCS says it where none has it in the cones at all: what it solves on their boundary only is not feasible here.
+    It is made homogeneous; ``result.x`` is the x, in the variables of A, and ``result.dual`` the z of a no. ``infeasible`` says
+    that no x has b - A x in the interior. SCS says it where none has it in the cones at all: what it solves on their boundary
+    only is not feasible here.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
         The right side.
     cones : dict
         Kinds and sizes, as SCS has them, ``{'z': 1, 'l': 3, 'q': [5, 5], 's': [6]}``, ``z`` with the first rows: equalities,
-        which hold exactly. They are solved where that needs no rounding, as with small integers, and refused otherwise.
+        which are solved in fractions, and hold exactly of what is proved.
 
     Returns
     -------
@@ -157,7 +158,7 @@ def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
     Raises
     ------
     BadInputError
-        The numbers do not add up, entries are not finite, another kind of cone, or equalities that are not solved exactly.
+        The numbers do not add up, entries are not finite, another kind of cone, or equalities that take too long to solve.
 
     Examples
     --------
@@ -176,9 +177,10 @@ def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
     if n != equal + product.table.rows - 1:
         text = f"{equal} equalities and " if equal else ""
         raise BadInputError(f"A has {n} rows, the cones have {text}{product.table.rows - 1}; cones and A must agree")
-    program = Program(solutions(rows[:equal])) if equal else Program()
-    if program.basis is not None:
-        rows = times(rows[equal:], program.basis)
+    program = Program(rows)
+    if equal:
+        basis, k = solutions(rows[:equal])
+        program, rows = Program(rows, equal, basis), times(rows[equal:], basis, k)
     return replace(cones_in_memory(rows, product, "A", equal), program=program)
 
 

@@ -1,0 +1,124 @@
+"""Problems of cvxpy as programmes of cones, and answers as values of their variables and constraints.
+
+cvxpy itself writes the constraints in the form of SCS, and translates x and z back (``Problem.get_problem_data``).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.writers.cones import from_scs
+from dfeas.errors import BadInputError, UndecidedError, UsageError
+from dfeas.linalg.points import Floats
+
+OTHERS = {"exp": "an exponential cone", "p3d": "a power cone", "pnd": "a power cone"}
+"""Cones of cvxpy that are not supported."""
+
+
+def from_cvxpy(problem: Any) -> Dataset:
+    """The constraints of a problem of cvxpy in memory, for ``dfeas.solve``: are they strictly feasible?
+
+    Inequalities, norms and matrix inequalities are to hold strictly, those of attributes such as ``nonneg`` and ``PSD``, too,
+    and equalities exactly. The objective is not looked at. After ``result = dfeas.solve(..)`` the call
+    ``result.unpack(problem)`` sets ``value`` of the variables, or ``dual_value`` of the constraints to a certificate that there
+    are no such values.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+        Its constraints are convex by the rules of cvxpy, of real or complex variables; parameters have values. SCS is
+        installed, as cvxpy writes the problem for it.
+
+    Returns
+    -------
+    Dataset
+        What ``dfeas.solve`` takes, as of ``dfeas.from_scs``.
+
+    Raises
+    ------
+    BadInputError
+        A constraint is not convex, needs an exponential or a power cone, or there is none; a variable is an integer; a
+        parameter has no value.
+    UsageError
+        It is no problem of cvxpy, or SCS is not installed.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import dfeas
+    >>> x = cp.Variable(2, name="x")
+    >>> problem = cp.Problem(cp.Minimize(0), [cp.sum(x) == 1, x >= 0.25, cp.norm(x) <= 0.75])
+    >>> result = dfeas.solve(dfeas.from_cvxpy(problem))
+    >>> result.unpack(problem)
+    >>> print(result.verdict, x.value.min() > 0.25)
+    feasible True
+    """
+    data = _write(problem)[0]
+    dims = data["dims"]
+    return from_scs(data["A"], data["b"], {"z": dims.zero, "l": dims.nonneg, "q": dims.soc, "s": dims.psd})
+
+
+def unpack(problem: Any, x: Floats | None, dual: Floats | None) -> None:
+    """Set the values of variables to those of x (m,), or dual values of constraints to those of z (N,)."""
+    if x is None and dual is None:
+        raise UndecidedError("this result has no x and no certificate, or was loaded from a file, which keeps no dual values")
+    data, chain, inverse = _write(problem)
+    rows, m = data["A"].shape
+    for given, expected, what in ((x, m, "variables"), (dual, rows, "rows")):
+        if given is not None and len(given) != expected:
+            raise BadInputError(f"the result has {len(given)} {what}, this problem {expected}; expected the problem it is of")
+    info = {"status_val": 1, "solve_time": 0, "setup_time": 0, "iter": 0, "pobj": 0.0}
+    y = np.zeros(rows) if dual is None else dual
+    found = chain.invert({"x": np.zeros(m) if x is None else x, "y": y, "s": np.zeros(rows), "info": info}, inverse)
+    for constraint in problem.constraints:
+        constraint.save_dual_value(found.dual_vars[constraint.id])
+    for variable in _feasibility(problem).variables():
+        variable.save_value(None if x is None else found.primal_vars[variable.id])
+
+
+def _feasibility(problem: Any) -> Any:
+    """The same problem without its objective."""
+    cvxpy = import_module("cvxpy")
+    return cvxpy.Problem(cvxpy.Minimize(0), problem.constraints)
+
+
+def _write(problem: Any) -> tuple[dict[str, Any], Any, Any]:
+    """Its constraints in the form of SCS, and what translates back."""
+    try:
+        cvxpy = import_module("cvxpy")
+    except ImportError:
+        raise UsageError("cvxpy is not installed: pip install cvxpy") from None
+    if not isinstance(problem, cvxpy.Problem):
+        raise UsageError(f"expected a problem of cvxpy, got {type(problem).__name__}")
+    asked = _feasibility(problem)
+    _require_convex(asked)
+    try:
+        data, chain, inverse = asked.get_problem_data(cvxpy.SCS)
+    except cvxpy.error.SolverError as error:
+        raise UsageError(f"cvxpy writes the problem for SCS: {error}; pip install scs") from None
+    used = [kind for kind in OTHERS if getattr(data["dims"], kind, None)]
+    if used and len(problem.constraints) > 1:  # which of them?
+        for each in problem.constraints:
+            _write(cvxpy.Problem(problem.objective, [each]))
+    if used:
+        raise BadInputError(f"{problem.constraints[0]}: needs {OTHERS[used[0]]}, which is not supported; leave it out")
+    return data, chain, inverse
+
+
+def _require_convex(asked: Any) -> None:
+    """Raise BadInputError for what cvxpy does not write as a programme of cones."""
+    for each in asked.constraints:
+        if not each.is_dcp():
+            raise BadInputError(f"{each}: not convex by the rules of cvxpy (DCP); expected constraints that are")
+    for variable in asked.variables():
+        if variable.attributes["integer"] or variable.attributes["boolean"]:
+            raise BadInputError(f"variable {variable.name()}: whole numbers are not supported; expected real ones")
+    for parameter in asked.parameters():
+        if parameter.value is None:
+            raise BadInputError(f"parameter {parameter.name()} has no value; set {parameter.name()}.value")
+    if not asked.variables():
+        raise BadInputError("the problem has no constraint with a variable in it; expected some")
