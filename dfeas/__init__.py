@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.analysis.separation import Separation as Separation
     from dfeas.analysis.separation import separation as separation
     from dfeas.analysis.verify import verify_certificate as verify_certificate
-    from dfeas.analysis.verify import verify_classes as verify_classes
     from dfeas.analysis.verify import verify_run as verify_run
     from dfeas.api import generate as generate
     from dfeas.api import ingest as ingest
@@ -68,7 +67,7 @@ _PUBLIC = {
     "analysis.info": "info",
     "analysis.load": "load",
     "analysis.separation": "Separation separation",
-    "analysis.verify": "verify_certificate verify_classes verify_run",
+    "analysis.verify": "verify_certificate verify_run",
     "api": "generate ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
     "data.cones": "svec",
     "data.cvxpy": "from_cvxpy",

@@ -114,6 +114,11 @@ _IN_PYTHON = {"labels": "y"}
 """Arguments that Python has under another name than files and the command line."""
 
 
+def either(python: str, typed: str) -> str:
+    """Words of who calls from Python, and of who types a command, for the same in the text of an error."""
+    return f"{_BEGIN}{python}{_OR}{typed}{_END}"
+
+
 def spell(name: str, value: Any = None) -> str:
     """An argument of a verb in the text of an error, which says ``eps=0.01`` in Python, ``--eps 0.01`` on the command line."""
     value = getattr(value, "item", lambda: value)()
@@ -121,7 +126,7 @@ def spell(name: str, value: Any = None) -> str:
     called = argument if value is None else f"{argument}={value!r}"
     typed = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
     typed += "" if value is None or isinstance(value, bool) else f" {quote(str(value))}"
-    return f"{_BEGIN}{called}{_OR}{_FLAGS.get(called, typed)}{_END}"
+    return either(called, _FLAGS.get(called, typed))
 
 
 def spell_ingest(src: object, out: str, **labels: object) -> str:
@@ -129,7 +134,7 @@ def spell_ingest(src: object, out: str, **labels: object) -> str:
     called = "".join(f", {_IN_PYTHON.get(name, name)}={value!r}" for name, value in labels.items())
     typed = "".join(f" --{name.replace('_', '-')} {quote(str(value))}" for name, value in labels.items())
     command = f"dfeas ingest {quote(str(src))} {quote(out)}{typed}"
-    return f"{_BEGIN}dfeas.ingest({str(src)!r}, {out!r}{called}){_OR}{command}{_END}"
+    return either(f"dfeas.ingest({str(src)!r}, {out!r}{called})", command)
 
 
 def _choose_words(text: str, typed: bool) -> str:

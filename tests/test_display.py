@@ -119,7 +119,7 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     found_x = dfeas.feasible(room / "X.npy", room / "right.npy", out=room / "system")
     add("feasible", found_x, "feasible", "X.npy", "right.npy", "--out", "f", "-q", last="results      f")
     add("check", dfeas.verify_run(room / "result"), "verify", "result")
-    add("checks", dfeas.verify_classes(room / "classes"), "verify", "classes")
+    add("checks", dfeas.verify_run(room / "classes"), "verify", "classes")
     add("scores", dfeas.predict(room / "result", room / "yes"), "predict", "result", "yes", "s.npy", last="written      s.npy")
     places = dfeas.predict(room / "classes", room / "three")
     add("places", places, "predict", "classes", "three", "p.npy", last="written      p.npy")

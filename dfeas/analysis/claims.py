@@ -234,5 +234,6 @@ def require_listed(where: Place, whole: dict[str, Any], name: str, values: dict[
     for key in SHARED:
         if whole[key] != values[key]:
             raise CheckFailedError(f"{where}: {key} is {whole[key]!r}, that of {name} is {values[key]!r}")
-    if not isinstance(values["data"], dict) or {**values["data"], **OF_ALL} != {**whole["data"], **OF_ALL}:
+    of_all, of_one = ({**(each["data"] or {}), **OF_ALL} for each in (whole, values))
+    if of_one != of_all or (values["data"] is None) != (whole["data"] is None):
         raise CheckFailedError(f"{where}: the run of {name} is about other data")

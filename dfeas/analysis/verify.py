@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dfeas.analysis.claims import OF_ALL, has_verdict, not_checked, require_claims, require_listed, require_whole
+from dfeas.analysis.claims import has_verdict, not_checked, require_claims, require_listed, require_whole
 from dfeas.analysis.hard_margin import MARGIN, MarginClaim, distances
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, Transform, parse_view
 from dfeas.data.storage.files import read_json
 from dfeas.data.storage.places import Place, place
-from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
-from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
+from dfeas.errors import CheckFailedError, UndecidedError
 from dfeas.problem import Function, Problem, Transforms
+from dfeas.run.proof import as_seen, find_data, prove_again
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, SEPARATION, classes_of, load_result, load_values
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE
+from dfeas.run.termination import FEASIBLE
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import BALL, Certificate, Check, Kind, load
 from dfeas.verify.core import Reach, check, check_each, positives, reach
@@ -29,26 +29,37 @@ from dfeas.verify.separation import dimension_of, load_claim, prove, require_idl
 
 
 def verify_run(
-    run: str | Path, memory: str | int | None = None, kernel: Function | None = None, *, quick: bool = False
+    run: str | Path,
+    X: Any = None,
+    y: Any = None,
+    *,
+    mask: Any = None,
+    kernel: Function | None = None,
+    quick: bool = False,
+    memory: str | int | None = None,
 ) -> Check:
-    """Check the certificate of a finished run against its data, and what all its files say against both.
+    """Check the certificates of a finished run against its data, and what all its files say against both.
+
+    Those of all classes of a one-vs-rest run are checked in one read, with a kernel in two.
 
     Parameters
     ----------
     run : path
         Folder of the run.
-    memory : int or str
-        Budget in bytes for blocks.
+    X, y, mask : optional
+        The data, if it was in memory or has been moved, as of ``dfeas.solve``.
     kernel : callable, optional
         The function of Python that was the kernel, if one was: it is not kept in a file.
     quick : bool
         Of conflicts read the blocks that they are in only, and take all others to be what their stored checksums say. A
         separator is about all points, which are read.
+    memory : int or str
+        Budget in bytes for blocks.
 
     Returns
     -------
     Check
-        What was proved, and what else the run says that nothing proves.
+        What was proved, and what else the run says that nothing proves; of each class in ``classes``.
 
     Raises
     ------
@@ -57,7 +68,7 @@ def verify_run(
     UndecidedError
         There is no verdict.
     BadInputError, CorruptDataError
-        There is no such run, its data was in memory, or files are damaged.
+        There is no such run, its data was in memory and is not given, or files are damaged.
 
     Examples
     --------
@@ -70,16 +81,15 @@ def verify_run(
     """
     run_folder = place(run)
     values = load_result(run_folder)
+    given = DataSpec(X, y, mask=mask)
     if CLASSES in values:
-        raise BadInputError(f"{run_folder}: a run of several classes; name the folder of one, or use verify_classes")
-    data = values["data"]
-    if not isinstance(data, dict):
-        raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
+        return _verify_classes(run_folder, values, given, kernel, quick, memory)
     if not has_verdict(run_folder, values):
         raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
     values = load_values(run_folder)
     certificate, claim = load(run_folder / CERTIFICATE), MarginClaim.load(run_folder)
-    dataset = open_source(Source(DataSpec.from_json(data), cones=True).within(parse_bytes(memory)))
+    spec = find_data(run_folder, values, given, certificate.view)
+    dataset = open_source(Source(spec, cones=True).within(parse_bytes(memory)))
     with local_engine(dataset, parse_bytes(memory)) as engine:
         proved = _prove_run(engine, dataset, certificate, claim, kernel, quick)
         count, reached = positives(engine, dataset), None
@@ -168,63 +178,12 @@ def _prove_kind(where: Place, engine: LocalEngine, dataset: Dataset, fingerprint
     return Kind(claim.kind, proof)
 
 
-class Checks(Displayed, dict[str, Check | None]):
-    """What was proved of each class; None where it is undecided."""
-
-    def _parts(self) -> Iterator[Part]:
-        for name, each in self.items():
-            said = "nothing, it is undecided" if each is None else f"{each.verdict} ({each.proof}): {each.message}"
-            yield Row(None, f"{name}: proved {said}")
-        beside = dict.fromkeys(name for each in self.values() if each is not None for name in each.not_checked)
-        if beside:
-            yield Row("not checked", ", ".join(beside))
-
-
-def verify_classes(
-    run: str | Path, memory: str | int | None = None, kernel: Function | None = None, *, quick: bool = False
-) -> Checks:
-    """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts.
-
-    With a kernel it takes two reads.
-
-    Parameters
-    ----------
-    run : path
-        Folder of the run.
-    memory, kernel, quick : optional
-        As of ``dfeas.verify_run``.
-
-    Returns
-    -------
-    Checks
-        A dictionary: what was proved of each class, None where it is undecided.
-
-    Raises
-    ------
-    CheckFailedError
-        A certificate does not prove its verdict, or a result claims what is not so.
-    UndecidedError
-        No class has a verdict.
-    BadInputError, CorruptDataError
-        It is no such run, its data was in memory, or files are damaged.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> import numpy as np
-    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", y=["ham", "spam"])
-    >>> result = dfeas.one_vs_rest("data", out="run")
-    >>> {name: check.verdict for name, check in dfeas.verify_classes("run").items()}
-    {'ham': 'feasible', 'spam': 'feasible'}
-    """
-    path = place(run)
-    folders = classes_of(path)
-    if folders is None:
-        raise BadInputError(f"{path}: a run without classes; use verify_run")
-    whole = load_result(path)
-    if not isinstance(whole["data"], dict):
-        raise BadInputError(f"{path}: the data was in memory; a certificate is checked by dfeas verify DATA CERTIFICATE")
-    answers = Checks(dict.fromkeys(folders))
+def _verify_classes(
+    path: Place, whole: dict[str, Any], given: DataSpec, kernel: Function | None, quick: bool, memory: str | int | None
+) -> Check:
+    """The same of all classes of a run."""
+    folders = classes_of(path) or {}
+    answers: dict[str, Check | None] = dict.fromkeys(folders)
     values = {name: load_result(folder) for name, folder in folders.items()}
     for name, each in values.items():
         require_listed(path / RESULT, whole, name, each)
@@ -232,7 +191,8 @@ def verify_classes(
     if not decided:
         raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
-    dataset = open_source(Source(DataSpec.from_json({**whole["data"], **OF_ALL})).within(parse_bytes(memory)))
+    spec = replace(find_data(path, {**whole, "sides": None}, given, evidence[0].view), positive=None, one_vs_rest=True)
+    dataset = open_source(Source(spec).within(parse_bytes(memory)))
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with local_engine(dataset, parse_bytes(memory)) as engine:
@@ -249,35 +209,35 @@ def verify_classes(
         more = [*not_checked(values[name], proved, certificate), *beside]
         more.extend(sorted(each.name for each in folders[name].iterdir() if each.name not in OPENED))
         answers[name] = replace(proved, not_checked=tuple(more))
-    return answers
+    return Check.of_classes(answers)
 
 
 def verify_certificate(
-    X: str | Path | Sequence[str | Path],
-    certificate: str | Path,
+    X: Any,
+    certificate: str | Path | Certificate,
     *,
-    y: str | Path | None = None,
+    y: Any = None,
     positive: str | None = None,
     intercept: bool | None = None,
-    mask: str | Path | None = None,
+    mask: Any = None,
     transform: Transforms = (),
     kernel: Function | None = None,
     quick: bool = False,
     memory: str | int | None = None,
 ) -> Check:
-    """Check a certificate file against data by path, in one read.
+    """Check a certificate against data, by path or in memory, in one read.
 
     A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when
     ``transform`` says something, it must be about that.
 
     Parameters
     ----------
-    X : path, or paths
-        Of the data.
-    certificate : path
-        The file, ``certificate.npz``.
+    X : array (n, m), data frame, path, paths, or cones
+        As ``dfeas.solve`` takes them.
+    certificate : path, or Certificate
+        The file, ``certificate.npz``, or ``evidence`` of a result.
     y, positive, intercept, mask, transform : optional
-        As of ``dfeas.solve``, by path.
+        As of ``dfeas.solve``.
     kernel, quick, memory : optional
         As of ``dfeas.verify_run``.
 
@@ -303,24 +263,14 @@ def verify_certificate(
     rigorous
     """
     asked = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform).spec
-    made, budget = load(place(certificate)), parse_bytes(memory)
+    made = certificate if isinstance(certificate, Certificate) else load(place(certificate))
+    where = "the certificate" if made is certificate else certificate
     about, seen = parse_view(made.view)
     if about is not None and asked.positive not in (None, about):
-        raise CheckFailedError(f"{certificate}: it is about class {about} against the rest, not {asked.positive}")
+        raise CheckFailedError(f"{where}: it is about class {about} against the rest, not {asked.positive}")
     own = seen or Transform()
     if asked.transform and asked.transform != Transform(own.scale, own.center, own.normalize):
-        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {asked.transform.words}")
+        raise CheckFailedError(f"{where}: it is about points {own.words}, not {asked.transform.words}")
+    asked = replace(asked, intercept=False if asked.intercept is None and made.kernel else asked.intercept)
     root = root_of(asked)
-    spec = replace(
-        resolve(asked, root),
-        positive=about or asked.positive,
-        intercept=False if asked.intercept is None and made.kernel else asked.intercept,
-        one_vs_rest=asked.labels is not None and about is not None,
-        transform=seen,
-    )
-    dataset = open_source(Source(spec, cones=not asked.also).within(budget), root)
-    with local_engine(dataset, budget) as engine:
-        proved = check(engine, dataset, made, kernel, quick=quick)
-    if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:
-        raise CheckFailedError(f"{certificate}: it proves nothing: |Ax| of its weights is not below 1, as of any weights")
-    return proved
+    return prove_again(where, as_seen(resolve(asked, root), made.view), made, kernel, quick, memory, root)

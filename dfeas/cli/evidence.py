@@ -13,7 +13,7 @@ import click
 from dfeas.analysis.check_separation import check_separation as find_separation
 from dfeas.analysis.regression.files import of_formula, of_table
 from dfeas.analysis.regression.outcome import OUTCOMES, Asked
-from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
+from dfeas.analysis.verify import verify_certificate, verify_run
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, put, say
 from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, MethodName, asks, make_arguments, options_of
 from dfeas.data.storage.places import place
@@ -68,18 +68,15 @@ def verify(target: str, certificate: str | None, memory: str | None, quick: bool
         for run in [place(target)] if classes is None else classes.values():  # traces prove nothing, and are not read otherwise
             if missing := what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0)):
                 say(f"dfeas: {missing}", err=True)
-    if classes is not None:
-        checks = verify_classes(target, memory, quick=quick)
-        put(checks, as_json, values={name: check and check.to_json() for name, check in checks.items()})
-        if None in checks.values():
-            sys.exit(LIMIT_REACHED)
-        return
     if certificate is None:
-        proved = verify_run(target, memory, quick=quick)
+        proved = verify_run(target, memory=memory, quick=quick)
     else:
         X, more = [target, *options.pop("also")], make_arguments(options)
         proved = verify_certificate(X, certificate, memory=memory, quick=quick, **more)
-    put(proved, as_json)
+    each = {name: check and check.to_json() for name, check in proved.classes.items()}
+    put(proved, as_json, values=each or None)
+    if None in each.values():
+        sys.exit(LIMIT_REACHED)
 
 
 @click.command(

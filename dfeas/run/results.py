@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.source import parse_view
+from dfeas.data.source import DataSpec, parse_view
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import Place
 from dfeas.display import Part, Row
-from dfeas.errors import format_bytes
+from dfeas.errors import CheckFailedError, UndecidedError, format_bytes
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.block import Columns
@@ -23,7 +23,7 @@ from dfeas.run.checkpoint.codec import dump
 from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.result_files import CLASSES, NEAREST, Saved, folder_of, versions
 from dfeas.run.termination import Proof, Stop, Verdict
-from dfeas.verify.certificate import Certificate
+from dfeas.verify.certificate import Certificate, Check
 
 
 @dataclass(frozen=True)
@@ -330,6 +330,49 @@ class Result(Fitted):
         from dfeas.data.cvxpy import unpack
 
         unpack(problem, self.x, self.dual)
+
+    def verify(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        mask: Any = None,
+        kernel: Function | None = None,
+        quick: bool = False,
+        memory: str | int | None = None,
+    ) -> Check:
+        """Check the certificate against the data, by code that shares nothing with the search.
+
+        Parameters
+        ----------
+        X, y, mask : optional
+            The data, as of ``dfeas.solve``, if it was in memory or has been moved.
+        kernel, quick, memory : optional
+            As of ``dfeas.verify_run``.
+
+        Returns
+        -------
+        Check
+            What was proved.
+
+        Raises
+        ------
+        UndecidedError
+            There is no verdict.
+        CheckFailedError
+            The certificate does not prove the verdict of this data.
+        BadInputError, CorruptDataError
+            The data is not given, or is other data.
+        """
+        from dfeas.run.proof import find_data, prove_again
+
+        if self.evidence is None or self.verdict == Verdict.UNDECIDED:
+            raise UndecidedError(f"the result is undecided ({self.stopped}): it claims nothing to check")
+        spec = find_data("the result", self.to_json(), DataSpec(X, y, mask=mask), self.evidence.view)
+        proved = prove_again("the result", spec, self.evidence, kernel or self.function, quick, memory)
+        if self.verdict != proved.verdict and (self.verdict, proved.verdict) != (Verdict.EPS_INFEASIBLE, Verdict.INFEASIBLE):
+            raise CheckFailedError(f"the result says {self.verdict}, its certificate proves {proved.verdict}")
+        return proved
 
     @property
     def status(self) -> int:

@@ -21,10 +21,10 @@ import json
 import struct
 import zipfile
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -247,6 +247,9 @@ class Check(Displayed):
     points_read : int
         Points that were read: all, or of a quick check those of the blocks that a conflict is in; all other blocks are taken to
         be what their stored checksums say.
+    classes : dict of Check
+        Of a one-vs-rest run: of each class, None where it is undecided. Verdict and message then say how many are decided, and
+        proof and margins are the least that is proved of one.
 
     Examples
     --------
@@ -259,6 +262,8 @@ class Check(Displayed):
     ('feasible', 'rigorous', 2)
     """
 
+    HIDDEN: ClassVar = ("classes",)
+
     verdict: str
     proof: str
     margin_lower: float
@@ -270,8 +275,26 @@ class Check(Displayed):
     points_read: int = 0
     separation: Kind | None = None
     not_checked: tuple[str, ...] = ()
+    classes: Mapping[str, Check | None] = field(default_factory=dict)
+
+    @classmethod
+    def of_classes(cls, classes: Mapping[str, Check | None]) -> Check:
+        """Of some of which one is decided at least."""
+        known = [each for each in classes.values() if each is not None]
+        least = next((each for each in known if each.proof != "exact"), known[0])
+        beside = dict.fromkeys(name for each in known for name in each.not_checked)
+        said = f"{len(known)} of {len(classes)} classes decided"
+        lower, upper = min(each.margin_lower for each in known), max(each.margin_upper for each in known)
+        whole = replace(least, verdict=said, margin_lower=lower, margin_upper=upper, message=said, classes=classes)
+        return replace(whole, not_checked=tuple(beside))
 
     def _parts(self) -> Iterator[Part]:
+        for name, each in self.classes.items():
+            said = "nothing, it is undecided" if each is None else f"{each.verdict} ({each.proof}): {each.message}"
+            yield Row(None, f"{name}: proved {said}")
+        if self.classes:
+            yield from [Row("not checked", ", ".join(self.not_checked))] if self.not_checked else []
+            return
         yield Row("proved", f" ({self.proof})", self.verdict)
         yield Row("", self.message)
         if self.points_read == self.points:

@@ -266,7 +266,7 @@ def test_classes_list_what_their_runs_say_and_what_nobody_checked(tmp_path: Path
     X = np.random.default_rng(0).standard_normal((91, 3)) + 9 * np.repeat(np.eye(3), sizes, axis=0)
     dfeas.ingest(X, tmp_path / "data", y=np.repeat(["ant", "bee", "cat"], sizes), block_rows=8)
     assert dfeas.one_vs_rest(tmp_path / "data", intercept=True, out=tmp_path / "run").success
-    checks = dfeas.verify_classes(tmp_path / "run")
+    checks = dfeas.verify_run(tmp_path / "run").classes
     assert all(each is not None and "seconds of all classes" in each.not_checked for each in checks.values())
     edits: list[Edit] = [
         lambda values: values.update(verdict="2 of 3 classes decided"),
@@ -276,7 +276,7 @@ def test_classes_list_what_their_runs_say_and_what_nobody_checked(tmp_path: Path
     ]
     for edit in edits:
         with pytest.raises(CheckFailedError, match=r"result\.json: "):
-            dfeas.verify_classes(forged(tmp_path / "run", edit))
+            dfeas.verify_run(forged(tmp_path / "run", edit))
 
     def swapped(values: dict[str, Any]) -> None:
         classes = values["classes"]

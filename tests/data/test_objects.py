@@ -542,7 +542,7 @@ def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path, monke
     there = dfeas.one_vs_rest([f"{data}-a", f"{data}-b"], out=tmp_path / "run", **more)
     assert there.fingerprint == here.fingerprint
     assert [r.margin_lower for r in there.results.values()] == [r.margin_lower for r in here.results.values()]
-    assert all(dfeas.verify_classes(tmp_path / "run").values())
+    assert all(dfeas.verify_run(tmp_path / "run").classes.values())
     monkeypatch.delenv("DFEAS_CACHE_DIR")
     assert sum(path.is_file() for path in kept.rglob("*")) == 9 + 4  # points of 9 blocks, labels and norms of two datasets
     given = io.BytesIO()

@@ -82,7 +82,7 @@ def test_classes_of_picked_points(stores: tuple[np.ndarray, np.ndarray], tmp_pat
     np.save(tmp_path / "mask.npy", np.arange(1000) % 2 == 0)
     more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "intercept": True}
     found = dfeas.one_vs_rest([tmp_path / "c", tmp_path / "d"], out=tmp_path / "run", **more)
-    checks = dfeas.verify_classes(tmp_path / "run")
+    checks = dfeas.verify_run(tmp_path / "run").classes
     assert [check and check.verdict for check in checks.values()] == [result.verdict for result in found.results.values()]
     assert dfeas.verify_run(tmp_path / "run" / "class-1").verdict == found.results["1"].verdict
     one = dfeas.solve([tmp_path / "c", tmp_path / "d"], positive="1", out=tmp_path / "one", **more)

@@ -274,7 +274,7 @@ def test_classes_are_seen_with_one_set_of_numbers(stored: Callable[..., Path], t
     assert found.results["2"].margin_lower == pytest.approx(
         dfeas.solve(data, positive="2", intercept=True, **WAYS[0]).margin_lower
     )
-    checks = dfeas.verify_classes(tmp_path / "run")
+    checks = dfeas.verify_run(tmp_path / "run").classes
     assert {name: check and check.verdict for name, check in checks.items()} == {
         name: result.verdict for name, result in found.results.items()
     }

@@ -116,7 +116,6 @@ def edited_arrays(rng: np.random.Generator, file: bytes) -> tuple[str, bytes]:
 @dataclass(frozen=True)
 class Edited:
     verify_run: Callable[..., Any] = dfeas.verify_run
-    verify_classes: Callable[..., Any] = dfeas.verify_classes
     name: str = "edited"
     weight: float = 1.5
     seconds: float = 20.0
@@ -174,7 +173,7 @@ class Edited:
         """What is not checked of something that was accepted."""
         folder = run.parent / Path(case.options["file"]).parent
         if case.family == "classes" and folder == run:
-            return [name for each in self.verify_classes(run).values() if each is not None for name in each.not_checked]
+            return [name for each in self.verify_run(run).classes.values() if each is not None for name in each.not_checked]
         return list(self.verify_run(folder if case.family in ("classes", "race") else run).not_checked)
 
 

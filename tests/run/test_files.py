@@ -78,7 +78,7 @@ def test_each_class_of_a_table_is_verified_and_predicted(tmp_path: Path) -> None
     frame = pandas.DataFrame(X, columns=["u", "v"]).assign(kind=np.array(["a", "b", "c"])[where])
     frame.to_csv(tmp_path / "three.csv", index=False)
     found = dfeas.one_vs_rest(tmp_path / "three.csv", "kind", intercept=True, out=tmp_path / "run")
-    checks = dfeas.verify_classes(tmp_path / "run")
+    checks = dfeas.verify_run(tmp_path / "run").classes
     assert {name: check and check.verdict for name, check in checks.items()} == dict.fromkeys("abc", "feasible")
     for run in (found, tmp_path / "run"):
         assert dfeas.predict(run, tmp_path / "three.csv").accuracy == 1.0

@@ -99,7 +99,7 @@ def test_classes_on_one_read_answer_as_they_do_alone(data: Path, tmp_path: Path)
     assert sum(one.reads for one in alone.values()) == pytest.approx(2 * 3 + 2 + sum(shares[:2]))
     listed = json.loads((tmp_path / "run" / "result.json").read_text())
     assert listed["classes"]["a/b"]["folder"] == "class-a%2Fb"
-    checks = dfeas.verify_classes(tmp_path / "run")
+    checks = dfeas.verify_run(tmp_path / "run").classes
     assert [check and check.verdict for check in checks.values()] == [one.verdict for one in alone.values()]
     assert dfeas.verify_run(tmp_path / "run" / "class-dog").verdict == "feasible"
     dog = tmp_path / "run" / "class-dog" / "certificate.npz"
@@ -127,7 +127,7 @@ def test_each_class_is_decided_exactly_where_float64_is_at_its_end(seed: int, tm
         assert result.verdict == ("feasible" if conflicting is None else "infeasible")
         assert result.proof in ("exact", "rigorous")
     assert every.reads >= max(result.reads for result in every.results.values())
-    checks = dfeas.verify_classes(tmp_path / "run")
+    checks = dfeas.verify_run(tmp_path / "run").classes
     assert [check and check.verdict for check in checks.values()] == [result.verdict for result in every.results.values()]
 
 

@@ -99,14 +99,14 @@ def test_what_is_listed_of_classes_is_what_their_runs_say(tmp_path: Path) -> Non
     np.savez(tmp_path / "a.npz", X=X, y=np.repeat(["ant", "bee", "cat"], 30))
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data")
     assert dfeas.one_vs_rest(tmp_path / "data", intercept=True, out=tmp_path / "run").success
-    assert set(dfeas.verify_classes(edited(tmp_path / "run"))) == {"ant", "bee", "cat"}
+    assert set(dfeas.verify_run(edited(tmp_path / "run")).classes) == {"ant", "bee", "cat"}
     classes = json.loads((tmp_path / "run" / "result.json").read_text())["classes"]
     for change in ({"proof": "exact"}, {"margin_lower": 0.5}, {"n": 91}):
         with pytest.raises(CheckFailedError, match="it lists bee with"):
-            dfeas.verify_classes(edited(tmp_path / "run", classes={**classes, "bee": {**classes["bee"], **change}}))
+            dfeas.verify_run(edited(tmp_path / "run", classes={**classes, "bee": {**classes["bee"], **change}}))
     for whole in ({"m": 4}, {"fingerprint": "0"}, {"data": {**_data(tmp_path / "run"), "intercept": False}}):
         with pytest.raises((CheckFailedError, CorruptDataError), match=r"result\.json: "):
-            dfeas.verify_classes(edited(tmp_path / "run", **whole))
+            dfeas.verify_run(edited(tmp_path / "run", **whole))
 
 
 def _data(run: Path) -> dict[str, Any]:

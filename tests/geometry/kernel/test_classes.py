@@ -127,13 +127,13 @@ def test_a_run_is_a_run_for_all_commands(data: Path, tmp_path: Path) -> None:
     assert "ant: proved feasible (rigorous)" in dfeas_("verify", run).output
     assert dfeas_("verify", run / "class-bee").exit_code == 0
     assert "2 of 3 classes have no separator" in dfeas_("predict", run, data, tmp_path / "p.npy").output
-    checks = dfeas.verify_classes(run)
+    checks = dfeas.verify_run(run).classes
     assert checks["ant"] is not None
     alone = dfeas.verify_certificate(data, run / "class-ant" / "certificate.npz", positive="ant")
     assert alone.margin_lower == pytest.approx(checks["ant"].margin_lower, rel=1e-4)
     (run / "class-ant" / "certificate.npz").write_bytes((run / "class-bee" / "certificate.npz").read_bytes())
     with pytest.raises(CheckFailedError, match="another class"):
-        dfeas.verify_classes(run)
+        dfeas.verify_run(run)
 
 
 def test_points_get_their_classes(tmp_path: Path) -> None:

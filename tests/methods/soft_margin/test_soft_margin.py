@@ -517,7 +517,7 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
     scored = [dfeas.predict(run, tmp_path / "data").predicted.tolist() for run in (tmp_path / "run", found, again)]
     assert scored[0] == scored[1] == scored[2]
     with pytest.raises(dfeas.BadInputError, match="soft margin, which has no verdict"):
-        dfeas.verify_classes(tmp_path / "run")
+        dfeas.verify_run(tmp_path / "run")
     with pytest.raises(dfeas.UsageError, match="two classes"):
         dfeas.soft_margin_classes(X, label, class_weight="balanced")
     with pytest.raises(dfeas.UsageError, match="no labels"):

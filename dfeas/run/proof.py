@@ -1,0 +1,61 @@
+"""A certificate proved again, from data by path or in memory, which is seen as the certificate says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dfeas.data.open import Root, open_source, resolve, root_of
+from dfeas.data.source import DataSpec, Source, parse_view
+from dfeas.engine.local import local_engine
+from dfeas.errors import BadInputError, CheckFailedError, either
+from dfeas.problem import Function
+from dfeas.run.result_files import CERTIFICATE
+from dfeas.run.termination import EPS_INFEASIBLE
+from dfeas.settings import parse_bytes
+from dfeas.verify.certificate import Certificate, Check
+from dfeas.verify.core import check
+
+
+def find_data(where: object, values: Mapping[str, Any], given: DataSpec, view: str) -> DataSpec:
+    """The data of a result, by its keys, or what is ``given`` as it anew. Raises BadInputError where it is not known."""
+    if values["data"] is not None:
+        kept = DataSpec.from_json(values["data"])
+        if given.where is None:
+            return kept
+        mask = kept.mask if given.mask is None else given.mask
+        anew = replace(kept, where=given.where, labels=given.labels, also=given.also, mask=mask)
+        return resolve(anew, root_of(anew))
+    if given.where is None:
+        way = either("give it again, X and y", f"use dfeas verify DATA {where}/{CERTIFICATE}")
+        raise BadInputError(f"{where}: the data was in memory; {way}")
+    side = (values.get("sides") or {}).get("+1", {}).get("name") if given.beside is not None else None
+    return as_seen(resolve(replace(given, positive=side, intercept=bool(values["intercept"])), root_of(given)), view)
+
+
+def as_seen(given: DataSpec, view: str) -> DataSpec:
+    """Data as a certificate sees it: its class against the rest, and its numbers of features."""
+    about, seen = parse_view(view)
+    return replace(
+        given, positive=about or given.positive, one_vs_rest=given.beside is not None and about is not None, transform=seen
+    )
+
+
+def prove_again(
+    where: object,
+    spec: DataSpec,
+    made: Certificate,
+    kernel: Function | None,
+    quick: bool,
+    memory: str | int | None,
+    root: Root = None,
+) -> Check:
+    """What a certificate proves of data, in one read; see ``open_source``. Raises CheckFailedError where that is nothing."""
+    budget = parse_bytes(memory)
+    dataset = open_source(Source(spec, cones=not spec.also).within(budget), root)
+    with local_engine(dataset, budget) as engine:
+        proved = check(engine, dataset, made, kernel, quick=quick)
+    if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:
+        raise CheckFailedError(f"{where}: it proves nothing: |Ax| of its weights is not below 1, as of any weights")
+    return proved
