@@ -748,7 +748,7 @@ def _with_path(answer: A, out: str | Path | None) -> A:
     if out is None or not isinstance(answer, SoftMarginResult) or len({fit.C for fit in answer.fits}) < 2:
         return answer
     if find_spec("matplotlib") is not None:
-        from dfeas.report.figures import draw_path
+        from dfeas.figures import draw_path
 
         draw_path(answer.to_json(), place(out) / PATH)
     return answer

@@ -23,11 +23,13 @@ ALLOWED = {
     "engine": {"data", "errors", "linalg", "machine", "passes", "settings"},
     "geometry": {"data", "display", "engine", "errors", "linalg", "machine", "methods", "passes", "problem", "settings"},
     "verify": {"data", "display", "errors"},
+    "figures": {"data", "errors", "linalg", "passes"},
     "run": {
         "data",
         "display",
         "engine",
         "errors",
+        "figures",
         "geometry",
         "linalg",
         "machine",
@@ -37,7 +39,7 @@ ALLOWED = {
         "verify",
         "settings",
     },
-    "report": {"data", "display", "engine", "errors", "linalg", "passes", "problem", "run", "settings", "verify"},
+    "report": {"data", "display", "engine", "errors", "figures", "linalg", "passes", "problem", "run", "settings", "verify"},
     "analysis": {
         "data",
         "display",
@@ -52,7 +54,7 @@ ALLOWED = {
         "verify",
         "settings",
     },
-    "api": {"analysis", "data", "engine", "problem", "report", "run", "settings", "verify"},
+    "api": {"analysis", "data", "engine", "figures", "problem", "report", "run", "settings", "verify"},
     "estimators": {
         "analysis",
         "api",
@@ -84,7 +86,7 @@ ALLOWED = {
     },
     "__main__": {"cli", "engine"},
 }
-MATPLOTLIB_ONLY_IN = {"report/figures.py"}
+MATPLOTLIB_ONLY_IN = {"figures.py"}
 DASK_ONLY_IN = {
     "engine/distributed.py",
     "engine/clusters.py",

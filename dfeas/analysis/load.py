@@ -16,10 +16,11 @@ from dfeas.data.storage.files import read_json
 from dfeas.data.storage.places import Place, place
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.prediction import named_as_there
-from dfeas.run.result_files import CERTIFICATE, RACE, SEPARATION, SOFT_MARGIN, certificate_of, classes_of, load_result
+from dfeas.run.result_files import CERTIFICATE, RACE, SEPARATION, SOFT_MARGIN, TRACE, certificate_of, classes_of, load_result
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.termination import Proof
+from dfeas.run.trace import Trace
 from dfeas.run.verdict import OneVsRest, Race
 
 Loaded: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation
@@ -88,7 +89,7 @@ def _result(folder: Place) -> Result:
     values = named_as_there(load_result(folder))
     certificate = certificate_of(folder, values)
     place = None if certificate is None else str(folder / CERTIFICATE)
-    return Result.from_json(values, evidence=certificate, certificate=place)
+    return Result.from_json(values, evidence=certificate, certificate=place, trace=Trace(folder / TRACE))
 
 
 def _soft_margin(folder: Place) -> SoftMarginResult:
@@ -96,7 +97,8 @@ def _soft_margin(folder: Place) -> SoftMarginResult:
     certificate = certificate_of(folder, values)
     if certificate is None:
         raise CorruptDataError(f"{folder / CERTIFICATE}: missing, and the hyperplane is there")
-    return SoftMarginResult.from_json(values, certificate.y, certificate=str(folder / CERTIFICATE), view=certificate.view)
+    kept: dict[str, Any] = {"certificate": str(folder / CERTIFICATE), "view": certificate.view, "trace": Trace(folder / TRACE)}
+    return SoftMarginResult.from_json(values, certificate.y, **kept)
 
 
 def _hard_margin(result: Result, values: Mapping[str, Any]) -> HardMargin:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.numbers import array_of, exact, missing_error, require_exact
 from dfeas.data.storage.places import place
-from dfeas.errors import BadInputError, near
+from dfeas.errors import BadInputError, UsageError, near
 
 if TYPE_CHECKING:  # at run time it is imported where a frame may be: that takes 50 ms, and commands have paths
     import narwhals.stable.v2 as nw
@@ -67,6 +69,14 @@ def split(X: Any, labels: Any) -> Table:
     else:
         _require_file(labels, frame.columns)
     return Table(_points(frame), values_of(labels), tuple(frame.columns))
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Rows with the same keys as a frame of pandas, or of polars where that is all there is. Raises UsageError without both."""
+    for package in ("pandas", "polars"):
+        if find_spec(package) is not None:
+            return import_module(package).DataFrame({key: [row.get(key) for row in rows] for key in (rows[0] if rows else ())})
+    raise UsageError("a frame needs pandas or polars: pip install pandas")
 
 
 def values_of(labels: Any, where: str = "labels") -> Any:

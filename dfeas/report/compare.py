@@ -6,17 +6,54 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.storage.places import Place, paths_of
-from dfeas.display import Displayed, Part
-from dfeas.errors import UsageError
-from dfeas.run.result_files import FINGERPRINT, SOFT_MARGIN, SOFT_MARGINS, VERDICTS, certificate_of, find_runs, load_values
+from dfeas.data.frames import frame_of
+from dfeas.data.storage.places import Place, paths_of, place
+from dfeas.display import Displayed, Grid
+from dfeas.errors import UsageError, visible
+from dfeas.run.result_files import (
+    FINGERPRINT,
+    SOFT_MARGIN,
+    SOFT_MARGINS,
+    TRACE,
+    VERDICTS,
+    certificate_of,
+    find_runs,
+    load_values,
+)
+from dfeas.run.trace import Trace
 
 
 class Comparison(Displayed, list[dict[str, Any]]):
-    """Rows of finished runs, each a dict; print it for a table."""
+    """Rows of finished runs, each a dict; print it for a table, or make a frame, a table of LaTeX or a figure of it."""
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self) -> Iterator[Grid]:
         yield (SOFT_MARGINS if "objective" in self[0] else VERDICTS).grid(self)
+
+    def to_frame(self) -> Any:
+        """A row for each run, in a frame of pandas, or of polars where pandas is not there; UsageError without both."""
+        return frame_of(self)
+
+    def to_latex(self) -> str:
+        """The table as a ``tabular`` of LaTeX, which needs the package booktabs."""
+        grid = next(self._parts())
+        head, *rows = (" & ".join(map(_in_latex, cells)) + r" \\" for cells in (grid.head, *grid.rows))
+        begin = rf"\begin{{tabular}}{{{'l' * grid.left + 'r' * (len(grid.head) - grid.left)}}}"
+        return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what the runs knew after each pass over each other, as ``Result.plot`` does."""
+        from dfeas.figures import plot_traces
+
+        return plot_traces({row["run"]: Trace(place(row["folder"]) / TRACE) for row in self}, ax)
+
+
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", **{c: rf"\{c}" for c in "&%$#_{}"}}
+
+
+def _in_latex(cell: str) -> str:
+    """Text that LaTeX sets as it is, with the sign of a number."""
+    text = "".join(_LATEX.get(letter, letter) for letter in visible(cell))
+    return f"$-${text[1:]}" if text[:1] == "-" and len(text) > 1 else text
 
 
 def compare(*runs: str | Path | Sequence[str | Path]) -> Comparison:
@@ -30,7 +67,8 @@ def compare(*runs: str | Path | Sequence[str | Path]) -> Comparison:
     Returns
     -------
     Comparison
-        A list of dictionaries, one a run; print it for a table. Of soft margins the keys are theirs.
+        A list of dictionaries, one a run; print it for a table. Of soft margins the keys are theirs. It has ``to_frame()``,
+        ``to_latex()`` and ``plot()``.
 
     Raises
     ------

@@ -97,7 +97,7 @@ def report(
     """
     if find_spec("matplotlib") is None or find_spec("jinja2") is None:
         raise UsageError(f"dfeas report needs matplotlib and jinja2: {install('report')}")
-    from dfeas.report.figures import draw_brackets, style
+    from dfeas.figures import draw_brackets, style
 
     require_type("data", data, "bool")
     runs = paths_of(runs, "runs")
@@ -115,7 +115,7 @@ def report(
     with style():
         if len(finished) > 1:
             rows = [table.row(run.name, run.folder, run.values) for run in finished]
-            with_passes = {run.name: run.records for run in finished if run.records}
+            with_passes = {run.name: [record.to_json() for record in run.records] for run in finished if run.records}
             shown = {
                 "title": f"{len(finished)} {'soft margins' if soft else 'runs'}",
                 "grid": table.grid(rows),
@@ -137,7 +137,7 @@ def render_page(**shown: Any) -> str:
     """The template with its values, all of which are text: controls are written as escapes, markup as entities."""
     import jinja2
 
-    from dfeas.report.figures import encode_figure
+    from dfeas.figures import encode_figure
 
     loader = jinja2.PackageLoader("dfeas.report", "")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
@@ -171,7 +171,7 @@ def format_signed(value: float) -> str:
 
 
 def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
-    from dfeas.report.figures import draw_brackets, draw_ranks
+    from dfeas.figures import draw_brackets, draw_ranks
 
     values, certificate, ranks = run.values, run.certificate, None
     ordered = order_conflict(values["conflicts"])
@@ -190,7 +190,9 @@ def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
         Result.from_json(values, evidence=certificate),
         headline=f"{found}; {suspects}" if suspects else found,
         explained=explained,
-        course=draw_brackets({run.name: run.records}, eps_of([run]), upper_only=upper_only) if run.records else None,
+        course=draw_brackets({"": [record.to_json() for record in run.records]}, eps_of([run]), upper_only=upper_only)
+        if run.records
+        else None,
         peak=max((record.memory_bytes for record in run.records), default=0),
         ordered=ordered,
         ranks=ranks,
@@ -199,7 +201,7 @@ def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
 
 def _describe_soft_margin(run: Run, seen: Seen) -> SimpleNamespace:
     """How near a soft margin is to its minimum, and its hyperplane. Raises CorruptDataError for a result that is damaged."""
-    from dfeas.report.figures import Curve, draw_course, draw_errors
+    from dfeas.figures import Curve, draw_course, draw_errors
 
     values, reached = run.values, run.values["stopped"] == Stop.VERDICT
     passes, notes = read_trace(run.folder / TRACE, _parse_soft_pass)
@@ -229,7 +231,7 @@ def _describe_soft_margin(run: Run, seen: Seen) -> SimpleNamespace:
 
 def _describe_run(run: Run, seen: Seen, answer: Result | SoftMarginResult, **more: Any) -> SimpleNamespace:
     """What the template needs of a run: all of its files, what its data says, and what was made of them."""
-    from dfeas.report.figures import draw_margins
+    from dfeas.figures import draw_margins
 
     values, certificate, place = run.values, run.certificate, run.values["data"] or {}
     separates = values.get("verdict") == FEASIBLE

@@ -24,7 +24,7 @@ from dfeas.run.session import Session, Surveyed, survey
 from dfeas.run.spec import HARD_MARGIN, WIDEST, RunSpec
 from dfeas.run.task import Task
 from dfeas.run.termination import RESUMABLE, Goal, Stop, passes_to_gap, remaining_passes
-from dfeas.run.trace import Log, RunOptions, Sink, TraceFile, circumstances
+from dfeas.run.trace import Log, RunOptions, Sink, Trace, TraceFile, circumstances
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
@@ -75,6 +75,9 @@ class _Execution:
         job, target = self.job, self.target
         with one_thread(), ExitStack() as stack:  # the sums of methods, too, depend on how many there are
             sinks, board = open_sinks(stack, self.session, job, self.folders, self.how, self.earlier)
+            traces = {name: Trace(sharers=len(self.folders)) for name, place in self.folders.items() if place is None}
+            for name, trace in traces.items():
+                sinks[name].append(trace)
             saving = open_checkpointer(self.session, job, sinks, self.folder, self.how.checkpoint_every, self.earlier)
             checkpointer = stack.enter_context(saving)
             self._report_start(sinks, board)
@@ -88,6 +91,7 @@ class _Execution:
             results = {}
             for name, outcome in outcomes.items():
                 result, place = target.result(name, outcome, surveyed, self.how), self.folders[name]
+                result = replace(result, trace=traces[name] if place is None else Trace(place / TRACE))
                 ended = result.stopped == Stop.INTERRUPTED or job.then not in (HARD_MARGIN, WIDEST)
                 results[name] = result.save(place) if place is not None and ended else result
                 reads += max(0.0, result.reads - (surveyed.reads + outcome.reads))  # of an exact search

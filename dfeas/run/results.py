@@ -23,6 +23,7 @@ from dfeas.run.checkpoint.codec import dump
 from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.result_files import CLASSES, NEAREST, Saved, folder_of, versions
 from dfeas.run.termination import Proof, Stop, Verdict
+from dfeas.run.trace import Trace
 from dfeas.verify.certificate import Certificate, Check
 
 
@@ -73,6 +74,7 @@ class Fitted(Saved, Predictor):
     iterations: int
     sides: Sides | None
     certificate: str | None
+    trace: Trace | None = None
     points: Dataset | None = None
     function: Function | None = None
 
@@ -89,6 +91,14 @@ class Fitted(Saved, Predictor):
     def classes(self) -> tuple[str, str] | None:
         """Names of the classes -1 and +1; None for points without labels."""
         return class_names(self.sides)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what was known after each pass: both ends of the bracket, or of a soft margin the objective and its bound.
+        Returns ``ax``, axes of matplotlib, or those of a new figure; raises UsageError where matplotlib is not there.
+        """
+        from dfeas.figures import plot_traces
+
+        return plot_traces({"": self.trace or ()}, ax)
 
     def to_model(self) -> FittedModel:
         files = (self.certificate or "the result",)
@@ -236,6 +246,8 @@ class Result(Fitted):
         Points in memory: a kernel needs some to predict.
     function : Function, optional
         The function of Python that is the kernel.
+    trace : Trace, optional
+        What was known after each pass, as ``trace.jsonl`` has it: a sequence of dictionaries, ``to_frame()`` makes a table.
     x : array (m,) of float64, optional
         Of a feasible problem of ``dfeas.from_scs``, in the variables of A: what y says, rounded.
     dual : array (N,) of float64, optional
@@ -254,7 +266,7 @@ class Result(Fitted):
     verdict      feasible (proof: rigorous)
     """
 
-    HIDDEN: ClassVar = ("evidence", "weighed", "nearest", "points", "function", "dual")
+    HIDDEN: ClassVar = ("evidence", "weighed", "nearest", "points", "function", "dual", "trace")
     DERIVED: ClassVar = ("success", "status", "message")
 
     verdict: Verdict
@@ -292,6 +304,7 @@ class Result(Fitted):
     function: Function | None = field(default=None, repr=False, compare=False)
     x: Floats | None = field(default=None, repr=False, compare=False)
     dual: Floats | None = field(default=None, repr=False, compare=False)
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:

@@ -161,6 +161,7 @@ class Task(ABC, Generic[E]):
         return {
             "method": self.method.name,
             "passes": self.passes,
+            "reads": self.reads,
             "seconds": seconds,
             "pass_seconds": engine.cost.wall_seconds,
             "read_seconds": engine.cost.read_seconds,

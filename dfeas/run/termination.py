@@ -129,6 +129,7 @@ class Record:
     hopeful: bool = False  # a separator is expected, however small margin_upper is
     refining: bool = False  # a wider separator is expected, as the method's theorem promises
     cached_bytes: int = 0  # of this pass, from blocks that were kept in memory
+    reads: float = 0.0  # of the data so far, by passes and checks of the method
 
     @property
     def ends(self) -> str:

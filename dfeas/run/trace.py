@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dfeas.data.frames import frame_of
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
 from dfeas.data.storage.journal import open_journal, read_ends, read_journal
@@ -137,6 +138,63 @@ class TraceFile(Sink):
             if not self._lost:
                 logger.warning("%s: %s; the run goes on, its trace has a gap", self._path, error.strerror)
             self._lost += 1
+
+
+MOST_ROWS = 10_000
+"""Passes of a run that are kept in memory, of all its methods or classes together; of each at least a hundredth of them."""
+
+
+class Trace(Sink, Sequence[dict[str, Any]]):
+    """What was known after each pass of a run: dictionaries with the keys of a pass in ``trace.jsonl``, in their order.
+
+    Of a run with a folder they are read when they are first looked at, otherwise kept while it goes on. Of more than 10,000
+    ``total`` passes (fewer where methods or classes share them) it has one in ``every`` 2, 4, .., and the last.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> trace = dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1], method="perceptron").trace
+    >>> trace[-1]["method"], trace[-1]["margin_lower"] > 0
+    ('perceptron', True)
+    """
+
+    def __init__(self, path: Place | None = None, sharers: int = 1) -> None:
+        self._path = None if path is None else path.absolute()  # that is not read yet
+        self._known: list[dict[str, Any]] = []
+        self._most = MOST_ROWS // min(100, sharers) // 2 * 2  # even: the last of one more is of those that stay
+        self.total, self.every = 0, 1
+
+    def record(self, record: ProgressRecord) -> None:
+        self._append(record.to_json())
+
+    def _append(self, row: dict[str, Any]) -> None:
+        if self._known and (self.total - 1) % self.every:
+            self._known.pop()  # that was there as the last one
+        self._known.append(row)
+        self.total += 1
+        if len(self._known) > self._most:
+            self._known, self.every = self._known[::2], 2 * self.every
+
+    @property
+    def _rows(self) -> list[dict[str, Any]]:
+        if self._path is not None:
+            for event in read_trace(self._path, dict)[0]:
+                self._append({name: value for name, value in event.items() if name not in ("event", files.KEY)})
+            self._path = None
+        return self._known
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._rows[place]
+
+    def __repr__(self) -> str:
+        return f"<Trace {len(self)} rows of {self.total} passes>"
+
+    def to_frame(self) -> Any:
+        """A row for each pass, in a frame of pandas, or of polars where pandas is not there; UsageError without both."""
+        return frame_of(self)
 
 
 def read_trace(path: Place, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tuple[R, ...], tuple[dict[str, Any], ...]]:

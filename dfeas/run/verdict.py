@@ -291,6 +291,12 @@ class Race(Saved):
     def _parts(self) -> Iterator[Part]:
         return _several(self.results, self.reads)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the brackets of all methods over each other, as ``Result.plot`` does."""
+        from dfeas.figures import plot_traces
+
+        return plot_traces({name: result.trace or () for name, result in self.results.items()}, ax)
+
     @property
     def is_decided(self) -> bool:
         return self.first is not None

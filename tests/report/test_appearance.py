@@ -11,11 +11,10 @@ import pytest
 
 import dfeas
 from dfeas.data.generate.points import Instance
+from dfeas.figures import SERIES, draw_brackets, draw_course, draw_margins, encode_figure, style
 from dfeas.passes.survey import EDGES, HistogramAnswer
 from dfeas.report.compare import compare
-from dfeas.report.figures import SERIES, draw_brackets, draw_course, draw_margins, encode_figure, style
 from dfeas.report.page import format_points, format_signed, report
-from dfeas.run.termination import Record
 from tests.report.pages import parse
 
 
@@ -46,7 +45,7 @@ def test_no_two_runs_have_colours_that_are_alike() -> None:
 
 @pytest.mark.parametrize("length", [8, 21, 60])
 def test_a_legend_of_many_runs_is_not_cut(length: int) -> None:
-    records = [Record("m", passes, passes, -0.5, 0.5, None, *[0.0] * 5, 0, 0) for passes in (1, 2, 300)]
+    records = [{"passes": passes, "margin_lower": -0.5, "margin_upper": 0.5} for passes in (1, 2, 300)]
     with style():
         figure = draw_brackets({f"{run}{'perceptron-' * 6:.{length}}": records for run in range(7)}, [0.001])
         figure.draw_without_rendering()

@@ -53,6 +53,7 @@ class SoftMarginRecord:
     memory_bytes: int = 0  # resident memory of the driver's process
     method_seconds: float = 0.0  # of the method, between the passes
     stalled: str = ""
+    reads: float = 0.0  # of the data so far
 
     @property
     def ends(self) -> str:

@@ -25,6 +25,7 @@ from dfeas.passes.slacks import Multipliers
 from dfeas.run.result_files import SOFT_MARGIN, SOFT_MARGINS
 from dfeas.run.results import Fitted, PerClass, Sides, cost_row, plane_of, sides_from
 from dfeas.run.termination import Stop
+from dfeas.run.trace import Trace
 from dfeas.verify.certificate import HYPERPLANE, Certificate
 
 
@@ -147,6 +148,8 @@ class SoftMarginResult(Fitted):
         Of the hinge: dual variables of the points in memory, divided by their sum.
     view : str
         How points were seen, as certificates say it; empty for points as they are stored.
+    trace : Trace, optional
+        What was known after each pass, as ``trace.jsonl`` has it, of the problem with the widest gap.
 
     Examples
     --------
@@ -157,7 +160,7 @@ class SoftMarginResult(Fitted):
     10.0 2 True (2,)
     """
 
-    HIDDEN: ClassVar = ("y", "path", "weighed", "view")
+    HIDDEN: ClassVar = ("y", "path", "weighed", "view", "trace")
     DERIVED: ClassVar = ("success",)
 
     stopped: Stop
@@ -195,6 +198,7 @@ class SoftMarginResult(Fitted):
     features: list[str] | None = None
     weighed: Sparse | None = field(default=None, repr=False, compare=False)
     view: str = field(default="", repr=False, compare=False)
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], y: Floats, **changes: Any) -> SoftMarginResult:

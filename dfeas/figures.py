@@ -1,4 +1,4 @@
-"""The figures of a page: the course of a run, how far points are from a hyperplane, who conflicts; and paths of C."""
+"""Figures of pages and for the caller: courses of runs, how far points are from a hyperplane, who conflicts, paths of C."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import Any, Literal
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.scale import SymmetricalLogScale
-from matplotlib.ticker import MaxNLocator, SymmetricalLogLocator
 
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import Place
-from dfeas.errors import visible
+from dfeas.errors import UsageError, install, visible
 from dfeas.linalg.points import Floats
 from dfeas.passes.survey import LEAST, HistogramAnswer
-from dfeas.run.termination import Record
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.scale import SymmetricalLogScale
+    from matplotlib.ticker import MaxNLocator, SymmetricalLogLocator
+except ModuleNotFoundError:
+    raise UsageError(f"a figure needs matplotlib: {install('report')}") from None
 
 BLUE, ORANGE, GREEN, PINK, BLACK, RED, GREY = "#0072b2", "#8f7a00", "#00805d", "#b4558c", "#101010", "#cc5200", "#5f6b7a"
 """Colours that people with any kind of colour vision tell apart: those of Okabe and Ito (2008), some of them darker, so that
@@ -89,38 +92,62 @@ Curve = tuple[str, Sequence[float], Sequence[float], dict[str, Any]]
 """A name, passes, what was known after each of them, and how it looks."""
 
 
-def draw_course(curves: Sequence[Curve], asked: Mapping[str, float], ylabel: str) -> Figure:
-    """What runs knew after each pass, and what was asked for, on a scale of decades; what is not finite leaves a gap."""
-    figure = new_figure()
-    axes, values = figure.subplots(), [*asked.values()]
+Passes = Sequence[Mapping[str, Any]]
+"""What a run knew after each pass, with the keys of ``trace.jsonl``."""
+
+
+def plot_traces(runs: Mapping[str, Passes], ax: Axes | None) -> Axes:
+    """Draw what runs knew after each pass where the caller wants it, or in a figure of pyplot."""
+    if ax is None:
+        from matplotlib import pyplot
+
+        ax = pyplot.subplots(layout="constrained")[1]
+    draw_brackets(runs, (), axes=ax)
+    return ax
+
+
+def draw_course(curves: Sequence[Curve], asked: Mapping[str, float], ylabel: str, axes: Axes | None = None) -> Figure:
+    """What runs knew after each pass, and what was asked for, on a scale of decades; what is not finite leaves a gap. The axes
+    are those of a new figure where none are given.
+    """
+    figure, values = new_figure(), [*asked.values()]
+    place = figure.subplots() if axes is None else axes
     for label, passes, known, look in curves:
         values += known
         heights = np.array(known, np.float64)
         heights[~np.isfinite(heights)] = np.nan
         dots = {"marker": "o", "markevery": None if len(passes) <= DOTS else 0.1}
-        axes.plot(passes, heights, label=label, **{"color": BLUE, **dots, **look})
+        place.plot(passes, heights, label=label, **{"color": BLUE, **dots, **look})
     for label, value in asked.items():
-        axes.axhline(value, color=GREY, linestyle=":", label=label)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    lengths = [max(passes) for _, passes, _, _ in curves]
+        place.axhline(value, color=GREY, linestyle=":", label=label)
+    place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    lengths = [max(passes) for _, passes, _, _ in curves if passes] or [1]
     if max(lengths) > LONGER * min(lengths):
-        _scale_by_decades(axes, "x", [pass_ for _, passes, _, _ in curves for pass_ in passes])
-        axes.set_xlim(right=1.2 * max(lengths))
-    _scale_by_decades(axes, "y", values)
-    axes.set(xlabel="passes over the data", ylabel=ylabel)
-    return _add_legend(figure, axes)
+        _scale_by_decades(place, "x", [pass_ for _, passes, _, _ in curves for pass_ in passes])
+        place.set_xlim(right=1.2 * max(lengths))
+    _scale_by_decades(place, "y", values)
+    place.set(xlabel="passes over the data", ylabel=ylabel)
+    if axes is not None and values:
+        axes.legend()
+    return _add_legend(figure, place) if axes is None else figure
 
 
-def draw_brackets(runs: Mapping[str, Sequence[Record]], eps: Sequence[float], *, upper_only: bool = False) -> Figure:
-    """Both ends of the margin after each pass: upper ones solid, lower ones dashed."""
+def draw_brackets(
+    runs: Mapping[str, Passes], eps: Sequence[float], *, upper_only: bool = False, axes: Axes | None = None
+) -> Figure:
+    """Both ends of what each run looks for after each pass: upper ones solid, lower ones dashed."""
+    soft = any("objective" in next(iter(passes), {}) for passes in runs.values())
+    ends = [("objective", "-", "objective"), ("lower", "--", "lower bound")]
+    if not soft:
+        ends = [("margin_upper", "-", "upper bound"), ("margin_lower", "--", "lower bound")]
     curves: list[Curve] = []
-    for colour, dot, (name, records) in zip(cycle(SERIES), cycle(MARKERS), runs.items(), strict=False):
-        look = {"color": colour, "marker": dot}
-        for end, dash in (("upper", "-"),) if upper_only else (("upper", "-"), ("lower", "--")):
-            label = f"{end} bound" if len(runs) == 1 else plain(name) if end == "upper" else ""
-            margins = [getattr(record, f"margin_{end}") for record in records]
-            curves.append((label, [record.passes for record in records], margins, {**look, "linestyle": dash}))
-    return draw_course(curves, {f"eps {value:g}": value for value in sorted(set(eps))}, "margin")
+    for colour, dot, (name, passes) in zip(cycle(SERIES), cycle(MARKERS), runs.items(), strict=False):
+        for place, (end, dash, text) in enumerate(ends[:1] if upper_only else ends):
+            label = text if len(runs) == 1 else "" if place else plain(name)
+            look = {"color": colour, "marker": dot, "linestyle": dash}
+            curves.append((label, [known["passes"] for known in passes], [known[end] for known in passes], look))
+    asked = {f"eps {value:g}": value for value in sorted(set(eps))}
+    return draw_course(curves, asked, "objective" if soft else "margin", axes)
 
 
 def draw_margins(found: HistogramAnswer, classes: tuple[str, str], margin: float) -> Figure:
