@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.analysis.load import load as load
     from dfeas.analysis.separation import Separation as Separation
     from dfeas.analysis.separation import separation as separation
+    from dfeas.analysis.suspects import Suspects as Suspects
+    from dfeas.analysis.suspects import suspects as suspects
     from dfeas.analysis.verify import verify_certificate as verify_certificate
     from dfeas.analysis.verify import verify_run as verify_run
     from dfeas.api import generate as generate
@@ -67,6 +69,7 @@ _PUBLIC = {
     "analysis.info": "info",
     "analysis.load": "load",
     "analysis.separation": "Separation separation",
+    "analysis.suspects": "Suspects suspects",
     "analysis.verify": "verify_certificate verify_run",
     "api": "generate ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
     "data.cones": "svec",

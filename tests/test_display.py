@@ -126,6 +126,7 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     add("compared", dfeas.compare([room / "result", room / "race"]), "compare", "result", "race")
     words = "check-separation", "no.csv", "--label-column", "kind"
     add("regression", dfeas.check_separation(room / "no.csv", "kind"), *words)
+    add("suspects", dfeas.suspects(room / "no.csv", "kind"), "suspects", "no.csv", "--label-column", "kind")
     add("status", run_status(room / "result"), "status", str(room / "result"))
     add("plan", dfeas.plan(room / "yes"), "plan", str(room / "yes"))
     add("cones", dfeas.predict(room / "on-cones", room / "q"), "predict", "on-cones", "q", "e.npy", last="written      e.npy")
@@ -167,7 +168,7 @@ def test_every_public_answer_is_displayed_and_shown_here(shown: dict[str, tuple[
 def test_an_answer_prints_what_its_command_prints(shown: dict[str, tuple[Any, str]]) -> None:
     for name, (answer, text) in shown.items():
         here, there = f"{answer}\n", text
-        if name in ("hull", "plan", "feasible"):  # each has run by itself
+        if name in ("hull", "plan", "feasible", "suspects"):  # each has run by itself
             here, there = timeless(here), timeless(there)
         assert here == there, name
         assert "\x1b" not in here

@@ -22,6 +22,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "race": lambda **options: dfeas.race(X, LABELS, **{"methods": ["perceptron", "working-set"], **options}),
     "separation": lambda **options: dfeas.separation(X, LABELS, **options),
     "hard_margin": lambda **options: dfeas.hard_margin(X, LABELS, **options),
+    "suspects": lambda **options: dfeas.suspects(X, LABELS, **options),
     "in_hull": lambda **options: dfeas.in_hull([0.0, 0.0], X, **options),
     "feasible": lambda **options: dfeas.feasible(X, LABELS, **options),
     "soft_margin": lambda **options: dfeas.soft_margin(X, LABELS, **options),

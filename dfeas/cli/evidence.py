@@ -1,4 +1,4 @@
-"""Commands before and after a run, and instead of one: plan, verify, predict, check-separation, report, compare."""
+"""Commands before and after a run, and instead of one: plan, verify, predict, check-separation, suspects, report, compare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import click
 from dfeas.analysis.check_separation import check_separation as find_separation
 from dfeas.analysis.regression.files import of_formula, of_table
 from dfeas.analysis.regression.outcome import OUTCOMES, Asked
+from dfeas.analysis.suspects import suspects as find_suspects
 from dfeas.analysis.verify import verify_certificate, verify_run
+from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, put, say
 from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, MethodName, asks, make_arguments, options_of
 from dfeas.data.storage.places import place
@@ -149,6 +151,27 @@ def check_separation(
     put(answer, as_json)
     if answer.kind is None:
         sys.exit(INTERRUPTED if answer.found.result.stopped == Stop.INTERRUPTED else LIMIT_REACHED)
+
+
+@click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))
+@click.argument("data", type=DATA)
+@option("Output", "--out", type=LOCAL, metavar="FILE", help="All of them, as CSV; must not exist.")
+@asks(OF_DATA, ALSO, options_of(find_suspects), CLUSTER, JSON)
+def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """List points whose labels are wrong, or that have to go.
+
+    The points that are needed are enough: without them a hyperplane separates all others. How many have to go at least is
+    proved, too, by as many conflicts without a common point. Of a point that may flip the other label is right.
+    """
+    if out is not None and out.exists():
+        raise click.UsageError(f"--out {out}: exists already; choose another file or remove it")
+    with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop):
+        answer = find_suspects([data, *options.pop("also")], client=client, **options)
+    if out is not None:
+        answer.to_csv(out)
+    put(answer, as_json, *([] if out is None else [Row("written", str(out))]))
+    if not answer.is_decided:
+        sys.exit(INTERRUPTED if answer.stopped == Stop.INTERRUPTED else LIMIT_REACHED)
 
 
 @click.command(cls=Command)

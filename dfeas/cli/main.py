@@ -48,6 +48,7 @@ SECTIONS = {
         "verify": CommandPlace("evidence", "Check a certificate against the stored data."),
         "predict": CommandPlace("evidence", "Score points by the hyperplane of a run."),
         "check-separation": CommandPlace("evidence", "Say whether the estimates of a regression are finite."),
+        "suspects": CommandPlace("evidence", "List points whose labels are wrong, or that have to go."),
         "report": CommandPlace("evidence", "Write a page about finished runs that opens offline."),
         "compare": CommandPlace("evidence", "Print a table of finished runs."),
     },

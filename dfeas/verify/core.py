@@ -207,6 +207,15 @@ def _score_rows(block: SignedBlock, rows: Indices, y: Floats) -> tuple[Floats, F
         return points.score(y) * block.label[rows], error, points.norm()
 
 
+def find_wrong(engine: Maps, data: Data, separators: Sequence[Certificate]) -> list[tuple[Indices, list[int]]]:
+    """Of each, all points that it does not have on its positive side, and those of them on the hyperplane, decided exactly by
+    one read. Raises what ``check_each`` does.
+    """
+    part = whole(engine.map(look_at, Points(data.n), separators, None))
+    compare(data, part.checksums, separators[0].fingerprint, separators[0].view)
+    return [(np.array(tally.wrong, np.int64), tally.flat) for tally in part.tallies]
+
+
 class Reach(NamedTuple):
     """How near to a hyperplane and how far from the origin points are, as they are seen."""
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,6 +95,7 @@ class Sight:
     transform: ViewTransform | None
     point: Floats | None  # that all are seen from
     sign: int = 1  # of labels as somebody else has read them, whose product with it are those that are stored
+    most: int = WRONG
 
     @classmethod
     def of(cls, data: Data, certificates: Sequence[Certificate]) -> Sight:
@@ -131,7 +132,7 @@ class Sight:
             shown.numbers = FeatureMoments.of(block.points[: transform.points - block.start], scaling, intercept)
         fast = iter(Fast.of(block.points, separators if length is None else [], intercept, scaling))
         for place, (certificate, code) in enumerate(zip(self.certificates, self.codes, strict=True)):
-            tally, stored = PointTally(points=block.points.shape[0]), self.sign_block(block, code)
+            tally, stored = PointTally(points=block.points.shape[0], most=self.most), self.sign_block(block, code)
             shown.tallies.append(tally)
             shown.signs = shown.signs and bool(stored.label.all())
             if certificate.kind == "separator":
@@ -148,6 +149,7 @@ class Points(Checker):
     """Checks separators and weights of points."""
 
     as_stored: ClassVar = True
+    most: int = WRONG  # points on the wrong side that are enough
 
     def require(self, certificate: Certificate, data: Data) -> None:
         if certificate.kind == HYPERPLANE:
@@ -186,7 +188,7 @@ class Points(Checker):
         return blocks_of(data, (certificate.support for certificate in certificates))
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
-        sight, known = Sight.of(data, certificates), [math.inf] * len(certificates)
+        sight, known = replace(Sight.of(data, certificates), most=self.most), [math.inf] * len(certificates)
         return lambda block: sight.look(block, known)
 
     def conclude(
@@ -257,7 +259,7 @@ def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, parts
     if proved.any():
         tally.margin = min(tally.margin, float(least[proved].min()) / UP)
     left = np.flatnonzero(~proved)
-    if not left.size or len(tally.wrong) >= WRONG:
+    if not left.size or len(tally.wrong) >= tally.most:
         return
     if block.scaling is not None:
         sign, magnitude = block.scaling.signs(block.plain(rows[left]), y)
@@ -269,7 +271,8 @@ def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, parts
         sign, magnitude = exact_signs(np.tile(np.hstack([plain, origin]), len(parts)), np.hstack([parts, -parts]).ravel())
     positive = sign == signs[left]
     tally.exact_points += len(left)
-    tally.wrong = (tally.wrong + (block.start + rows[left[~positive]]).tolist())[:WRONG]
+    tally.wrong = (tally.wrong + (block.start + rows[left[~positive]]).tolist())[: tally.most]
+    tally.flat = (tally.flat + (block.start + rows[left[sign == 0]]).tolist())[: tally.most]
     if positive.any():
         proper = measured[left] & positive
         least = np.where(proper, magnitude / np.where(proper, unit[left], 1.0) / UP**2, 0.0)

@@ -37,11 +37,14 @@ class BlockTally:
     total: NDArray[np.float64] | None = None  # (d,) sum of weighted unit columns
     spread: NDArray[np.float64] | None = None  # (d,) sum of their absolute values
     terms: int = 0
+    most: int = WRONG  # points on the wrong side that are enough
+    flat: list[int] = field(default_factory=list)  # of these, points that are on the hyperplane
 
     def add(self, other: Any) -> None:
         """What the blocks that follow showed."""
         self.margin = min(self.margin, other.margin)
-        self.wrong = (self.wrong + other.wrong)[:WRONG]
+        self.wrong = (self.wrong + other.wrong)[: self.most]
+        self.flat = (self.flat + other.flat)[: self.most]
         if self.total is None or self.spread is None:
             self.total, self.spread = other.total, other.spread
         elif other.total is not None and other.spread is not None:

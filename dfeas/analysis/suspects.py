@@ -1,0 +1,363 @@
+"""``dfeas.suspects``: points that have to go, or to change their labels, before a hyperplane separates the others.
+
+The fewest are hard to find, and to approximate (Amaldi and Kann 1995). So there are two numbers, each proved. At least: of
+points in conflict one has to go, so that as many have to go as there are conflicts without a common point (Gleeson and Ryan
+1990, Chinneck 1996). Enough: all others have a separator, by which the checker decides each point exactly.
+
+W, columns in memory, is divided by a soft margin, and passes bring what it misses until its separator has no other point wrong:
+those are suspects. Then each, the nearest first, joins what stays if that is still separated. If not, it is needed: it is in
+conflict with points that stay, if possible with such as are in no other conflict. That takes no pass, but for a last look.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from io import StringIO
+from itertools import compress
+from math import isqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.places import place
+from dfeas.display import Displayed, Grid, Part, Row
+from dfeas.errors import UsageError
+from dfeas.geometry.protocol import facts_of
+from dfeas.geometry.registry import require_points
+from dfeas.linalg.blas import one_thread
+from dfeas.linalg.newton import Newton
+from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.rounds import ENOUGH, lowest
+from dfeas.linalg.separate import CONFLICT, ROUGH, SEPARATED, solve
+from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.methods.batches import FILL, FROM_EACH, SAMPLE_LEAST, capacity, solver_room
+from dfeas.passes.block import Columns
+from dfeas.passes.protocol import Partial
+from dfeas.passes.select import Select, sample
+from dfeas.problem import Problem
+from dfeas.run.recovery import labels_of, numbers_of
+from dfeas.run.resources import choose_client
+from dfeas.run.session import Session, open_session, survey
+from dfeas.run.solve import run_terms
+from dfeas.run.spec import require_labels
+from dfeas.run.termination import INFEASIBLE, Stop
+from dfeas.verify.certificate import Certificate, Check, Checked
+from dfeas.verify.core import find_wrong
+
+if TYPE_CHECKING:
+    from dfeas.engine.protocol import Workers
+
+PRICES = (1.0, 1e2, 1e4)
+"""C of the soft margins of which the one with the fewest points wrong divides W."""
+WHOLE = 1 << 25
+"""Entries up to which W has all columns, where memory has room for them."""
+GROUP, MORE = 4, 2
+"""Columns per feature among which a conflict is looked for, and which join them where there is none."""
+AGAIN = 5
+"""How often W is divided anew, and what is right separated anew."""
+SHOWN = 10
+"""Suspects that are printed."""
+COLUMNS = ("point", "name", "label", "score", "needed", "flip")
+
+
+@dataclass(frozen=True, repr=False)
+class Suspects(Displayed):
+    """Points that have to go, or to change their labels, before a hyperplane separates the others.
+
+    Attributes
+    ----------
+    at_least : int
+        So many have to go, whichever, proved by as many ``conflicts`` without a common point.
+    enough : int
+        So many are enough, those that are ``needed``: y separates all others, proved.
+    points : list of dict
+        Those that are needed, the most suspect first, then others that a hyperplane with a wider margin has wrong: ``point`` is
+        the index, ``name`` that of the row in a frame, ``label`` the class, ``score`` a_j'y under that hyperplane, and ``flip``
+        says that the other label is right for y, or for that hyperplane: proved.
+    stopped : Stop
+        ``verdict``: each point that is needed is in conflict with some that stay; or the limit that came first.
+    n : int
+        Points of the data.
+    y : array (m,) or (m+1,) of float64
+        The separator, with the intercept last.
+    conflicts : list of list of int
+        Their points.
+    passes, reads : float
+        Reads that looked for suspects, and all, with those of survey and checker.
+    seconds : float
+        Wall time.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.suspects([[1.0], [2.0], [3.0], [4.0], [5.0]], [0, 1, 0, 1, 1])
+    >>> found.at_least, found.enough, len(found.points)
+    (1, 1, 1)
+    """
+
+    at_least: int
+    enough: int
+    points: list[dict[str, Any]]
+    stopped: Stop
+    n: int
+    y: Floats
+    conflicts: list[list[int]]
+    passes: float
+    reads: float
+    seconds: float
+
+    def _parts(self) -> Iterator[Part]:
+        fewest = "no fewer are" if self.at_least == self.enough else f"at least {self.at_least} have to go"
+        said = f"{self.enough} of {self.n} points are enough, {fewest} (both proved)"
+        yield Row("suspects", said if self.enough else "none: a hyperplane separates all points (proved)")
+        if more := len(self.points) - self.enough:
+            yield Row("", f"{more} more may be right: a hyperplane bends around them")
+        if not self.is_decided:
+            yield Row("", f"{self.stopped.sentence}; fewer may be enough")
+        shown = [[f"{v:+.4f}" if isinstance(v, float) else str(v) for v in each.values()] for each in self.points[:SHOWN]]
+        yield from [Grid(COLUMNS, shown)] if shown else []
+        yield Row("cost", f"{self.passes:.4g} passes, {self.reads:.4g} reads in all, {self.seconds:.2f} s")
+
+    @property
+    def is_decided(self) -> bool:
+        return self.stopped == Stop.VERDICT
+
+    def to_frame(self) -> Any:
+        """The points as a data frame of pandas."""
+        try:
+            import pandas
+        except ImportError:
+            raise UsageError("the frame is one of pandas, which is not installed; write a file with to_csv") from None
+        return pandas.DataFrame(self.points, columns=[*COLUMNS])
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the points as CSV."""
+        text = StringIO()
+        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *(each.values() for each in self.points)])
+        with atomic_write(place(path)) as file:
+            file.write(text.getvalue().encode())
+
+
+def suspects(
+    X: Any,
+    y: Any = None,
+    *,
+    positive: str | None = None,
+    intercept: bool | None = None,
+    mask: Any = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int | None = None,
+    client: Workers | None = None,
+) -> Suspects:
+    """Find points that have to go, or to change their labels, before a hyperplane separates the others.
+
+    There are no checkpoints: it begins anew each time.
+
+    Parameters
+    ----------
+    X, y : array (n, m), data frame, or path
+        As of ``dfeas.solve``.
+    positive, intercept, mask, max_passes, time_limit, memory, client : optional
+        As of ``dfeas.solve``. Both numbers are proved where a limit comes first, too.
+
+    Returns
+    -------
+    Suspects
+        The points, how many are enough, and how many have to go at least.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    References
+    ----------
+    .. [1] E. Amaldi and V. Kann, The complexity and approximability of finding maximum feasible subsystems of linear
+       relations, Theoretical Computer Science 147 (1995).
+    .. [2] J. Gleeson and J. Ryan, Identifying minimally infeasible subsystems of inequalities, ORSA Journal on Computing 2
+       (1990).
+    .. [3] J. Chinneck, An effective polynomial-time heuristic for the minimum-cardinality IIS set-covering problem, Annals of
+       Mathematics and Artificial Intelligence 17 (1996).
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> print(dfeas.suspects([[1.0], [2.0], [3.0], [4.0], [5.0]], [0, 1, 0, 1, 1]).points[0]["label"] in "01")
+    True
+    """
+    from narwhals.stable.v2.dependencies import is_pandas_like_dataframe
+
+    problem, began = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask), time.monotonic()
+    require_points(problem.spec.where, "a list of suspects")
+    with ExitStack() as stack:
+        terms = run_terms(max_passes, time_limit, memory, choose_client(client, X), None, None, False)
+        limits, resources, output = stack.enter_context(terms)
+        session = stack.enter_context(open_session(problem, resources))
+        stack.enter_context(one_thread())
+        require_labels(problem.spec, session.dataset)
+        search = _Search(session, resources.memory_bytes, limits.until(output.stop, began), max_passes or np.inf)
+        stopped = search.run()
+        stopped = Stop.INTERRUPTED if stopped == Stop.TIME_LIMIT and output.stop() else stopped
+        return _prove(search, session, stopped, X.index if is_pandas_like_dataframe(X) else range(sys.maxsize), began)
+
+
+def _prove(search: _Search, session: Session, stopped: Stop, names: Any, began: float) -> Suspects:
+    """What the checker says of both separators, and of the conflicts."""
+    dataset, checking = session.dataset, session.checking
+    planes = [Certificate("separator", dataset.fingerprint, y=y, view=dataset.view) for y in (search.first, search.y)]
+    wrong = find_wrong(checking.engine, checking.dataset, planes)
+    ((less, on), near), ((more, on_wide), wide) = sorted(zip(wrong, planes, strict=True), key=lambda each: len(each[0][0]))
+    checked = checking(search.conflicts) if search.conflicts else Checked([], 0.0)
+    proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
+    score = dict(zip(search.columns.index.tolist(), search.score(wide.y).tolist(), strict=True))
+    points = []
+    for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
+        known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
+        rows = [(at, names[at], label, score.get(own), needed, own not in flat) for at, label, own in known]
+        points += sorted(rows, key=lambda row: (row[3] is None, row[3], row[0]))
+    return Suspects(
+        at_least=sum(proved),
+        enough=len(less),
+        points=[dict(zip(COLUMNS, row, strict=True)) for row in points],
+        stopped=stopped,
+        n=dataset.n,
+        y=near.y,
+        conflicts=[numbers_of(dataset, some.support).tolist() for some in compress(search.conflicts, proved)],
+        passes=search.passes,
+        reads=search.surveyed + search.passes + 1 + checked.reads,
+        seconds=time.monotonic() - began,
+    )
+
+
+class _Search:
+    """Columns W, those that stay, and a separator of these."""
+
+    def __init__(self, session: Session, memory: int, until: Callable[[], bool], most: float) -> None:
+        dataset, self.session, self.until, self.most = session.dataset, session, until, most
+        surveyed, self.passes, self.n, self.d = survey(session), 0.0, dataset.n, dataset.dimension
+        facts, self.surveyed = facts_of(dataset, memory, radius=surveyed.radius), surveyed.reads
+        self.cap, self.room = capacity(facts), solver_room(facts)
+        few = min(self.cap // 3, max(isqrt(self.d * self.n), SAMPLE_LEAST * self.d, 1000))
+        self.count = self.n if self.n <= self.cap and self.n * self.d <= WHOLE else few
+        spread = min(FROM_EACH, -(-dataset.blocks // 8))
+        self.columns: Columns = self._ask(sample(self.d, self.count, self.n, dataset.blocks, spread, 0))
+        self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        self.y = self.first = np.zeros(self.d)
+        self.stays, self.used = np.zeros((2, len(self.columns)), bool)  # which are right; which are in a conflict that counts
+        self.needed: set[int] = set()  # that are in conflict with some that stay
+        self.conflicts: list[Certificate] = []  # without a common point
+
+    def _ask(self, question: Any) -> Any:
+        self.passes += len(question.blocks) / self.session.dataset.blocks if isinstance(question, Partial) else 1
+        return self.session.engine.run(question)
+
+    def score(self, y: Floats) -> Floats:
+        return self.matrix.scores(y, np.inf)
+
+    def run(self) -> Stop:
+        """Until no suspect can stay, or a limit comes first, after which W is still looked at while there is time."""
+        self._divide()
+        turn, stopped, settled = 0, None, False
+        while stopped is None:
+            if self.until():
+                stopped = Stop.TIME_LIMIT
+            elif self.passes >= self.most and len(self.columns) < self.n:
+                stopped = Stop.PASS_LIMIT
+            else:
+                missed, turn = self._look(), turn + 1
+                if not settled and missed and turn <= AGAIN:
+                    self._divide()
+                    continue
+                if missed and len(self.columns) >= self.cap:
+                    stopped = Stop.STALLED
+            if not settled:
+                self.first, settled = self.y, True
+            if not self._judge() and stopped is None and not missed:
+                stopped = Stop.VERDICT if int((~self.stays).sum()) == len(self.needed) else Stop.STALLED
+        return stopped
+
+    def _look(self) -> int:
+        """How many points beside suspects are wrong; of those W gets what there is room for."""
+        suspected, score = int((~self.stays).sum()), self.score(self.y)
+        if len(self.columns) == self.n:
+            return 0
+        blocks, cap = self.session.dataset.blocks, suspected + min(self.cap - len(self.columns), FILL * self.count)
+        level = np.inf if len(self.columns) == self.count else score[self.stays].min(initial=np.inf) / 2
+        answer = self._ask(Select(self.y, level, cap, -(-2 * cap // blocks)))
+        self.columns = answer.append_to(self.columns, 0)
+        self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        right = self.score(self.y) > 0
+        self.stays = np.append(self.stays, right[len(self.stays) :])
+        self.used = np.append(self.used, np.zeros(len(right) - len(self.used), bool))
+        return max(0, int(answer.violated) - suspected)
+
+    def _divide(self) -> None:
+        """Of some soft margins that with the fewest points wrong; then a separator of all others."""
+        even = self.matrix.equilibrate()
+        newton, fewest = Newton(even, even.coordinates(self.y)), len(self.columns) + 1
+        for C in PRICES:
+            newton.minimise(C, ENOUGH, ROUGH)
+            wrong = int((newton.point.score <= 0).sum())
+            if wrong < fewest:
+                fewest, self.y = wrong, even.vector(newton.point.v)
+        self.stays = self.score(self.y) > 0
+        for _ in range(AGAIN):
+            self._separate()
+
+    def _separate(self) -> None:
+        """A wide separator of the columns that stay; others that it has right stay, too."""
+        rows = np.flatnonzero(self.stays)
+        solution = solve(self.matrix.part(rows)) if len(rows) else None
+        if solution is not None and solution.outcome == SEPARATED:
+            right = self.score(solution.y) > 0
+            if right[rows].all():
+                self.y, self.stays = solution.y, right
+
+    def _judge(self) -> bool:
+        """Whether y is another one after each suspect that is not known to be needed has joined what stays, if it can."""
+        score, moved, most = self.score(self.y), False, GROUP * self.d
+        for suspect in sorted({*np.flatnonzero(~self.stays).tolist()} - self.needed, key=lambda row: -score[row]):
+            some = _lowest(score, self.stays & ~self.used, most)
+            while not (self.stays[suspect] or suspect in self.needed or self.until()):
+                rows = np.union1d(some, [suspect])
+                found = solve(self.matrix.part(rows))
+                if found.outcome == CONFLICT:
+                    self._note(suspect, rows[found.rows], found.weight)
+                    break
+                trial = self.score(found.y)
+                if found.outcome != SEPARATED or trial[suspect] <= 0:
+                    break
+                missed = self.stays & (trial <= 0)
+                if missed.any():
+                    free = missed & ~self.used  # conflicts without a common point are what is wanted
+                    some = np.union1d(some, _lowest(trial, free if free.any() else missed, MORE * self.d))
+                else:
+                    self.y, score, moved = found.y, trial, True
+                    self.stays |= trial > 0
+        if moved:
+            self._separate()
+        return moved
+
+    def _note(self, suspect: int, rows: Indices, weight: Floats) -> None:
+        """A suspect is in conflict, which counts where it has no point in common with those before."""
+        self.needed.add(suspect)
+        if not self.used[rows].any():
+            self.used[rows] = True
+            index, dataset = self.columns.index[rows], self.session.dataset
+            order = np.argsort(index)
+            mark = dataset.fingerprint, np.empty(0), index[order], weight[order]
+            self.conflicts.append(Certificate("gordan", *mark, view=dataset.view))
+
+
+def _lowest(score: Floats, among: NDArray[np.bool_], most: int) -> Indices:
+    rows = np.flatnonzero(among)
+    return rows[lowest(score[rows], most)]
