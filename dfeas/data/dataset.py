@@ -90,6 +90,11 @@ class Dataset:
         return self.n if self.cones is None else self.cones.rank
 
     @property
+    def rounded(self) -> bool:
+        """Whether rows of cones are those of a programme up to rounding only."""
+        return self.program is not None and self.program.rounded
+
+    @property
     def kind(self) -> str:
         """What its rows make: "points" or "cones"."""
         return "points" if self.cones is None else "cones"

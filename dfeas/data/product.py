@@ -195,6 +195,7 @@ class Program:
     rows: Any  # (N + 1, m + 1) of b t - A x and t, equalities first
     equal: int = 0
     basis: tuple[Row, ...] = ()  # of (x, t), with which they are basis y; none without equalities: they are y
+    rounded: bool = False  # whether rows of cones times the basis are not float64
 
     def x(self, y: Floats) -> Floats:
         """(m,) of a separator (k,), each entry rounded to float64 once."""
@@ -267,8 +268,8 @@ def _put(solved: dict[int, Row], row: Row) -> Row:
     return _sum((c, v * w) for j, v in row.items() for c, w in solved.get(j, {j: Fraction(1)}).items())
 
 
-def times(rows: Any, basis: Sequence[Row], k: int) -> Any:
-    """Rows (r, d) times a basis of k columns, each entry rounded to float64 once, and sparse where rows are."""
+def times(rows: Any, basis: Sequence[Row], k: int) -> tuple[Any, bool]:
+    """Rows (r, d) times a basis of k columns, sparse where rows are, and whether entries were rounded, each of them once."""
     held = scipy.sparse.csr_array(rows)
     if sum(len(basis[j]) for j in held.indices.tolist()) > MOST_PRODUCTS:
         raise _refuse_equalities("are too many to be put into so many rows")
@@ -279,7 +280,7 @@ def times(rows: Any, basis: Sequence[Row], k: int) -> Any:
     digits, indices = [over * (one // under) for over, under in ratios], held.indices.tolist()
     data: list[float] = []
     columns: list[int] = []
-    ends = [0]
+    ends, rounded = [0], False
     for first, stop in pairwise(held.indptr.tolist()):
         total: dict[int, int] = {}
         for j, digit in zip(indices[first:stop], digits[first:stop], strict=True):
@@ -288,11 +289,12 @@ def times(rows: Any, basis: Sequence[Row], k: int) -> Any:
         some = {c: v / (one * power) for c, v in total.items() if v}
         if min(map(abs, some.values()), default=1.0) < LEAST:
             raise _refuse_equalities("have solutions whose entries are too far apart for float64")
+        rounded |= any(Fraction(v, one * power) != Fraction(some[c]) for c, v in total.items() if v)
         columns += some
         data += some.values()
         ends.append(len(data))
     found = scipy.sparse.csr_array((data, columns, ends), shape=(rows.shape[0], k), dtype=np.float64)
-    return found if hasattr(rows, "tocsr") else found.toarray()
+    return (found if hasattr(rows, "tocsr") else found.toarray()), rounded
 
 
 def _refuse_equalities(why: str) -> BadInputError:

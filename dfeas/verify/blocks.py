@@ -49,6 +49,10 @@ class Data(Protocol):
     header: Any  # of a dataset that dfeas wrote; None of others
 
     @property
+    def rounded(self) -> bool:
+        """Whether the rows of cones stand for others that are not float64."""
+
+    @property
     def chunk_rows(self) -> int:
         """Of what is stored, with a checksum of its own: a block is one chunk, or some that follow each other."""
 

@@ -4,13 +4,15 @@
   margin is the least of them over the norm of the cone and |y|, rounded down.
 * Weights: x on the stored rows. What a cone lacks to be a member for certain is added to it, a multiple of e; |Ax| of the
   scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin. Where x is
-  further inside of the cones than its image is long, a second read may show that one near it has Ax = 0 (``balance``).
+  further inside of the cones than its image is long, a second read may show that one near it has Ax = 0, and where it is near
+  to entries of the orthant alone, that these have weights with a zero sum (``balance``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.arithmetic import NORMS, UP, Floats, U, gamma, longest
-from dfeas.verify.balance import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
+from dfeas.verify.balance import DEEP, WIDEST, InteriorTally, balance, is_balanced, look_inside
 from dfeas.verify.blocks import Block, Data, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.cone_rows import ConeRows, DenseConeRows, SparseConeRows, bound_least, unit
@@ -31,6 +33,10 @@ PIECE = 1 << 18
 """Entries of rows that are looked at at a time."""
 CLOSE = 1 - 1e-9
 """A margin by a coarser norm that is larger by this tells nothing new."""
+NEARLY = 1e-6
+"""|Ax| that may be zero."""
+MOST = 1 << 20
+"""Entries of rows with weights that are looked at together."""
 SHOWN = 3
 """Critical cones that are named."""
 
@@ -131,8 +137,12 @@ class Cones(Checker):
         for tally, each in zip(part.tallies, certificates, strict=True):
             answers.append(attempt(_conclude_separator if each.kind == "separator" else _conclude_weights, tally, data))
             if each.kind == "gordan" and _is_worth_balancing(tally, data):
-                closer = read(look_at, Inside(DEEP * tally.inside), [each], None).tallies[0]
-                if is_balanced(closer, _residual(tally, data)[0]):
+                closer = read(look_at, Weighted(InteriorTally, partial(look_inside, level=DEEP * tally.inside)), [each], None)
+                if is_balanced(closer.tallies[0], _residual(tally, data)[0]):
+                    answers[-1] = _conclude_balanced(tally, data)
+            if each.kind == "gordan" and _may_be_zero(answers[-1]) and not data.rounded and len(each.support) * data.m <= MOST:
+                kept = read(look_at, Weighted(RowTally, keep_rows), [each], None).tallies[0]
+                if is_linear_conflict(kept):
                     answers[-1] = _conclude_balanced(tally, data)
         return answers
 
@@ -289,6 +299,10 @@ def _is_worth_balancing(tally: ConeTally, data: Data) -> bool:
     return data.m <= WIDEST and inside > 0 and _residual(tally, data)[0] < inside * tally.cones**0.5
 
 
+def _may_be_zero(answer: Answer) -> bool:
+    return isinstance(answer, Check) and answer.verdict != "infeasible" and answer.margin_upper <= NEARLY
+
+
 def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
     names = ", ".join(f"{_name_cone(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"an x in the cones has Ax = 0, so no y has A*y inside of all {tally.cones} cones (critical, by weight: {names})"
@@ -296,20 +310,21 @@ def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
 
 
 @dataclass(frozen=True)
-class Inside(Looker):
-    """Looks at the cones in which the weights have least eigenvalues above a level."""
+class Weighted(Looker):
+    """Looks at the cones that have weights, some at a time."""
 
-    level: float
+    empty: Callable[[], Any]
+    see: Callable[[ConeRows, Floats], Any]  # a tally of cones and x
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
-        """How far inside of their cones the weights of each block are."""
+        """What they show in each block."""
 
         def look_at_block(block: Block) -> Tallies:
             cones, shown = _cones(block, data), Tallies(block.checksums, [])
             for certificate in certificates:
-                tally = InteriorTally()
+                tally = self.empty()
                 for some, x in _take_weighted(cones, block, certificate):
-                    tally.add(look_inside(some, x, self.level))
+                    tally.add(self.see(some, x))
                 shown.tallies.append(tally)
             return shown
 
@@ -329,3 +344,28 @@ def _conclude_weights(tally: ConeTally, data: Data) -> Check:
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {tally.cones} cones"
     text += f" (critical, by weight: {names})"
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), data.n, 0, text, float(longest(rounding)) / weight)
+
+
+@dataclass
+class RowTally(BlockTally):
+    """The rows of some cones, and x on them."""
+
+    rows: list[tuple[ConeRows, Floats]] = field(default_factory=list)
+
+    def add(self, other: RowTally) -> None:
+        super().add(other)
+        self.rows = self.rows + other.rows
+
+
+def keep_rows(cones: ConeRows, x: Floats) -> RowTally:
+    """Of some cones."""
+    return RowTally(rows=[(cones, x)])
+
+
+def is_linear_conflict(tally: RowTally) -> bool:
+    """Whether rows of the orthant have weights with a zero sum, near those of x that are not small."""
+    linear = [(cones, x[:, 0] / cones.norms(np.arange(len(x)))[1]) for cones, x in tally.rows if cones.kind == "l"]
+    if not linear:
+        return False
+    points = np.vstack([cones.dense().reshape(len(x), -1) for cones, x in linear])
+    return balance(points, np.concatenate([x for _, x in linear])) is not None

@@ -180,7 +180,8 @@ def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
     program = Program(rows)
     if equal:
         basis, k = solutions(rows[:equal])
-        program, rows = Program(rows, equal, basis), times(rows[equal:], basis, k)
+        rest, rounded = times(rows[equal:], basis, k)
+        program, rows = Program(rows, equal, basis, rounded), rest
     return replace(cones_in_memory(rows, product, "A", equal), program=program)
 
 

@@ -79,6 +79,10 @@ def test_100_random_problems_beside_clarabel(seeds: range) -> None:
         sure = peer.status == cp.OPTIMAL and abs(peer.value) > 1e-4
         assert not sure or (result.verdict == "feasible") == (peer.value > 0), said
         assert drawn.kind != "planted" or result.verdict == "feasible", said
+        if drawn.kind != "planted" and drawn.cones == ["l"] and drawn.equal is None:
+            assert result.verdict == "infeasible", said
+        if drawn.kind == "boundary" and data.rounded:  # rows near these have none
+            assert result.verdict != "infeasible", said
         if result.verdict == "undecided":
             continue
         assert result.evidence is not None, said

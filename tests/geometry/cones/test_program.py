@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import dfeas
+from tests.exact import conflict
 from tests.geometry.cones.plain import cones_of, spectrum, unit
 
 KINDS = "feasible", "boundary", "infeasible", "any"
@@ -128,6 +129,23 @@ def test_equalities_alone_and_those_that_contradict_each_other() -> None:
     for A, b, cones in (([[1], [1], [-1]], [1, 2, 0], {"z": 2, "l": 1}), ([[1, 0], [0, 0]], [0, 1], {"f": 2})):
         result = dfeas.solve(dfeas.from_scs(A, b, cones))
         assert (result.verdict, result.proof, result.x) == ("infeasible", "exact", None)
+
+
+def test_conflicts_of_linear_rows_among_other_cones_end_exact() -> None:
+    """Beside an oracle in integers, also where they are on the boundary, in a ball that all solutions reach into."""
+    seen = set()
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        L, h = rng.integers(-2, 3, (5, 3)), rng.integers(-1, 3, 5)
+        L[4], h[4] = -(L[0] + L[1]), int(rng.integers(-1, 1)) - h[0] - h[1]  # L x > h sums to 0 > -1, or 0 > 0
+        ball = np.vstack([np.zeros((1, 3)), np.eye(3)])
+        A, b = np.vstack([-L, ball]), np.concatenate([-h, [100, 0, 0, 0]])
+        weights, _ = conflict([*np.column_stack([L, -h]).tolist(), [0, 0, 0, 1]])
+        result = dfeas.solve(dfeas.from_scs(sp.csr_array(A) if seed % 2 else A, b, {"l": 5, "q": [4]}))
+        assert (result.verdict == "infeasible") == (weights is not None), (seed, result.message)
+        assert (result.verdict == "feasible") == (weights is None), (seed, result.message)
+        seen.add(str(result.verdict))
+    assert len(seen) == 2
 
 
 def test_rows_are_named_as_the_user_counts_them() -> None:
