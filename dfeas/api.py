@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,7 @@ from dfeas.data.storage.layout import Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import ARRAY, DATASET, replace_output
 from dfeas.data.storage.places import local, place, require_apart
+from dfeas.data.storage.sparse_readers import has_sparse_chunks
 from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
@@ -170,8 +172,9 @@ def ingest(
     require_type("force", force, "bool")
     told = _told(progress)
     with open_client(choose_client(client, X)) as workers, replace_output(place(out), DATASET, force):
-        if workers is None:
-            return ingest_here(X, out, given, progress=told, note=note)
+        if workers is None or has_sparse_chunks(X):  # entries follow those before them, so that one process writes
+            with nullcontext() if workers is None else workers.as_current():
+                return ingest_here(X, out, given, progress=told, note=note)
         from dfeas.engine.crew import places_of
         from dfeas.engine.task_pool import PartitionPool, TaskPool
 

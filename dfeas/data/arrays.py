@@ -14,11 +14,11 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import Table, split
 from dfeas.data.labels import encode_array
 from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.layout import default_block_rows, index_size, sparse_block_rows
+from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_array, require_unpacked, unwrap_array
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import SliceReader
-from dfeas.data.storage.sparse_readers import CsrRows, Entries
+from dfeas.data.storage.sparse_readers import CsrRows, csr_chunks, csr_rows, cut_entries, has_sparse_chunks
 from dfeas.data.storage.zarr_arrays import (
     check_shape,
     decoded_by_xarray,
@@ -66,7 +66,7 @@ def _from_table(table: Table, source: Source) -> Dataset:
     labels = table.labels
     if labels is not None:
         labels = open_given(labels)
-    if hasattr(table.X, "tocsr"):
+    if hasattr(table.X, "tocsr") or has_sparse_chunks(unwrap_array(table.X)):
         return _from_sparse(table, labels, source)
     X = accept_array(table.X, "X")
     if X.dtype == object:
@@ -81,21 +81,21 @@ def _from_table(table: Table, source: Source) -> Dataset:
 
 
 def _from_sparse(table: Table, labels: Any, source: Source) -> Dataset:
-    """A dataset from a SciPy sparse matrix (n, m), which is not copied if it is CSR with ascending indices."""
-    X = table.X
+    """A dataset from a SciPy sparse matrix (n, m), which is not copied if it is CSR with ascending indices, or from a Dask
+    array of such, whose entries are counted.
+    """
+    X = unwrap_array(table.X)
     n, m = check_shape(X.shape, "X")
-    dtype, matrix = stored_dtype(np.dtype(X.dtype), "X"), X.tocsr()
-    try:
-        matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise BadInputError(f"X: not a CSR matrix: {error}") from None
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy() if matrix is X else matrix
-        matrix.sum_duplicates()
-    rows = sparse_block_rows(matrix.nnz / n, dtype.itemsize + index_size(m), n)
-    ends = np.append(matrix.indptr[:-1:rows], matrix.indptr[-1])
-    entries = Entries.of(n, ends.astype(np.int64), rows, dtype.itemsize, index_size(m))
-    points = CsrRows(matrix, rows, dtype)
+    dtype = stored_dtype(np.dtype(X.dtype), "X")
+    points: SliceReader | CsrRows
+    if has_sparse_chunks(X):
+        chunks, counts = csr_chunks(X, dtype, "X")
+        rows, entries = cut_entries(np.append(0, np.cumsum(array_of(counts, "X"))), dtype.itemsize, m)
+        points = SliceReader("X", chunks, n, rows, dtype)
+    else:
+        matrix = csr_rows(X, None, "X")
+        rows, entries = cut_entries(matrix.indptr, dtype.itemsize, m)
+        points = CsrRows(matrix, rows, dtype)
     return assemble("X", points, (n, m), labels, source, entries=entries, features=table.features)
 
 

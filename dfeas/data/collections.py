@@ -22,9 +22,10 @@ from dfeas.data.source import Transform
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import array_of, exact, is_dask_array, unwrap_array
 from dfeas.data.storage.readers import SliceReader
+from dfeas.data.storage.sparse_readers import Entries, has_sparse_chunks
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.views import transform_features
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError
 
 WHERE = "X"
 LABELS = f"labels of {WHERE}"
@@ -70,8 +71,9 @@ class Fetched:
     array: Any
     known: tuple[str, ...] | None = None  # of labels: their classes
 
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
-        found = array_of(self.compute([self.array[rows]])[0], WHERE if self.known is None else LABELS)
+    def __getitem__(self, rows: slice) -> Any:
+        found = self.compute([self.array[rows]])[0]
+        found = found if hasattr(found, "tocsr") else array_of(found, WHERE if self.known is None else LABELS)
         return found if self.known is None else encode_array(found, len(found), LABELS, known=self.known)[1]
 
 
@@ -106,7 +108,7 @@ def collection_of(dataset: Dataset) -> Collection | None:
 
 def table_of(X: Any, labels: Any) -> Table:
     """Of a Dask array, or of a frame, of which ``labels`` may name a column or be one; its partitions are counted. Raises
-    BadInputError for what cannot be used, UsageError for points that are not dense.
+    BadInputError for what cannot be used.
     """
     if is_lazy(X) and isinstance(labels, str) and labels in list(X.columns):
         X, labels = X.drop(columns=[labels]), X[labels]
@@ -116,11 +118,6 @@ def table_of(X: Any, labels: Any) -> Table:
     points = table.X
     n, _ = check_shape(points.shape, WHERE)
     stored_dtype(np.dtype(points.dtype), WHERE)
-    if not isinstance(getattr(points, "_meta", None), np.ndarray):
-        raise UsageError(
-            f"{WHERE}: chunks that are not NumPy arrays, but {type(points._meta).__name__}: make them dense, as by "
-            "X.map_blocks(lambda block: block.toarray()), or write them to files and ingest these"
-        )
     if hasattr(labels, "to_dask_array"):
         labels = _column(labels, points.chunks[0])
     elif table.labels is not None:
@@ -138,8 +135,8 @@ def table_of(X: Any, labels: Any) -> Table:
 def in_partitions(X: Any, rows: int) -> Any:
     """Points in chunks of so many rows; where they are put together anew each is looked at in the chunk that it came in."""
     chunks, dtype = {0: rows, 1: -1}, stored_dtype(np.dtype(X.dtype), WHERE)
-    if X.rechunk(chunks).chunks == X.chunks:
-        return X
+    if X.rechunk(chunks).chunks == X.chunks or has_sparse_chunks(X):
+        return X.rechunk(chunks)
     return X.map_blocks(_in_type, dtype, WHERE, dtype=dtype, meta=np.empty((0, 0), dtype)).rechunk(chunks)
 
 
@@ -173,8 +170,16 @@ Labelled = tuple[tuple[str, ...], dict[int, int]]
 """Classes of the labels of all partitions, and points of each label as it is stored."""
 
 
-def dataset_of(compute: Compute, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool | None) -> Dataset:
-    """A dataset whose points stay in partitions of about the chunks that they came in."""
+def dataset_of(
+    compute: Compute,
+    table: Table,
+    block_rows: int,
+    labelled: Labelled,
+    *,
+    intercept: bool | None,
+    entries: Entries | None = None,
+) -> Dataset:
+    """A dataset whose points stay in partitions of about the chunks that they came in; sparse ones have ``entries``."""
     n, m = check_shape(table.X.shape, WHERE)
     dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
     rows = max(1, round(max(table.X.chunks[0]) / block_rows)) * block_rows
@@ -194,6 +199,7 @@ def dataset_of(compute: Compute, table: Table, block_rows: int, labelled: Labell
         dtype=dtype,
         block_rows=block_rows,
         points=points,
+        entries=entries,
         counts=counts,
         labels=SliceReader("label", known, n, block_rows, kind, overlaps=True),
         classes=classes,
@@ -228,10 +234,10 @@ def add_counts(found: Sequence[dict[Any, int]], n: int, positive: str | None, *,
 class _Rows:
     """Rows of an array whose first one has a number."""
 
-    array: NDArray[Any]
+    array: Any  # of NumPy, or CSR
     first: int
 
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
+    def __getitem__(self, rows: slice) -> Any:
         return self.array[rows.start - self.first : rows.stop - self.first]
 
 
@@ -253,7 +259,8 @@ class Window:
         reader = dataset.labels
         known = reader.array.known if isinstance(reader, SliceReader) and isinstance(reader.array, Fetched) else None
         expected = None if stored.expected is None else stored.expected[blocks]
-        about = {name: getattr(dataset, name) for name in ("where", "n", "m", "block_rows", "classes", "positive", "intercept")}
+        names = ("where", "n", "m", "block_rows", "entries", "classes", "positive", "intercept")
+        about = {name: getattr(dataset, name) for name in names}
         return cls(rows, known, dataset.transform, expected, {**about, "dtype": stored.dtype})
 
     def open(self, X: Any, labels: Any) -> Dataset:
@@ -261,7 +268,7 @@ class Window:
         CorruptDataError for a partition of another shape, or with other classes than before.
         """
         n, block_rows, shape = self.about["n"], self.about["block_rows"], (len(self.rows), self.about["m"])
-        first, points = self.rows.start // block_rows, array_of(X, WHERE)
+        first, points = self.rows.start // block_rows, array_of(X, WHERE) if self.about["entries"] is None else X
         label = np.broadcast_to(np.int8(1), len(self.rows)) if labels is None else array_of(labels, LABELS).reshape(-1)
         if points.shape != shape or len(label) != len(self.rows):
             raise CorruptDataError(

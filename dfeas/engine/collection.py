@@ -15,12 +15,14 @@ import numpy as np
 from dask.delayed import delayed
 from distributed import Client, Future
 
+from dfeas.data.arrays import stored_dtype
 from dfeas.data.collections import Compute, Window, add_counts, block_rows_of, collection_of, dataset_of, label_counts, table_of
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.numbers import is_dask_array
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
+from dfeas.data.storage.sparse_readers import csr_chunks, cut_entries, has_sparse_chunks
 from dfeas.engine.distributed import DaskEngine, Locality, question_name
 from dfeas.engine.pace import Sent
 from dfeas.engine.scan import fold_blocks, scan_range
@@ -37,7 +39,7 @@ FOLDED = 4
 
 def open_collection(client: Client, spec: DataSpec) -> Dataset:
     """A dataset of a Dask array or frame, whose lengths are known or counted, and whose classes are looked up where it lies.
-    Raises BadInputError for what cannot be used, UsageError for points that are not dense, and for what is not done there.
+    Raises BadInputError for what cannot be used, UsageError for what is not done there.
     """
     for what in ("mask", "point"):
         if getattr(spec, what) is not None:
@@ -49,7 +51,12 @@ def open_collection(client: Client, spec: DataSpec) -> Dataset:
     if table.labels is not None:
         found = _label_counts(compute, table.labels)
         labelled = add_counts(found, int(table.X.shape[0]), spec.positive, many=spec.one_vs_rest)
-    return dataset_of(compute, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
+    if not has_sparse_chunks(table.X):
+        return dataset_of(compute, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
+    dtype = stored_dtype(np.dtype(table.X.dtype), "X")
+    chunks, counts = csr_chunks(table.X, dtype, "X")  # in blocks as in memory, where they have other bits
+    rows, entries = cut_entries(np.append(0, np.cumsum(compute([counts])[0])), dtype.itemsize, int(chunks.shape[1]))
+    return dataset_of(compute, table._replace(X=chunks), rows, labelled, intercept=spec.intercept, entries=entries)
 
 
 def _compute(watch: Watch, parts: Sequence[Any]) -> list[Any]:

@@ -14,7 +14,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 
 import dfeas
 from dfeas.data.collections import Labelled, Table, block_rows_of, dataset_of
@@ -345,9 +344,7 @@ def test_workers_write_the_dataset_of_a_collection(
 def test_what_workers_cannot_write_is_said(client: Any, tmp_path: Path) -> None:
     frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.nan], "kind": [0, 1]}), npartitions=2)
     array = da.from_array(np.ones((4, 2)), chunks=2)
-    sparse = array.map_blocks(csr_array, dtype=float, meta=csr_array((0, 0)))
     for src, options, text in (
-        (sparse, {"y": [0, 1, 0, 1]}, "chunks that are not NumPy arrays, but csr_array: make them dense"),
         (array, {}, "a Dask array or frame: give labels"),
         (array, {"y": [0, 1]}, "expected 4 labels"),
         (array, {"y": [0, 1, 0, 1], "sparse": True}, "write the partitions of a Dask collection dense"),
@@ -357,8 +354,6 @@ def test_what_workers_cannot_write_is_said(client: Any, tmp_path: Path) -> None:
         with pytest.raises(dfeas.DfeasError, match=text):
             dfeas.ingest(src, tmp_path / "out", client=client, **options)
         assert not (tmp_path / "out").exists()
-    with pytest.raises(UsageError, match="not NumPy arrays, but csr_array: make them dense"):
-        dfeas.solve(sparse, [0, 1, 0, 1], client=client)
 
 
 @pytest.mark.parametrize("chunks", [2, (3, 1), (1, 2)])

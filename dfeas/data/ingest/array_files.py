@@ -27,6 +27,7 @@ from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_unpacked
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
+from dfeas.data.storage.sparse_readers import csr_chunks, has_sparse_chunks
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, read_header
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent, spell
 from dfeas.linalg.csr import canonicalise, with_data
@@ -55,13 +56,15 @@ class NpyRows:
 
 
 class StoredRows:
-    """Rows of an array of a library, which reads them when they are asked for."""
+    """Rows of an array of a library, which reads them when they are asked for, or of CSR chunks with so many ``entries``."""
 
-    def __init__(self, array: Any, where: str) -> None:
+    def __init__(self, array: Any, where: str, entries: int | None = None) -> None:
         self._array, self._where = array, where
-        self.shape, self.dtype = array.shape, array.dtype
+        self.shape, self.dtype, self.entries = array.shape, array.dtype, entries
 
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
+    def __getitem__(self, rows: slice) -> Any:
+        if self.entries is not None:
+            return self._array[rows].compute()
         with damage_becomes(f"{self._where}: damaged from row {rows.start}"):
             array = self._array.asstr() if h5py.check_string_dtype(self.dtype) else self._array
             return array_of(array[rows], self._where)
@@ -73,6 +76,10 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
     an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
+        if has_sparse_chunks(path):
+            chunks, counts = csr_chunks(path, path.dtype, "X")
+            yield StoredRows(chunks, "the array", int(counts.sum()))
+            return
         yield SparseRows.of(path) if hasattr(path, "tocsr") else StoredRows(accept_array(path, "X"), "the array")
         return
     if not path.exists():

@@ -195,7 +195,7 @@ def _blocks(X: Any, take: Callable[[Any, str], NDArray[Any]], where: str) -> NDA
     blocks = np.empty(grid.shape, object)
     for place, block in zip(np.ndindex(grid.shape), sys.modules["dask"].compute(*grid.ravel().tolist()), strict=True):
         if hasattr(block, "toarray"):
-            raise BadInputError(f"{where}: sparse chunks; make them dense: X.map_blocks(lambda block: block.toarray())")
+            raise BadInputError(f"{where}: sparse chunks, declared dense; give map_blocks meta=scipy.sparse.csr_array((0, 0))")
         found = blocks[place] = take(block, where)
         shape = tuple(sizes[i] for sizes, i in zip(X.chunks, place, strict=True))
         known = tuple(there if size != size else size for size, there in zip(shape, found.shape, strict=False))  # nan: unknown

@@ -246,13 +246,16 @@ class SliceReader:
 
     distant = False
 
-    def read(self, index: int, buffers: Buffers) -> AnyArray:
+    def read(self, index: int, buffers: Buffers) -> Any:
         """Slice, cast exactly; raises CorruptDataError when the array cannot be decoded."""
         first = index * self.block_rows
         where = f"{self.name}: block {index} (from point {first})"
         try:
             with translate_errors_at(self.place):
-                rows = exact(self.array[first : min(first + self.block_rows, self.n)], self.dtype, where)
+                rows = self.array[first : min(first + self.block_rows, self.n)]
+                if hasattr(getattr(rows, "_meta", rows), "tocsr"):  # chunks of ``csr_chunks``
+                    return rows.compute() if hasattr(rows, "compute") else rows
+                rows = exact(rows, self.dtype, where)
         except DfeasError:
             raise
         except DAMAGE as error:

@@ -18,9 +18,10 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.data.storage.chunks import ChunkReader
-from dfeas.data.storage.numbers import exact
+from dfeas.data.storage.layout import index_size, sparse_block_rows
+from dfeas.data.storage.numbers import exact, is_dask_array
 from dfeas.data.storage.readers import Buffers, Looks, RowReader, chunks_of, stamp_of
-from dfeas.errors import CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -177,6 +178,42 @@ class CsrRows:
 
     def stamp(self, index: int, looks: Looks | None = None) -> int | None:
         return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
+
+
+def has_sparse_chunks(X: Any) -> bool:
+    """Whether it is a Dask array that declares sparse chunks."""
+    return is_dask_array(X) and hasattr(getattr(X, "_meta", None), "tocsr")
+
+
+def csr_chunks(X: Any, dtype: np.dtype[Any], where: str) -> tuple[Any, Any]:
+    """A Dask array of CSR chunks (r, m), each looked at when it comes, and one (n,) of how many entries rows have."""
+    empty = scipy.sparse.csr_array((0, 0), dtype=dtype)
+    for _ in range(2 if X.numblocks[1] > 1 else 1):  # before Dask puts them together, and after
+        X = X.map_blocks(csr_rows, dtype, where, dtype=dtype, meta=empty).rechunk({1: -1})
+    return X, X.map_blocks(lambda chunk: np.diff(chunk.indptr).astype(np.int64), drop_axis=1, dtype=int, meta=np.empty(0, int))
+
+
+def csr_rows(matrix: Any, dtype: np.dtype[Any] | None, where: str) -> Any:
+    """A CSR matrix with ascending indices, each once, and entries of this type, if any, not copied where it is that.
+    Raises BadInputError for what is none.
+    """
+    found: Any = matrix.tocsr() if hasattr(matrix, "tocsr") else scipy.sparse.csr_array(exact(matrix, dtype, where))
+    try:
+        found.check_format(full_check=True)
+    except ValueError as error:
+        raise BadInputError(f"{where}: not a CSR matrix: {error}") from None
+    if not found.has_canonical_format:
+        found = found.copy() if found is matrix else found
+        found.sum_duplicates()
+    return found if dtype is None else block_of(exact(found.data, dtype, where), found.indices, found.indptr, found.shape[1])
+
+
+def cut_entries(indptr: NDArray[Any], itemsize: int, m: int) -> tuple[int, Entries]:
+    """Rows of a block of a matrix with m columns, and what its blocks have."""
+    n = len(indptr) - 1
+    rows = sparse_block_rows(int(indptr[-1]) / n, itemsize + index_size(m), n)
+    ends = np.append(indptr[:-1:rows], indptr[-1]).astype(np.int64)
+    return rows, Entries.of(n, ends, rows, itemsize, index_size(m))
 
 
 def sparse_shape(shape: Any, where: str) -> tuple[int, int]:
