@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.solvers import kernels, linear, margins
+from benchmarks.solvers import inequalities, kernels, linear, margins
 from benchmarks.solvers.answer import Answer, Data
 
 OURS = "dfeas"
@@ -64,7 +64,14 @@ def planes(call: Callable[[Data], Answer]) -> dict[str, Callable[[Data], Answer]
 
 SOLVERS = {
     OURS: Solver(
-        "dfeas", {"plane": linear.dfeas, "table": linear.separation, "kernel": kernels.dfeas, "margin": margins.dfeas}
+        "dfeas",
+        {
+            "plane": linear.dfeas,
+            "table": linear.separation,
+            "kernel": kernels.dfeas,
+            "margin": margins.dfeas,
+            "inequalities": inequalities.dfeas,
+        },
     ),
     "perceptron, six lines": Solver("numpy", planes(linear.perceptron)),
     "Perceptron": Solver("sklearn", planes(linear.classifier("Perceptron"))),
@@ -72,12 +79,14 @@ SOLVERS = {
     "LinearSVC": Solver("sklearn", {**planes(linear.classifier("LinearSVC")), "margin": margins.linear_svc}),
     "LogisticRegression": Solver("sklearn", {**planes(linear.classifier("LogisticRegression")), "margin": margins.logistic}),
     "SVC": Solver("sklearn", {"table": linear.classifier("SVC"), "kernel": kernels.svc}),
-    "HiGHS simplex": Solver("highspy", planes(linear.highs("simplex"))),
-    "HiGHS IPM": Solver("highspy", planes(linear.highs("ipm"))),
-    "HiGHS PDLP": Solver("highspy", planes(linear.highs("pdlp"))),
+    "HiGHS simplex": Solver("highspy", {**planes(linear.highs("simplex")), "inequalities": inequalities.highs("simplex")}),
+    "HiGHS IPM": Solver("highspy", {**planes(linear.highs("ipm")), "inequalities": inequalities.highs("ipm")}),
+    "HiGHS PDLP": Solver("highspy", {**planes(linear.highs("pdlp")), "inequalities": inequalities.highs("pdlp")}),
     "HiGHS, rows generated": Solver("highspy", planes(linear.generated_rows)),
     "HiGHS QP": Solver("highspy", {"margin": margins.highs}),
-    "OR-tools PDLP": Solver("ortools", {**planes(linear.ortools_pdlp), "margin": margins.ortools_pdlp}),
+    "OR-tools PDLP": Solver(
+        "ortools", {**planes(linear.ortools_pdlp), "margin": margins.ortools_pdlp, "inequalities": inequalities.ortools_pdlp}
+    ),
     "Clarabel": Solver("clarabel", {**planes(linear.clarabel), "margin": margins.clarabel}),
     "SCS": Solver("scs", {**planes(linear.scs), "margin": margins.scs}),
     "Vowpal Wabbit": Solver("vowpalwabbit", {**planes(linear.vowpal_wabbit), "margin": margins.vowpal_wabbit}),
@@ -236,7 +245,8 @@ def compare(instance: Any, names: Sequence[str], options: argparse.Namespace) ->
             w, x = vectors.get("w"), vectors.get("x")
             took = (values["seconds"], values["processor"], values["again"], values["memory"])
             if truth:
-                says = judge.judge(points, truth, values["said"], w, x, values["wrong"], values["proof"])
+                ask = judge.judge_inequalities if instance.question == "inequalities" else judge.judge
+                says = ask(points, truth, values["said"], w, x, values["wrong"], values["proof"])
                 found.append(Run(name, "", values["said"], values["proof"], says.right, says.evidence, *took))
                 continue
             if w is not None:

@@ -19,7 +19,7 @@ from benchmarks.tables.oracle import COMPLETE, kind_of
 from benchmarks.tables.regimes import Points, Rng
 from benchmarks.tables.truth import signs
 
-PLANE, TABLE, KERNEL, MARGIN = "plane", "table", "kernel", "margin"
+PLANE, TABLE, KERNEL, MARGIN, INEQUALITIES = "plane", "table", "kernel", "margin", "inequalities"
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Instance:
             return points, YES
         if self.question == MARGIN:
             return points, ""
+        if self.question == INEQUALITIES:
+            return points, NO if self.make is contradicting else YES
         return points, YES if points.truth() == regimes.FEASIBLE else NO
 
 
@@ -121,6 +123,28 @@ def noisy(rng: Rng, n: int, m: int) -> Points:
     return Points(X, np.where(rng.random(n) < 0.05, -y, y).astype(np.int8))
 
 
+def roomy(rng: Rng, n: int, m: int) -> Points:
+    """A x <= b, with A as X and b as y, in multiples of 2^-18 that float64 adds exactly: some x has all rows, with room."""
+    A, x = np.round(rng.standard_normal((n, m)) * 2**10) / 2**10, np.round(rng.standard_normal(m) * 2**8) / 2**8
+    return Points(A, A @ x + np.round(rng.random(n) * 2**10) / 2**10 + 2.0**-10, x)
+
+
+def flat(rng: Rng, n: int, m: int) -> Points:
+    """The same with three rows that hold with equality, as three others are their negatives."""
+    made = roomy(rng, n, m)
+    made.X[3:6] = -made.X[:3]
+    made.y[:6] = made.X[:6] @ made.w
+    return made
+
+
+def contradicting(rng: Rng, n: int, m: int) -> Points:
+    """The same with a last row that no x has: the negative of the sum of m + 1 others, with a right side too small by 2^-10."""
+    made = roomy(rng, n, m)
+    made.X[-1] = -made.X[: m + 1].sum(axis=0)
+    made.y[-1] = -made.y[: m + 1].sum() - 2.0**-10
+    return made
+
+
 INSTANCES = [
     Instance("half-space", 200_000, 100, PLANE, thin),
     Instance("margin 0.01", 200_000, 100, PLANE, apart),
@@ -137,6 +161,9 @@ INSTANCES = [
     Instance("rbf", 2_500, 5, KERNEL, sphere),
     Instance("rbf", 10_000, 5, KERNEL, sphere),
     Instance("rbf", 20_000, 5, KERNEL, sphere),
+    Instance("inequalities, interior", 100_000, 100, INEQUALITIES, roomy),
+    Instance("inequalities, one row", 100_000, 100, INEQUALITIES, contradicting),
+    Instance("inequalities, thin", 100_000, 100, INEQUALITIES, flat),
     Instance("soft margin", 20_000, 50, MARGIN, noisy),
     Instance("soft margin", 200_000, 100, MARGIN, noisy),
 ]

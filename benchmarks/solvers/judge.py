@@ -47,6 +47,24 @@ def judge(points: Points, truth: str, said: str, w: Any, x: Any, wrong: int | No
     return Judgement("yes" if shown or (word == truth and proof in ("exact", "rigorous")) else "no", seen)
 
 
+def judge_inequalities(points: Points, truth: str, said: str, x: Any, u: Any, wrong: int | None, proof: str) -> Judgement:
+    """The same of A x <= b: right is an x that violates no row by more than ZERO of its terms, or u >= 0 with A'u as near to
+    zero and b'u < 0; what is violated at all is counted in float64.
+    """
+    A, b, word = points.X, points.y, said.split(",")[0]
+    if word in (YES, NO) and word != truth:
+        return Judgement("WRONG", "")
+    shown, seen = False, ""
+    if word == YES and x is not None:
+        over = A @ x - b
+        shown, seen = bool((over <= ZERO * (np.abs(A) @ np.abs(x) + np.abs(b))).all()), f"{int((over > 0).sum())} rows violated"
+        seen += f", by {over.max():.0e}" if (over > 0).any() else ""
+    if word == NO and u is not None:
+        shown = bool((np.abs(u @ A) <= ZERO * (u @ np.abs(A))).all() and u @ b < 0)
+        seen = f"multipliers of {np.count_nonzero(u)} rows"
+    return Judgement("yes" if shown or (word == truth and proof == "exact") else "no", seen)
+
+
 def weigh(points: Points, x: np.ndarray) -> tuple[bool, str]:
     """Whether weights on signed points cancel, and how that was found."""
     support = np.flatnonzero(x > 1e-9 * x.max())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy  # loads its parts when they are used
@@ -24,7 +24,7 @@ from dfeas.analysis.separation import decide_early, search_integers
 from dfeas.data.inequalities import Inequalities
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.places import place
-from dfeas.display import Part, Row
+from dfeas.display import Part, Row, plain
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
@@ -83,6 +83,8 @@ class Feasibility(Saved):
     ([0, 1, 2], [1, 1, 1])
     """
 
+    HIDDEN: ClassVar = ("exact", "result")
+
     verdict: Verdict
     proof: Proof
     message: str
@@ -107,9 +109,9 @@ class Feasibility(Saved):
         return self.verdict != UNDECIDED
 
     def to_json(self) -> dict[str, Any]:
-        """Those of the run, and the answer; ``n`` are inequalities, equalities and bounds among them."""
-        run, own = self.result.to_json(), {name: value for name, value in super().to_json().items() if name != "result"}
-        return run | own | {"m": run["m"] - 1, "n": run["n"] - 1}
+        """Those of the run, and the answer; ``n`` are inequalities, equalities and bounds among them. Fractions are pairs."""
+        pairs = None if self.exact is None else [value.as_integer_ratio() for value in self.exact]
+        return self.result.to_json() | super().to_json() | {"exact": plain(pairs)}
 
 
 def feasible(
@@ -168,8 +170,8 @@ def feasible(
     with terms as (limits, resources, output):
         asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes)
         answer = _decide(asked, Problem.of(asked.X, ALL_POSITIVE), limits, resources, output)
-        if answer.is_decided:
-            answer = replace(answer, result=replace(answer.result, stopped=Stop.VERDICT))
+        stopped = Stop.VERDICT if answer.is_decided else answer.result.stopped
+        answer = replace(answer, result=replace(answer.result, stopped=stopped, m=asked.m, n=asked.n - 1))
         discard_checkpoints(out, Stop.VERDICT)  # what is in memory is not gone on with
         return answer if out is None else answer.save(place(out))
 
@@ -241,8 +243,8 @@ def _solve_for_last(points: Integers) -> Integers | None:
 def _describe_conflict(unknown: Feasibility, asked: Inequalities, support: NDArray[np.int64], weights: Integers) -> Feasibility:
     u, v, upper, lower = asked.divide(support, weights)
     counts = {"rows of A": len(u), "equalities": np.count_nonzero(v), "bounds": np.count_nonzero([upper, lower])}
-    listed = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    text = f"no x has all of them: {listed} contradict each other, by Farkas's lemma with multipliers in whole numbers"
+    listed = " and ".join(f"{what} ({count})" for what, count in counts.items() if count)
+    text = f"there is no solution: {listed} contradict each other, by Farkas's lemma with multipliers in whole numbers"
     found = replace(unknown, verdict=INFEASIBLE, proof=Proof.EXACT, message=text, rows=support[: len(u)])
     return replace(found, u=u.tolist(), v=v.tolist(), upper=upper.tolist(), lower=lower.tolist())
 
@@ -266,5 +268,5 @@ def _describe_solution(unknown: Feasibility, problem: Problem, y: Integers, proo
     dense = some if isinstance(some, np.ndarray) else some.toarray()
     by = np.nextafter(-(Dyadic.of(dense) @ vector).floats().min(), np.inf)
     most = f"by at most {by:.3g}" if sides.wrong <= MOST else f"{MOST} of them by at most {by:.3g}"
-    text = f"a solution is proved, in fractions; its rounding x violates {sides.wrong} inequalities, {most}"
+    text = f"a solution is proved, in fractions; its rounding x violates {sides.wrong} of the inequalities, {most}"
     return replace(found, x=x, violated=sides.wrong, message=text)

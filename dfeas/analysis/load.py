@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dfeas.analysis.feasibility import Feasibility
 from dfeas.analysis.hard_margin import MARGIN, HardMargin
 from dfeas.analysis.separation import Separation
 from dfeas.data.storage import files
@@ -19,11 +22,11 @@ from dfeas.run.prediction import named_as_there
 from dfeas.run.result_files import CERTIFICATE, RACE, SEPARATION, SOFT_MARGIN, TRACE, certificate_of, classes_of, load_result
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
-from dfeas.run.termination import Proof
+from dfeas.run.termination import Proof, Verdict
 from dfeas.run.trace import Trace
 from dfeas.run.verdict import OneVsRest, Race
 
-Loaded: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation
+Loaded: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation | Feasibility
 
 
 def load(run: str | Path) -> Loaded:
@@ -32,12 +35,12 @@ def load(run: str | Path) -> Loaded:
     Parameters
     ----------
     run : path
-        Folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin`` or
-        ``dfeas.separation``; it may have been moved.
+        Folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin``,
+        ``dfeas.separation`` or ``dfeas.feasible``; it may have been moved.
 
     Returns
     -------
-    Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin or Separation
+    Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin, Separation or Feasibility
         What the call returned, with its certificate; data that was in memory, and a function that was the kernel, are not in a
         folder. The path of a soft margin has the chosen hyperplane only.
 
@@ -58,7 +61,7 @@ def load(run: str | Path) -> Loaded:
     folder = place(run)
     try:
         return _load_run(folder)
-    except (TypeError, KeyError, ValueError) as error:
+    except (TypeError, KeyError, ValueError, ArithmeticError) as error:
         if isinstance(error, BadInputError):
             raise
         raise CorruptDataError(f"{folder}: not a readable run: {error}") from None
@@ -78,6 +81,8 @@ def _load_run(folder: Place) -> Loaded:
     if soft:
         return _soft_margin(folder)
     result = _result(folder)
+    if "violated" in values:
+        return _feasibility(result, values)
     if (folder / MARGIN).is_file():
         return _hard_margin(result, read_json(folder / MARGIN, {"fingerprint": str}, "margin", files.HARD_MARGIN))
     if (folder / SEPARATION).is_file():
@@ -106,6 +111,18 @@ def _hard_margin(result: Result, values: Mapping[str, Any]) -> HardMargin:
     for name, kind in (("w", np.float64), ("support", np.int64), ("weights", np.float64)):
         known[name] = None if known[name] is None else np.array(known[name], kind)
     return HardMargin(result, **known)
+
+
+def _feasibility(result: Result, values: Mapping[str, Any]) -> Feasibility:
+    known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Feasibility) if each.name != "result"}
+    kinds: dict[str, Callable[[Any], Any]] = dict.fromkeys(("u", "v", "upper", "lower"), lambda each: [*map(_integer, each)])
+    kinds |= {
+        "x": np.array,
+        "exact": lambda each: [Fraction(*map(_integer, pair)) for pair in each],
+        "rows": partial(np.array, dtype=np.int64),
+    }
+    known |= {name: make(known[name]) for name, make in kinds.items() if known[name] is not None}
+    return Feasibility(**{**known, "verdict": Verdict(known["verdict"]), "proof": Proof(known["proof"]), "result": result})
 
 
 def _separation(result: Result, values: Mapping[str, Any]) -> Separation:

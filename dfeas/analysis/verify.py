@@ -84,6 +84,8 @@ def verify_run(
     given = DataSpec(X, y, mask=mask)
     if CLASSES in values:
         return _verify_classes(run_folder, values, given, kernel, quick, memory)
+    if "violated" in values:
+        raise BadInputError(f"{run_folder}: a run of feasible; check its solution, or its multipliers, in fractions")
     if not has_verdict(run_folder, values):
         raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
     values = load_values(run_folder)

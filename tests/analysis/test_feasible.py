@@ -171,6 +171,11 @@ def test_large_systems_without_an_interior_or_a_solution_are_decided(tmp_path: P
         answer = system.ask(out=tmp_path / f"{verdict}-{len(system.E)}")
         assert answer.verdict == verdict
         assert answer.result.stopped == "verdict"
+        again = dfeas.load(tmp_path / f"{verdict}-{len(system.E)}")
+        assert isinstance(again, dfeas.Feasibility)
+        assert again.to_json() == answer.to_json()
+        assert str(again) == str(answer)
+        require_evidence(system, again)
         require_evidence(system, answer)
     values = json.loads((tmp_path / "feasible-0" / "result.json").read_text())
     assert (values["verdict"], values["m"], values["n"]) == ("feasible", 80, len(thin.A))
