@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,15 +26,18 @@ from dfeas.data.inequalities import Inequalities
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.places import place
 from dfeas.display import Part, Row, plain
+from dfeas.errors import DfeasError
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import extend_weights, partition
+from dfeas.run.exact.search import STOPPED
 from dfeas.run.resources import Limits, Output, Resources, choose_client
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result, cost_row
 from dfeas.run.session import open_session
 from dfeas.run.solve import decide, run_terms
+from dfeas.run.solver_thread import Abandoned, end_long_reads, run_solver
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.dyadic import Dyadic, Integers, common
 from dfeas.verify.integers import independent, solve
@@ -181,62 +185,70 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
     early = decide_early(problem, Goal(), limits, resources, output, True)
     result: Result = decide(problem, "auto", Goal(), limits, resources, output) if early is None else early[1]
     unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
-    if early is None:
-        if result.verdict == FEASIBLE and result.evidence is not None:
-            near = result.evidence
-            y = np.array(near.integers, object) if near.integers else Dyadic.of(near.y).digits
-            return _describe_solution(unknown, problem, y, result.proof, resources)
-        if result.stopped in RESUMABLE:
-            return unknown
-        if result.verdict == INFEASIBLE and result.support is not None:
-            found = _find_multipliers(asked, problem, result.support, resources)
+    if early is None and result.verdict == FEASIBLE and result.evidence is not None:
+        near = result.evidence
+        y = np.array(near.integers, object) if near.integers else Dyadic.of(near.y).digits
+        return _describe_solution(unknown, problem, y, result.proof, resources, until)
+    if early is None and result.stopped in RESUMABLE:
+        return unknown
+    try:
+        if early is None and result.verdict == INFEASIBLE and result.support is not None:
+            found = _find_multipliers(asked, problem, result.support, resources, until)
             if found is not None:
                 return _describe_conflict(unknown, asked, *found)
-    face = early[0] if early is not None else search_integers(problem, result, until, limits, resources)[0]
-    if isinstance(face, str):
-        return replace(unknown, message=face)
-    if face.y is not None and face.y[-1] > 0:
-        return _describe_solution(unknown, problem, face.y, Proof.EXACT, resources)
-    found = _find_multipliers(asked, problem, face.support, resources)
+        face = early[0] if early is not None else search_integers(problem, result, until, limits, resources)[0]
+        if isinstance(face, str):
+            return replace(unknown, message=face)
+        if face.y is not None and face.y[-1] > 0:
+            return _describe_solution(unknown, problem, face.y, Proof.EXACT, resources, until)
+        found = _find_multipliers(asked, problem, face.support, resources, until)
+    except Abandoned:
+        return replace(unknown, message=STOPPED)
     assert found is not None, "t is in what conflicts"
     return _describe_conflict(unknown, asked, *found)
 
 
 def _find_multipliers(
-    asked: Inequalities, problem: Problem, support: NDArray[np.int64], resources: Resources
+    asked: Inequalities, problem: Problem, support: NDArray[np.int64], resources: Resources, until: Callable[[], bool]
 ) -> tuple[NDArray[np.int64], Integers] | None:
     """Points of a conflict of some that has t among them, and their weights; None where they have none."""
     support = np.union1d(support, [asked.n - 1])
     with open_session(problem, resources) as session:
         some = rows(session.checking.dataset, support)
     points = common(some if isinstance(some, np.ndarray) else some.toarray())[0]
-    weights = _solve_for_last(points)
+    weights = run_solver(partial(_cancel_last, points), until)
     if weights is None:
-        split = partition(points)
-        if split.beyond[-1]:
-            return None
-        weights, held = split.weights, np.flatnonzero(split.weights)
-        if not weights[-1]:
-            last = np.append(np.zeros(len(points) - 1, object), 1)
-            weights = extend_weights(points, weights, last, held[independent(points[held])])
-    assert not (weights @ points).any(), "they cancel"
+        return None
+    if (weights @ points).any() or not (weights >= 0).all():
+        raise DfeasError("the multipliers that were found are none: please report this")
     return support[weights != 0], weights[weights != 0]
 
 
-def _solve_for_last(points: Integers) -> Integers | None:
-    """Weights of points (s, d) that cancel the last one: a guess by least squares of which, solved in whole numbers."""
+def _cancel_last(points: Integers) -> Integers | None:
+    """Weights (s,) >= 0 of points (s, d) with a zero sum, above zero of the last one; None where there are none."""
+    weights = _guess_multipliers(points)
+    if weights is not None:
+        return weights
+    split = partition(points)
+    if split.beyond[-1] or split.weights[-1]:
+        return None if split.beyond[-1] else split.weights
+    held = np.flatnonzero(split.weights)
+    last = np.append(np.zeros(len(points) - 1, object), 1)
+    return extend_weights(points, split.weights, last, held[independent(points[held])])
+
+
+def _guess_multipliers(points: Integers) -> Integers | None:
+    """The same of independent points and the last one: which they are is a guess by least squares, solved in whole numbers."""
     even = EvenPoints.of(points).points
     try:
-        guess = scipy.optimize.nnls(even[:-1].T, -even[-1])[0]
+        chosen = np.flatnonzero(scipy.optimize.nnls(even[:-1].T, -even[-1])[0])
     except RuntimeError:
         return None
-    chosen = np.flatnonzero(guess)
     if not len(chosen) or len(independent(points[chosen])) < len(chosen):
         return None
-    features = independent(points[chosen].T)
-    follows, denominator = solve(points[np.ix_(chosen, features)].T, -points[-1][features][:, None])
-    weights = np.zeros(len(points), object)
-    weights[chosen], weights[-1] = follows[:, 0], denominator
+    features, weights = independent(points[chosen].T), np.zeros(len(points), object)
+    follows, weights[-1] = solve(points[np.ix_(chosen, features)].T, -points[-1][features][:, None])
+    weights[chosen] = follows[:, 0]
     return weights if (weights >= 0).all() and not (weights @ points).any() else None
 
 
@@ -249,7 +261,9 @@ def _describe_conflict(unknown: Feasibility, asked: Inequalities, support: NDArr
     return replace(found, u=u.tolist(), v=v.tolist(), upper=upper.tolist(), lower=lower.tolist())
 
 
-def _describe_solution(unknown: Feasibility, problem: Problem, y: Integers, proof: Proof, resources: Resources) -> Feasibility:
+def _describe_solution(
+    unknown: Feasibility, problem: Problem, y: Integers, proof: Proof, resources: Resources, until: Callable[[], bool]
+) -> Feasibility:
     """A solution y / t, of which its rounding is looked at, too."""
     exact = [Fraction(int(over), int(y[-1])) for over in y[:-1]]
     found = replace(unknown, verdict=FEASIBLE, proof=proof, exact=exact)
@@ -260,7 +274,13 @@ def _describe_solution(unknown: Feasibility, problem: Problem, y: Integers, proo
     mark, vector = unknown.result.fingerprint, Dyadic.of(np.append(x, 1.0))
     with open_session(problem, resources) as session:
         session.checking.dataset.fingerprint = mark
-        sides = look(session.checking.engine, session.checking.dataset, mark, Wanted(vector.digits), take=MOST)
+        try:
+            with end_long_reads(until):
+                sides = look(session.checking.engine, session.checking.dataset, mark, Wanted(vector.digits), take=MOST)
+        except Abandoned:
+            return replace(
+                found, message="a solution is proved, in fractions; the limit came before its rounding was looked at"
+            )
         some = rows(session.checking.dataset, np.array(sorted(j for _, j in sides.missed), np.int64))
     if not sides.wrong:
         text = "x is a solution, exactly as it is in float64"

@@ -16,7 +16,7 @@ from dfeas.data.source import DataSpec, Source, Transform, parse_view
 from dfeas.data.storage.files import read_json
 from dfeas.data.storage.places import Place, place
 from dfeas.engine.local import LocalEngine, local_engine
-from dfeas.errors import CheckFailedError, UndecidedError
+from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
 from dfeas.problem import Function, Problem, Transforms
 from dfeas.run.proof import as_seen, find_data, prove_again
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, SEPARATION, classes_of, load_result, load_values

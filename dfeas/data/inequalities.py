@@ -97,11 +97,8 @@ class Inequalities:
         if E is not None and E.m != m:
             raise BadInputError(f"E has {E.m} columns, A has {m}; give each a column for each variable")
         low, high = _limits(bounds, m).T
-        upper, lower, eye = (
-            np.flatnonzero(high < np.inf),
-            np.flatnonzero(low > -np.inf),
-            scipy.sparse.eye_array(m, format="csr"),
-        )
+        upper, lower = np.flatnonzero(high < np.inf), np.flatnonzero(low > -np.inf)
+        eye = scipy.sparse.eye_array(m, format="csr")
         parts += [(-eye[upper], high[upper]), (eye[lower], -low[lower]), (0 * eye[:1], np.ones(1))]
         more = scipy.sparse.vstack([_beside(*part) for part in parts], "csr")
         more.eliminate_zeros()
