@@ -284,6 +284,15 @@ def test_where_it_is_finite_fits_stay_and_where_not_they_run_away() -> None:
             assert bool(np.abs(np.asarray(fit.params)[:2]).max() < 3) is finite
 
 
+@pytest.mark.filterwarnings("ignore:Dropped 1 groups")
+def test_groups_of_equal_counts_are_left_out_of_the_model_as_statsmodels_does_only() -> None:
+    """Both rows of the first group being above 0, neither may grow beside the other: alone the second one is separated."""
+    x, y, groups = np.array([[0.0], [1.0], [0.0], [1.0]]), np.array([2, 2, 0, 3]), np.array([0, 0, 1, 1])
+    assert dfeas.check_separation(x, y, outcome="poisson", strata=groups).finite
+    found = dfeas.check_separation(ConditionalPoisson(y, x, groups=groups))
+    assert (found.finite, found.points, found.notes) == (False, [2], [])
+
+
 def test_ties_and_censoring_at_the_time_of_an_event() -> None:
     """Who is censored when another one has the event was at risk; of two events at once neither is larger."""
     x = np.array([[1.0], [0.0], [0.0]])

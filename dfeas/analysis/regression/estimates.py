@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.outcome import IN_ORDER, Codes, Regression, Response, sign_rows
@@ -99,19 +100,23 @@ class Extent:
     outcome: Response
     y: Integers | None  # (d,) that has every row beyond it or on it; None: all are beyond
     rank: int | None  # of the rows on it that are proved to be on all of the cone; None: there is none
+    within: int = field(init=False)  # thresholds that are no coefficients, of which each row has one
     wide: bool = field(init=False)
     every: RowSpan = field(init=False)
     on: RowSpan = field(init=False)
 
     def __post_init__(self) -> None:
         d = self.outcome.blocks * (len(self.design.columns) + int(self.design.intercept))
-        self.wide = d > WIDE
-        self.every, self.on = (RowSpan.of(0 if self.wide else d) for _ in range(2))
+        self.within = sum(not column.own for column in self.design.columns) if self.outcome.kind not in IN_ORDER else 0
+        self.wide = d - self.within > WIDE
+        self.every, self.on = (RowSpan.of(0 if self.wide or self.within else d) for _ in range(2))
 
     def watch(self, parts: Iterable[Rows]) -> Iterator[Rows]:
         """The same parts, each looked at."""
         for part in parts:
-            for first in range(0, 0 if self.wide else len(part[1]), ROWS):
+            if self.within and not self.wide:
+                self._look_within(part[0])
+            for first in range(0, 0 if self.wide or self.within else len(part[1]), ROWS):
                 self._look(part[0][first : first + ROWS], part[1][first : first + ROWS])
             yield part
 
@@ -122,6 +127,20 @@ class Extent:
         self.every.add(rows)
         if self.y is not None:
             self.on.add(rows[np.flatnonzero(integer_signs(rows, self.y)[0] == 0)])
+
+    def _look_within(self, points: Matrix) -> None:
+        """All rows at once, in whole numbers less one with the same threshold: who is orthogonal to these is so to all rows, by
+        thresholds that follow.
+        """
+        points, q = scipy.sparse.csr_array(points), self.within
+        cut, (digits, exponent) = points[:, :q].indices, common(points[:, q:].toarray())
+        on = np.zeros(0, np.int64) if self.y is None else np.flatnonzero(integer_signs(points, self.y)[0] == 0)
+        for span, rows in ((self.every, np.arange(len(cut))), (self.on, on)):
+            _, first, group = np.unique(cut[rows], return_index=True, return_inverse=True)
+            less = digits[rows] - digits[rows[first]][group]
+            free = unscale_vectors(orthogonal(less), exponent)
+            span.across = np.vstack([np.zeros((q, free.shape[1]), object), free])
+            span.rows = np.zeros((len(digits[0]) - free.shape[1] + len(first), 0))  # of their rank
 
     def estimates(self, direction: Direction, sign: Callable[[int, float], str | None]) -> list[CoefficientEstimate]:
         """Of all coefficients, where a ``sign`` along all directions is looked for that the one shown does not prove."""

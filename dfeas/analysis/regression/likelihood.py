@@ -22,8 +22,18 @@ from dfeas.analysis.regression.estimates import (
     sign_of,
     table_of,
 )
-from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, RISING, Asked, Regression, Response, row_numbers, sign_rows
-from dfeas.analysis.regression.thresholds import find_thresholds, require_decided, with_thresholds
+from dfeas.analysis.regression.outcome import (
+    BOTH,
+    IN_ORDER,
+    OF_ZEROS,
+    RISING,
+    Asked,
+    Regression,
+    Response,
+    row_numbers,
+    sign_rows,
+)
+from dfeas.analysis.regression.thresholds import require_decided, with_thresholds
 from dfeas.analysis.separation import Separation, find_face, separate
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.display import Displayed, Part, Row, plain
@@ -374,11 +384,12 @@ def describe_separation(
     levels = levels_of(design, direction, columns, tally)
     names, runs = design.names, np.flatnonzero(direction.values[:, :-1].any(axis=0)).tolist()
     by_name = {names[place]: _coefficient(direction.values[:, place], outcome) for place in runs if design.columns[place].own}
+    cuts = {names[place]: float(direction.values[0, place]) for place, each in enumerate(design.columns) if not each.own}
     return replace(
         told,
         columns=[names[place] for place in columns],
         direction=by_name,
-        intercept=find_thresholds(design, outcome, direction.values[0]) or _coefficient(direction.values[:, -1], outcome),
+        intercept=cuts if outcome.kind in IN_ORDER else _coefficient(direction.values[:, -1], outcome),
         levels=levels,
         advice=list(find_advice(design, outcome, columns, levels, tally, change)),
         separated=tally.separated,

@@ -71,12 +71,11 @@ def of_model(given: Any, outcome: str | None) -> Regression:
     given = model.strata if kind == "cox" else model.groups if str(_owner(model)).startswith("Conditional") else None
     strata, times = read_beside(Asked(outcome=kind, strata=given, times=endog if kind == "cox" else None), rows)
     if strata is not None and kind != "cox":  # as statsmodels does, also for counts that are all the same and above 0
-        varies = [np.ptp(endog[strata == stratum]) > 0 for stratum in range(strata.max() + 1)]
-        kept = np.flatnonzero(np.array(varies)[strata])
+        kept = np.flatnonzero(np.array([np.ptp(endog[strata == each]) > 0 for each in range(strata.max() + 1)])[strata])
         strata = inside(strata, kept)
     endog, points, rows = inside(flat(endog, "y", rows), kept), inside(points, kept), inside(rows, kept)
     design, places = of_columns(points, names, _spec(model))
-    about, codes = _outcome(model, kind, endog, n)
+    about, codes = _outcome(model, kind, endog, n if strata is None else len(endog))
     if kind in ("binary", "log-binomial", "multinomial") and len(set(codes.tolist()) - {BOTH}) + 2 * (BOTH in codes) < 2:
         raise BadInputError(f"y: all rows are {about.classes[-1 if (codes > 0).all() else 0]}; two classes are needed")
     return Regression(design, points[:, places], codes, about, rows, strata, times)
@@ -195,9 +194,7 @@ def _code_columns(spec: Any, levels: dict[str, list[str]]) -> dict[str, Column]:
     return found
 
 
-def of_columns(
-    points: Matrix, names: list[Any], spec: Any, ones: Sequence[int] | None = None, without: str = "\0"
-) -> tuple[Design, list[int]]:
+def of_columns(points: Matrix, names: list[Any], spec: Any, ones: Any = None, without: str = "\0") -> tuple[Design, list[int]]:
     """The design that columns (b, m) make, and the places of those that are not the intercept; a formula knows its factors. The
     intercept is the first of ``ones``, or of the columns that are constant; those that begin with ``without`` are left out.
     """

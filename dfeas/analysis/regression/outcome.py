@@ -73,9 +73,7 @@ class Asked:
         if isinstance(self.weights, str) and isinstance(self.y, str) and self.y == self.weights:
             raise UsageError(f"column {self.weights}: expected the outcome and the weights in columns of their own")
         if self.strata is not None and self.outcome not in IN_STRATA:
-            raise UsageError(
-                f"strata: expected an outcome that is compared in them, {', '.join(IN_STRATA)}, got {self.outcome}"
-            )
+            raise UsageError(f"strata: expected an outcome compared in them, {', '.join(IN_STRATA)}, got {self.outcome}")
         if self.outcome == "conditional" and self.strata is None:
             raise UsageError(f"a conditional logit has strata: name their column, {spell('strata', 'NAME')}")
 

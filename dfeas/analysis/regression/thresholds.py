@@ -94,12 +94,6 @@ def with_thresholds(regression: Regression) -> Regression:
     return replace(regression, design=design, points=points, codes=codes, numbers=row, strata=None, times=None)
 
 
-def find_thresholds(design: Design, outcome: Response, values: Floats) -> dict[Any, float]:
-    """Of the coefficients of a direction those between classes in order, by their names."""
-    q = len(outcome.classes) - 1 if outcome.kind in IN_ORDER else 0
-    return {design.columns[place].name: float(values[place]) for place in range(q)}
-
-
 def _place(row: Places, column: Any, value: float, q: int) -> Any:
     return scipy.sparse.csr_array((np.full(len(row), value), (np.arange(len(row)), column)), shape=(len(row), q))
 
@@ -125,7 +119,7 @@ def _compare_classes(codes: Codes, q: int) -> tuple[Places, Codes, Any]:
 
 
 def _share_strata(codes: Codes, strata: Places) -> tuple[Places, Codes, Any]:
-    most = int(strata.max()) + 1
+    most = int(strata.max(initial=-1)) + 1
     both = (np.bincount(strata[codes >= BOTH], minlength=most) > 0) & (np.bincount(strata[codes <= BOTH], minlength=most) > 0)
     row = np.flatnonzero(both[strata])
     if not len(row):
