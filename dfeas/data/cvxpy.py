@@ -24,14 +24,12 @@ def from_cvxpy(problem: Any) -> Dataset:
 
     Inequalities, norms and matrix inequalities are to hold strictly, those of attributes such as ``nonneg`` and ``PSD``, too,
     and equalities exactly. The objective is not looked at. After ``result = dfeas.solve(..)`` the call
-    ``result.unpack(problem)`` sets ``value`` of the variables, or ``dual_value`` of the constraints to a certificate that there
-    are no such values.
+    ``result.unpack(problem)`` sets ``value`` of variables, or ``dual_value`` of constraints to a certificate that there is none.
 
     Parameters
     ----------
     problem : cvxpy.Problem
-        Its constraints are convex by the rules of cvxpy, of real or complex variables; parameters have values. SCS is
-        installed, as cvxpy writes the problem for it.
+        Its constraints are convex by the rules of cvxpy, of real or complex variables; parameters have values.
 
     Returns
     -------
@@ -41,10 +39,9 @@ def from_cvxpy(problem: Any) -> Dataset:
     Raises
     ------
     BadInputError
-        A constraint is not convex, needs an exponential or a power cone, or there is none; a variable is an integer; a
-        parameter has no value.
+        A constraint is not convex, or needs an exponential or power cone; a variable is an integer, a parameter has no value.
     UsageError
-        It is no problem of cvxpy, or SCS is not installed.
+        It is no problem of cvxpy, or SCS, for which cvxpy writes it, is not installed.
 
     Examples
     --------
@@ -72,18 +69,13 @@ def unpack(problem: Any, x: Floats | None, dual: Floats | None) -> None:
         if given is not None and len(given) != expected:
             raise BadInputError(f"the result has {len(given)} {what}, this problem {expected}; expected the problem it is of")
     info = {"status_val": 1, "solve_time": 0, "setup_time": 0, "iter": 0, "pobj": 0.0}
-    y = np.zeros(rows) if dual is None else dual
-    found = chain.invert({"x": np.zeros(m) if x is None else x, "y": y, "s": np.zeros(rows), "info": info}, inverse)
+    vectors = {"x": np.zeros(m) if x is None else x, "y": np.zeros(rows) if dual is None else dual, "s": np.zeros(rows)}
+    found = chain.invert({**vectors, "info": info}, inverse)
     for constraint in problem.constraints:
         constraint.save_dual_value(found.dual_vars[constraint.id])
-    for variable in _feasibility(problem).variables():
-        variable.save_value(None if x is None else found.primal_vars[variable.id])
-
-
-def _feasibility(problem: Any) -> Any:
-    """The same problem without its objective."""
-    cvxpy = import_module("cvxpy")
-    return cvxpy.Problem(cvxpy.Minimize(0), problem.constraints)
+    for variable in problem.variables():
+        if variable.id in found.primal_vars:  # others are of the objective alone
+            variable.save_value(None if x is None else found.primal_vars[variable.id])
 
 
 def _write(problem: Any) -> tuple[dict[str, Any], Any, Any]:
@@ -94,7 +86,7 @@ def _write(problem: Any) -> tuple[dict[str, Any], Any, Any]:
         raise UsageError("cvxpy is not installed: pip install cvxpy") from None
     if not isinstance(problem, cvxpy.Problem):
         raise UsageError(f"expected a problem of cvxpy, got {type(problem).__name__}")
-    asked = _feasibility(problem)
+    asked = cvxpy.Problem(cvxpy.Minimize(0), problem.constraints)
     _require_convex(asked)
     try:
         data, chain, inverse = asked.get_problem_data(cvxpy.SCS)

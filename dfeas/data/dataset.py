@@ -60,6 +60,7 @@ class Dataset:
     entries: Entries | None = None  # of sparse points
     cones: ConeTable | None = None  # whose rows the points are
     program: Program | None = None  # that the rows of cones were made of
+    rounded: bool = False  # whether these stand for others that are not float64
     # how it is seen
     classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
     positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
@@ -88,11 +89,6 @@ class Dataset:
     def rank(self) -> int:
         """What theorems count: points, or eigenvalues of cones."""
         return self.n if self.cones is None else self.cones.rank
-
-    @property
-    def rounded(self) -> bool:
-        """Whether rows of cones are those of a programme up to rounding only."""
-        return self.program is not None and self.program.rounded
 
     @property
     def kind(self) -> str:

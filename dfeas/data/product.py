@@ -195,7 +195,6 @@ class Program:
     rows: Any  # (N + 1, m + 1) of b t - A x and t, equalities first
     equal: int = 0
     basis: tuple[Row, ...] = ()  # of (x, t), with which they are basis y; none without equalities: they are y
-    rounded: bool = False  # whether rows of cones times the basis are not float64
 
     def x(self, y: Floats) -> Floats:
         """(m,) of a separator (k,), each entry rounded to float64 once."""

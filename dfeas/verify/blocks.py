@@ -47,10 +47,7 @@ class Data(Protocol):
     features: tuple[str, ...]  # names of the features; empty where there are none
     numbers: Any  # (n,) of the points, or rows of cones, in what they were picked from; None where they were not
     header: Any  # of a dataset that dfeas wrote; None of others
-
-    @property
-    def rounded(self) -> bool:
-        """Whether the rows of cones stand for others that are not float64."""
+    rounded: bool  # whether rows of cones stand for others that are not float64
 
     @property
     def chunk_rows(self) -> int:

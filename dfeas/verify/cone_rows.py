@@ -79,10 +79,6 @@ class ConeRows(ABC):
     def dimension(self) -> int:
         return rows_of(self.kind, self.size)
 
-    @abstractmethod
-    def dense(self) -> Floats:
-        """The rows (c, d, m) as an array."""
-
     @property
     @abstractmethod
     def terms(self) -> int:
@@ -127,9 +123,6 @@ class ConeRows(ABC):
 class DenseConeRows(ConeRows):
     """Rows (c, d, m) that are stored dense."""
 
-    def dense(self) -> Floats:
-        return np.asarray(self.rows)
-
     @property
     def terms(self) -> int:
         return int(self.rows.shape[0] * self.rows.shape[1])
@@ -157,9 +150,6 @@ class DenseConeRows(ConeRows):
 @dataclass(frozen=True)
 class SparseConeRows(ConeRows):
     """Rows (c d, m) of a CSR matrix, each feature of a row once."""
-
-    def dense(self) -> Floats:
-        return np.asarray(self.rows.toarray()).reshape(len(self.row), self.dimension, -1)
 
     @property
     def terms(self) -> int:

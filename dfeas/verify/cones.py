@@ -367,5 +367,6 @@ def is_linear_conflict(tally: RowTally) -> bool:
     linear = [(cones, x[:, 0] / cones.norms(np.arange(len(x)))[1]) for cones, x in tally.rows if cones.kind == "l"]
     if not linear:
         return False
-    points = np.vstack([cones.dense().reshape(len(x), -1) for cones, x in linear])
+    rows = [cones.rows if isinstance(cones, DenseConeRows) else cones.rows.toarray() for cones, _ in linear]
+    points = np.vstack([each.reshape(len(x), -1) for each, (_, x) in zip(rows, linear, strict=True)])
     return balance(points, np.concatenate([x for _, x in linear])) is not None

@@ -48,8 +48,6 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, p
     if kind == "arrays":
         where = src if is_array(src) else place(src)
         return ArraySource(where, options.points, stack.enter_context(open_rows(where, options.points)), options.sparse)
-    if kind == "cones":
-        raise UsageError(f"{src}: cones of SDPA; {spell_ingest(src, 'cones.data')}, and then ask about cones.data")
     if kind == "svmlight":
         from dfeas.data.ingest.svmlight import Svmlight
 

@@ -85,9 +85,7 @@ def ingest_product(
 def ingest_dataset(cones: Dataset, out: str | Path, progress: Progress | None = None, shard: str | int | None = None) -> Header:
     """The same of cones in memory. Raises UsageError for those of a programme, whose x a dataset would not know."""
     if cones.program is not None or cones.cones is None:
-        raise UsageError(
-            f"{cones.where}: expected rows of dfeas.from_cone_rows; a problem with a right side is solved as it is"
-        )
+        raise UsageError("expected rows of dfeas.from_cone_rows; a problem with a right side is solved as it is")
     codes = np.concatenate([cones.labels.read(index, Buffers()).copy() for index in range(cones.blocks)])
     placing = Placing(Product.from_codes(codes[codes > 0]), cones.block_rows)
     entries = None if cones.entries is None else cones.entries.count / cones.cones.rows
@@ -177,12 +175,12 @@ def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
     if n != equal + product.table.rows - 1:
         text = f"{equal} equalities and " if equal else ""
         raise BadInputError(f"A has {n} rows, the cones have {text}{product.table.rows - 1}; cones and A must agree")
-    program = Program(rows)
+    program, rounded = Program(rows), False
     if equal:
         basis, k = solutions(rows[:equal])
-        rest, rounded = times(rows[equal:], basis, k)
-        program, rows = Program(rows, equal, basis, rounded), rest
-    return replace(cones_in_memory(rows, product, "A", equal), program=program)
+        program = Program(rows, equal, basis)
+        rows, rounded = times(rows[equal:], basis, k)
+    return replace(cones_in_memory(rows, product, "A", equal), program=program, rounded=rounded)
 
 
 def _cones_of(cones: Mapping[str, Any]) -> tuple[int, Product]:
