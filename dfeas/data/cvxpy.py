@@ -24,7 +24,7 @@ def from_cvxpy(problem: Any) -> Dataset:
 
     Inequalities, norms and matrix inequalities are to hold strictly, those of attributes such as ``nonneg`` and ``PSD``, too,
     and equalities exactly. The objective is not looked at. After ``result = dfeas.solve(..)`` the call
-    ``result.unpack(problem)`` sets ``value`` of variables, or ``dual_value`` of constraints to a certificate that there is none.
+    ``result.unpack(problem)`` sets ``value`` of variables, or ``dual_value`` of constraints to a certificate of none.
 
     Parameters
     ----------
