@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,17 +20,20 @@ from dfeas.analysis.regression.design import (
     Places,
     as_text,
     columns_of,
+    find_gaps,
     inside,
+    note_dropped,
     points_of,
     require_column,
 )
 from dfeas.analysis.regression.likelihood import Separated, check_likelihood
-from dfeas.analysis.regression.models import Formula, is_model, of_model
+from dfeas.analysis.regression.models import Formula, is_model, of_model, without_bar
 from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
 from dfeas.analysis.regression.thresholds import find_order, read_beside, split_times
 from dfeas.data.arrays import accept_array
+from dfeas.data.frames import columns_of as columns_in
 from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned
-from dfeas.data.storage.numbers import exact
+from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.linalg.csr import with_data
 from dfeas.run.resources import Limits, Resources
@@ -52,6 +55,7 @@ def check_separation(
     text: Sequence[str] = (),
     sep: str | None = None,
     decimal: str = ".",
+    missing: str = "raise",
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int | None = None,
@@ -90,6 +94,8 @@ def check_separation(
         refused with the cell, where they are text only because of some of them.
     sep, decimal : str
         Between the cells of a CSV file (a comma where it is not said), and between the digits of its numbers.
+    missing : {"raise", "drop"}
+        What is done with rows that miss a value, as in statsmodels; ``notes`` of the answer say how many were dropped.
     max_passes, time_limit, memory : optional
         As of ``dfeas.solve``.
 
@@ -115,16 +121,13 @@ def check_separation(
     >>> ward = ["a", "a", "b", "b", "c", "c", "a", "b"]
     >>> died = [0, 1, 0, 1, 1, 1, 0, 0]
     >>> import pandas as pd
-    >>> print(dfeas.check_separation(pd.DataFrame({"age": age, "ward": ward}), died))
+    >>> found = dfeas.check_separation(pd.DataFrame({"age": age, "ward": ward}), died)
+    >>> print(found.message)
     quasi-complete separation: level c of ward separates 2 points (4, 5) from the others; no finite estimate of ward[c]
-    coefficient  estimate  direction
-    age          finite            0
-    ward[b]      finite            0
-    ward[c]      +Inf              1
-    intercept    finite            0
-    - merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
-    - or leave out column ward: then the estimates are finite
-    - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
+    >>> {each.name: each.estimate for each in found.estimates}
+    {'age': 'finite', 'ward[b]': 'finite', 'ward[c]': '+Inf', 'intercept': 'finite'}
+    >>> print(found.advice[0])
+    merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
     """
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
     if outcome == "cox" and not is_model(X):
@@ -140,15 +143,18 @@ def check_separation(
         (text,) if isinstance(text, str) else text,
         sep,
         decimal,
+        missing,
         strata=strata.compute() if hasattr(strata, "compute") else strata,
         times=times,
         limits=Limits(max_passes=max_passes, time_limit=time_limit),
         resources=Resources(memory=memory),
     )
     if is_model(X):
-        if not intercept or any(each is not None for each in (y, positive, weights, strata)):
-            raise UsageError("a model says itself what it regresses: leave out y, positive, weights, strata and intercept")
-        return check_likelihood(of_model(X, outcome), asked)
+        if not intercept or missing != "raise" or any(each is not None for each in (y, positive, weights, strata)):
+            raise UsageError(
+                "a model says itself what it regresses: leave out y, positive, weights, strata, missing, intercept"
+            )
+        return replace(check_likelihood(of_model(X, outcome), asked), fits={})  # its table is not known
     if formula:
         if not intercept:
             raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
@@ -162,7 +168,8 @@ def check_separation(
     if (sep, decimal) != (None, "."):
         raise UsageError("sep and decimal are for files of text; leave them out")
     framed = is_lazy(X) or is_frame(X)
-    found = check_likelihood((_of_frame if framed else _of_array)(X, asked), asked)
+    X = _whole(X, asked) if framed else X
+    found = check_likelihood(_of_complete(X, asked, None, _of_frame if framed else _of_array), asked)
     return replace(found, library=_library(X)) if framed else found
 
 
@@ -171,19 +178,51 @@ def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
         from dfeas.analysis.regression.files import of_formula
 
         return of_formula(frame, formula, asked)
-    parsed = Formula(formula)
     if not (is_lazy(frame) or is_frame(frame)):
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
+    names = [name for name in columns_in(frame) if name not in asked.beside]
+    parsed, asked = Formula(formula, names), replace(asked, formula=without_bar(formula))
     if is_lazy(frame):
-        names = list(map(str, frame.columns))
         needed = {*parsed.list_needed(names), *asked.beside}
-        frame = frame[[name for name in names if name in needed]]
+        frame = frame[[name for name in frame.columns if name in needed]]
+
+    def read(whole: Any, asked: Asked) -> Regression:
+        table = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text)
+        kept = _in_likelihood(table, whole, asked.weights)
+        asked = replace(asked, strata=_beside(table, whole, asked.strata, "strata"))
+        return parsed.of(table, asked, _index(whole), kept)
+
     whole = _whole(frame, asked)
-    table = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text)
-    kept = _in_likelihood(table, whole, asked.weights)
-    asked = replace(asked, strata=_beside(table, whole, asked.strata, "strata"))
-    found = check_likelihood(parsed.of(table, asked, _index(whole), kept), asked)
+    needed = {*parsed.list_needed(names), *asked.beside}
+    found = check_likelihood(_of_complete(whole, asked, sorted(needed), read), asked)
     return replace(found, library=_library(frame))
+
+
+def _of_complete(X: Any, asked: Asked, columns: Sequence[str] | None, read: Callable[[Any, Asked], Regression]) -> Regression:
+    """What is read of a table; where rows that miss a value are dropped, of all others, which keep their names."""
+    if asked.missing != "drop":
+        return read(X, asked)
+    beside = {name: getattr(asked, name) for name in ("y", "weights", "strata", "times")}
+    beside = {name: each for name, each in beside.items() if each is not None and not isinstance(each, str)}
+    for name, each in beside.items():
+        require_aligned(X, each, name)
+    gap = np.any([find_gaps(X, columns), *map(find_gaps, beside.values())], axis=0)
+    kept = np.flatnonzero(~gap)
+    regression = read(_take(X, kept), replace(asked, **{name: _take(each, kept) for name, each in beside.items()}))
+    rows = regression.rows if _index(X) else inside(kept, np.asarray(regression.rows)).tolist()
+    notes = (*note_dropped(int(gap.sum()), len(gap)), *regression.outcome.notes)
+    return replace(regression, rows=rows, outcome=replace(regression.outcome, notes=notes))
+
+
+def _take(values: Any, kept: Places) -> Any:
+    """Some rows of a frame, a series, an array or a list."""
+    if hasattr(values, "iloc"):
+        return values.iloc[kept]
+    native = nw.from_native(values, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.Series):
+        return native[kept].to_native()
+    rows: Any = values.tocsr() if hasattr(values, "tocsr") else array_of(values, "the rows")
+    return rows[kept]
 
 
 def _in_likelihood(frame: nw.DataFrame[Any], whole: Any, weights: Any) -> Places | None:
@@ -204,12 +243,14 @@ def _beside(frame: nw.DataFrame[Any], whole: Any, values: Any, where: str) -> An
 
 
 def _of_frame(X: Any, asked: Asked) -> Regression:
-    whole = _whole(X, asked)
+    whole, y = X, asked.y
     frame, rows = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text), _index(whole)
     kept, beside = _in_likelihood(frame, whole, asked.weights), asked.beside
     strata, times = _beside(frame, whole, asked.strata, "strata"), _beside(frame, whole, asked.times, "time")
     frame = frame.drop([name for name in beside if name in frame.columns])
-    name, y = "y", asked.y
+    name = "y"
+    if isinstance(y, int | tuple) and str(y) in frame.columns:  # as the column is called in pandas
+        y = str(y)
     if isinstance(y, str):
         require_column(y, frame.columns, FRAME)
         name, frame, y = y, frame.drop(y), frame[y]

@@ -12,7 +12,7 @@ import click
 
 from dfeas.analysis.check_separation import check_separation as find_separation
 from dfeas.analysis.regression.files import of_formula, of_table
-from dfeas.analysis.regression.outcome import OUTCOMES, Asked
+from dfeas.analysis.regression.outcome import MISSING, OUTCOMES, Asked
 from dfeas.analysis.suspects import suspects as find_suspects
 from dfeas.analysis.verify import verify_certificate, verify_run
 from dfeas.cli.cluster import CLUSTER, Cluster
@@ -124,6 +124,7 @@ def predict(
 @option("Data", "--text", multiple=True, metavar="NAME", help="A column that is text, as 5 mg or <5; any number of them.")
 @option("Data", "--sep", metavar="CHAR", help="Between cells.  [default: , in CSV, tab in TSV]")
 @option("Data", "--decimal", default=".", metavar="CHAR", help="Between digits of numbers in CSV.  [default: .]")
+@option("Data", "--missing", type=Name(MISSING), default="raise", metavar="NAME", help="Say drop for rows that miss a value.")
 @option("Question", "--outcome", type=Name(OUTCOMES), metavar="NAME", help="What is regressed.  [default: as it looks]")
 @option("Question", "--positive", metavar="CLASS", help="This class against all others.")
 @option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")

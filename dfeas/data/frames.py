@@ -64,7 +64,7 @@ def split(X: Any, labels: Any) -> Table:
     if is_lazy(X):
         return _of_dask(X, labels)
     frame = open_frame(X, "X")
-    if isinstance(labels, str | int) and str(labels) in frame.columns:
+    if isinstance(labels, str | int | tuple) and str(labels) in frame.columns:
         frame, labels = frame.drop(str(labels)), frame[str(labels)]
     else:
         _require_file(labels, frame.columns)
@@ -178,7 +178,7 @@ def _sparse_kinds(frame: nw.DataFrame[Any]) -> dict[str, Any]:
 
 
 def _of_dask(X: Any, labels: Any) -> Table:
-    if isinstance(labels, str | int) and labels in list(X.columns):
+    if isinstance(labels, str | int | tuple) and labels in list(X.columns):
         X, column = X.drop(columns=[labels]), X[labels]
         labels = column.compute()
     else:

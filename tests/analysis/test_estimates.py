@@ -126,3 +126,35 @@ def test_signs_of_large_tables_are_said_to_be_those_of_one_direction_where_there
     rare = dfeas.check_separation(X, (X[:, 3] > 0) | (rng.random(20_000) < 0.5))
     assert [each.estimate for each in rare.estimates] == [*["finite"] * 3, "+Inf", "finite"]
     assert all(each.certain for each in rare.estimates)
+
+
+OUTCOMES = {"truth": [False, True], "text": ["well", "sick"], "numbers": [0, 1], "others": [3, 7]}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_the_line_of_python_fits_the_model_with_the_sign_of_the_table(outcome: str) -> None:
+    import statsmodels.api as sm
+
+    rng = np.random.default_rng(2)
+    rare, ill = np.arange(200) < 4, (rng.random(200) < 0.5) | (np.arange(200) < 4)
+    values = np.array(OUTCOMES[outcome])[ill.astype(int)]
+    frame = pd.DataFrame({"age": rng.normal(size=200), "exposed to": np.where(rare, "yes", "no"), "ill now": values})
+    for table, asked in ((frame, "ill now"), (frame.set_axis(["age", "e", "ill"], axis=1), None)):
+        found = dfeas.check_separation(table, asked) if asked else dfeas.check_separation("ill ~ age + C(e)", table)
+        model = eval(found.fits["Python"], {"sm": sm, "table": table})
+        sign = {"+Inf": 1, "-Inf": -1}[found.estimates[1].estimate]
+        (name,) = (each for each in model.params.index if "[T.yes]" in each)
+        assert 0.01 < sign * model.params[name] < 100
+        assert f"in Python: {found.fits['Python']}" in str(found)
+    assert dfeas.check_separation(frame["age"].to_numpy()[:, None], rare).fits == {}
+
+
+def test_lines_of_other_models_quote_names_and_keep_the_formula() -> None:
+    frame = pd.DataFrame({"a b": [0, 0, 1, 1, 0, 0], "n": [0, 0, 0, 0, 2, 1], "k": list("xxyyzz")})
+    counts = dfeas.check_separation(frame[["a b", "n"]], "n", outcome="poisson")
+    assert counts.fits["R"].startswith("glm(n ~ `a b`, family = poisson")
+    assert dfeas.check_separation("k ~ n | a", frame.rename(columns={"a b": "a"})).fits == {
+        "R": "brglm2::brmultinom(k ~ n + factor(a), data = table)"
+    }
+    weighted = dfeas.check_separation(frame[["a b", "n"]], "n", outcome="poisson", weights=np.ones(6))
+    assert weighted.fits == {}

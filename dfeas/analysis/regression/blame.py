@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import SHOWN, Design, Floats, Matrix, Places
-from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, Codes, Regression, Response, wide
+from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, Asked, Codes, Regression, Response, wide
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import independent, product, solve
 
 RESPONSIBLE = 1e-9
 """Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
+_DOT, _PLAIN, _QUOTED = (re.compile(each) for each in (r"(?<![\w.])\.(?![\w.])", r"`([^\W\d_]\w*)`", "`([^`]+)`"))
+"""All other columns; a name that needs no quotes, and one that does."""
 Part = tuple[Matrix, Codes, Places]
 """Some rows of the design (b, m), the codes of their outcomes, and their numbers in the table."""
 Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
@@ -204,6 +208,37 @@ def find_advice(
     if outcome.kind == "poisson":
         yield Advice("or leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)")
     yield Advice("or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge")
+
+
+def find_fits(design: Design, outcome: Response, asked: Asked) -> dict[str, str]:
+    """What fits the model so that all estimates are finite, by language. None where columns of a ``table`` have no names, where
+    rows have weights or strata, of other outcomes than these, and for true and false as text, which readers of files change.
+    """
+    left, tilde, right = (asked.formula or "").partition("~")
+    names = [outcome.name, *design.terms]
+    family = {"binary": "Binomial", "poisson": "Poisson", "multinomial": ""}.get(outcome.kind)
+    known = {str(each).lower() for each in outcome.lookup if isinstance(each, str)}
+    if family is None or asked.weights is not None or asked.strata is not None or known == {"true", "false"}:
+        return {}
+    if not all(isinstance(name, str) and not {*'`"'} & {*name} for name in names):
+        return {}
+    if not tilde or _DOT.search(right):
+        right = " + ".join(f"`{name}`" for name in names[1:]) + ("" if design.intercept else " + 0")
+    left = left.strip() if tilde else f"`{outcome.name}`"
+    one = next((value for value, code in outcome.lookup.items() if outcome.kind == "binary" and code == 1), None)
+    if isinstance(one, bool) or not {*outcome.lookup} <= {0, 1}:
+        left = f"I(1 * ({left} == {json.dumps(one)}))" if outcome.kind == "binary" else left
+    text = f"{left} ~ {' '.join(right.split())}"
+    in_r, in_python = _PLAIN.sub(r"\1", text), _QUOTED.sub(r'Q("\1")', _PLAIN.sub(r"\1", text))
+    in_r = in_r.replace("== true)", "== TRUE)").replace("C(", "factor(")
+    if outcome.kind == "multinomial":
+        return {"R": f"brglm2::brmultinom({in_r}, data = table)"}
+    in_python = in_python.replace("== true)", "== True)")
+    python = f"sm.GLM.from_formula({in_python!r}, table, family=sm.families.{family}())"
+    return {
+        "R": f"glm({in_r}, family = {family.lower()}, data = table, method = brglm2::brglm_fit)",
+        "Python": f"{python}.fit_regularized(alpha=0.01, L1_wt=0.0)",
+    }
 
 
 def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: bool) -> str | None:

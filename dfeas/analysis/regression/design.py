@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias, cast
 
 import narwhals.stable.v2 as nw
@@ -17,8 +19,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.frames import no_column, number, plain
-from dfeas.data.storage.numbers import exact
+from dfeas.data.frames import is_frame, no_column, number, open_frame, plain
+from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, spell
 
 SHOWN = 5
@@ -128,6 +130,7 @@ class ColumnSurvey:
     def __init__(self, where: str, rows: Any = None, most_levels: int = MOST_LEVELS, text: Sequence[str] = ()) -> None:
         self.where, self.n, self._counted, self._rows, self._most = where, 0, 0, rows, most_levels
         self._text = text  # columns that may have levels like numbers
+        self.places: Places | None = None  # numbers of the rows that are looked at, where some are left out
         self.variables: dict[str, Variable] = {}
 
     def add(self, columns: Columns, n: int, counted: Places | None = None) -> None:
@@ -138,18 +141,21 @@ class ColumnSurvey:
             seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))
             gap = find_missing(series)
             if gap.any():
-                seen.first = self.n + int(gap.argmax()) if not seen.missing else seen.first
+                seen.first = self._at(int(gap.argmax())) if not seen.missing else seen.first
                 seen.missing += int(gap.sum())
             elif seen.is_factor:
                 self._levels(series, counted, seen)
             else:
                 values = exact(number(series, self.where), np.float64, self.where)
                 if not np.isfinite(values).all():
-                    row = self.call_row(self.n + int((~np.isfinite(values)).argmax()))
+                    row = self.call_row(self._at(int((~np.isfinite(values)).argmax())))
                     raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
                 seen.running = self.n == 0 and _is_id(seen.kind, inside(values, counted))
         self.n += n
         self._counted += n if counted is None else len(counted)
+
+    def _at(self, row: int) -> int:
+        return self.n + row if self.places is None else int(self.places[row])
 
     def call_row(self, row: int) -> str:
         label = row if self._rows is None else self._rows[row]
@@ -160,7 +166,8 @@ class ColumnSurvey:
         if gaps:
             shown = [f"{v.name} ({v.missing}, the first in row {self.call_row(v.first)})" for v in gaps[:SHOWN]]
             more = f" and {len(gaps) - SHOWN} more columns" if len(gaps) > SHOWN else ""
-            raise BadInputError(f"{self.where}: missing values in {', '.join(shown)}{more}; fill them, or drop rows or columns")
+            advice = f"fill them, drop columns, or drop the rows, by {spell('missing', 'drop')}"
+            raise BadInputError(f"{self.where}: missing values in {', '.join(shown)}{more}; {advice}")
 
     def _levels(self, series: nw.Series[Any], counted: Places | None, seen: Variable) -> None:
         series = inside(series, counted)
@@ -175,7 +182,7 @@ class ColumnSurvey:
             seen.levels[level] = None
             if look is not None and look not in seen.looks:
                 row = int((series == level).to_numpy().argmax())
-                seen.looks[look] = level, self.n + (row if counted is None else int(counted[row]))
+                seen.looks[look] = level, self._at(row if counted is None else int(counted[row]))
         if len(seen.levels) > self._most:
             self._refuse_numbers(seen)
             raise BadInputError(
@@ -211,7 +218,9 @@ class ColumnSurvey:
             columns += [Column(f"{seen.name}[{level}]", seen.name, level) for level in levels[0 if full else 1 :]]
         twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
         ids = [seen.name for seen in self.variables.values() if seen.running]
-        notes = tuple(f"column {name} has another whole number in each row: drop it if it is an id" for name in ids)
+        notes = tuple(
+            f"column {name or '(no name)'} has another whole number in each row: drop it if it is an id" for name in ids
+        )
         if twice:
             raise BadInputError(f"{self.where}: column {twice[0]} is called as a level of a factor is; rename one of them")
         return Design(tuple(columns), factors, intercept, notes)
@@ -281,6 +290,30 @@ def find_missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
     return gap
 
 
+def find_gaps(values: Any, columns: Sequence[str] | None = None) -> NDArray[np.bool_]:
+    """Which rows of a frame, a series, an array or a sparse matrix miss a value, in some columns or in any."""
+    if is_frame(values):
+        frame = open_frame(values, "the frame")
+        return np.any([find_missing(frame[name]) for name in (frame.columns if columns is None else columns)], axis=0)
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return find_missing(series)
+    if hasattr(values, "tocoo"):
+        rows = values.tocoo()
+        return np.isin(np.arange(values.shape[0]), rows.row[np.isnan(rows.data)])
+    array: NDArray[Any] = array_of(values, "the rows")
+    if array.dtype.kind != "O":
+        gap = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
+    else:
+        gap = np.array([each is None or each != each for each in array.ravel().tolist()], np.bool_)
+    return gap.reshape(len(array), -1).any(axis=1)
+
+
+def note_dropped(dropped: int, rows: int) -> tuple[str, ...]:
+    """What is said of rows that miss a value."""
+    return (f"{dropped} of {rows} rows miss a value, and {'is' if dropped == 1 else 'are'} dropped",) if dropped else ()
+
+
 def text(series: nw.Series[Any]) -> list[str]:
     """Levels as they are called."""
     return [str(value) for value in series.to_list()]
@@ -309,6 +342,8 @@ def _kind(series: nw.Series[Any], where: str) -> nw.dtypes.DType:
             return nw.Boolean()
         if all(isinstance(value, str) for value in values):
             return nw.String()
+        if all(isinstance(value, Real | Decimal) for value in values):
+            return nw.Float64()
         found = sorted({type(value).__name__ for value in values})
         raise BadInputError(f"{where}: column {series.name} holds {' and '.join(found)}: make one type of it")
     native = series.to_native()

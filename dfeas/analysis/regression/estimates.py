@@ -202,9 +202,10 @@ def sign_of(regression: Regression, stop: Callable[[], bool]) -> Callable[[int, 
     """What finds the sign of a coefficient along all directions, as integers decide; None for large tables, and when it is to
     stop: whether with the row of its other sign beside them some direction has that row beyond it.
     """
-    points, _ = sign_rows(regression.points, regression.codes, regression.outcome, regression.design.intercept, positive=True)
-    small = points.shape[0] * points.shape[1] <= TRIED
-    rows = np.unique(points if isinstance(points, np.ndarray) else points.toarray(), axis=0) if small else np.zeros((0, 0))
+    points, codes, intercept = regression.points, regression.codes, regression.design.intercept
+    small = points.shape[0] * (points.shape[1] + 1) * regression.outcome.blocks**2 <= TRIED
+    rows = sign_rows(points, codes, regression.outcome, intercept, positive=True)[0] if small else np.zeros((0, 0))
+    rows = np.unique(rows if isinstance(rows, np.ndarray) else rows.toarray(), axis=0)
 
     def reaches(j: int, sign: int) -> bool:
         more = np.zeros(rows.shape[1])

@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.blame import Part, Tally
+from dfeas.analysis.regression.blame import Part, Tally, find_fits
 from dfeas.analysis.regression.design import (
     MOST_LEVELS,
     ColumnSurvey,
@@ -26,7 +26,9 @@ from dfeas.analysis.regression.design import (
     Matrix,
     Places,
     columns_of,
+    find_gaps,
     inside,
+    note_dropped,
     points_of,
     require_column,
 )
@@ -39,7 +41,7 @@ from dfeas.analysis.regression.likelihood import (
     direction_of,
     extent_of,
 )
-from dfeas.analysis.regression.models import Formula
+from dfeas.analysis.regression.models import Formula, without_bar
 from dfeas.analysis.regression.outcome import (
     OF_ZEROS,
     THRESHOLDS,
@@ -92,9 +94,10 @@ BLOCKS = 64
 class Rows:
     """Some rows of a table that follow on each other."""
 
-    frame: nw.DataFrame[Any]  # all of them
-    first: int  # number of the first
+    frame: nw.DataFrame[Any]  # all of them, without those that are dropped
+    places: Places  # their numbers
     counted: Places | None  # places of those in the likelihood; None: all
+    dropped: int  # rows that miss a value
 
     @property
     def inside(self) -> nw.DataFrame[Any]:
@@ -102,7 +105,7 @@ class Rows:
 
     @property
     def numbers(self) -> Places:
-        return np.asarray(inside(self.first + np.arange(len(self.frame)), self.counted))
+        return np.asarray(inside(self.places, self.counted))
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,8 @@ class RegressionFile:
     reader: CsvColumns | ParquetColumns
     columns: list[str]  # with that of the weights
     weights: str | None  # the column that says which rows are in the likelihood
+    beside: list[str]  # columns that are no regressors, such as it
+    drop: bool  # rows that miss a value
 
     @classmethod
     def of(cls, path: str | Path, asked: Asked) -> RegressionFile:
@@ -126,24 +131,26 @@ class RegressionFile:
         for name in (*asked.without, *weights, *asked.text):
             require_column(name, reader.columns, str(path))
         columns = [name for name in reader.columns if name not in asked.without or name in weights]
-        return cls(reader.where, reader, columns, asked.weights)
+        return cls(reader.where, reader, columns, asked.weights, asked.beside, asked.missing == "drop")
 
     def batches(self, width: int, columns: Sequence[str]) -> Iterator[Rows]:
         """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns. Raises BadInputError
         for weights that are none, and KeyboardInterrupt when it is to stop.
         """
         stop, rows = Output().stop, max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
-        number, read = 0, [*columns, *(name for name in [self.weights] if name is not None and name not in columns)]
+        number, read = 0, [*columns, *(name for name in self.beside if name not in columns)]
         for batch in self.reader.batches(read, rows):
             if stop():
                 raise KeyboardInterrupt
             for first in range(0, batch.num_rows, rows):
                 table = sys.modules["pyarrow"].Table.from_batches([batch.slice(first, rows)])
-                frame = nw.from_native(table, eager_only=True)
+                every = nw.from_native(table, eager_only=True)
+                kept = np.flatnonzero(~find_gaps(table)) if self.drop else np.arange(len(every))
+                frame, numbers = every[kept] if len(kept) < len(every) else every, number + kept
                 weights = None if self.weights is None else frame[self.weights]
-                where, numbers = f"{self.where}: column {self.weights}", range(number, number + len(frame))
-                yield Rows(frame.select(*columns), number, find_weighted(weights, len(frame), where, numbers))
-                number += len(frame)
+                counted = find_weighted(weights, len(frame), f"{self.where}: column {self.weights}", numbers)
+                yield Rows(frame.select(*columns), numbers, counted, len(every) - len(frame))
+                number += len(every)
 
 
 @dataclass(frozen=True)
@@ -209,7 +216,7 @@ class TableRegression:
 
     def rows_of(self, support: Any) -> list[int]:
         """Rows whose signed points are in a conflict; reads all again where not every row has one."""
-        if support is None or (self.signs == self.n and self.table.weights is None):
+        if support is None or (self.signs == self.n and self.table.weights is None and not self.table.drop):
             return [] if support is None else [int(row) for row in support]
         found, sign = list[int](), 0
         for _, codes, numbers in self.parts():
@@ -237,8 +244,9 @@ def of_table(path: str | Path, asked: Asked) -> Separated:
 
 def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     """What is proved of a formula about a table. Raises BadInputError for one that needs all rows, and they have no room."""
-    parsed = Formula(formula)
     table = RegressionFile.of(path, asked)
+    parsed = Formula(formula, [name for name in table.columns if name not in asked.beside])
+    asked = replace(asked, formula=without_bar(formula))
     needed = parsed.list_needed(table.columns)
     needed += [name for name in asked.beside if name not in (*needed, asked.weights)]
     every, size = list[Rows](), 0
@@ -250,11 +258,15 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     if not every:
         raise BadInputError(f"{table.where}: no rows")
     whole = nw.concat([rows.frame for rows in every])
-    numbers = None if asked.weights is None else np.concatenate([rows.numbers for rows in every])
-    weightless(len(whole), len(whole) if numbers is None else len(numbers))
+    places, counted = np.concatenate([rows.places for rows in every]), None
+    if asked.weights is not None:
+        counted = np.searchsorted(places, np.concatenate([rows.numbers for rows in every]))
+    weightless(len(whole), len(whole) if counted is None else len(counted))
     strata = None if asked.strata is None else whole[asked.strata]
-    regression = parsed.of(whole, replace(asked, strata=strata), None, numbers)
-    about = replace(regression.outcome, notes=(*table.reader.notes, *regression.outcome.notes))
+    regression = parsed.of(whole, replace(asked, strata=strata), places.tolist(), counted)
+    dropped = sum(rows.dropped for rows in every)
+    notes = (*table.reader.notes, *note_dropped(dropped, dropped + len(whole)), *regression.outcome.notes)
+    about = replace(regression.outcome, notes=notes)
     return check_likelihood(replace(regression, outcome=about), asked)
 
 
@@ -278,14 +290,15 @@ class _Seen:
         self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
         most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * LEVEL_BYTES))
         self.survey = ColumnSurvey(table.where, most_levels=most, text=asked.text)
-        self.values, self._above, self._between = Values(name), 0, 0
+        self.values, self._above, self._between, self._dropped = Values(name), 0, 0, 0
         self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood
 
     def read(self, left: Sequence[str], right: Sequence[str]) -> None:
         """Look at all rows. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
         for rows in self.table.batches(len(self.columns), self.columns):
             look = ColumnSurvey(self.table.where)
-            look.n = rows.first
+            look.places = self.survey.places = rows.places
+            self._dropped += rows.dropped
             look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
             look.refuse_missing()
             outcome = self.outcomes(rows) if len(rows.numbers) else np.empty(0)
@@ -298,7 +311,8 @@ class _Seen:
         if not self.values.rows:
             raise BadInputError(f"{self.table.where}: no rows")
         about = self.values.outcome(self.asked.outcome, self.asked.positive)
-        self.outcome = replace(about, notes=(*self.table.reader.notes, *about.notes))
+        notes = note_dropped(self._dropped, self.values.rows + self._dropped)
+        self.outcome = replace(about, notes=(*self.table.reader.notes, *notes, *about.notes))
 
     @property
     def signs(self) -> int:
@@ -320,11 +334,13 @@ def _decide(seen: _Seen, design: Design, points: Callable[[Rows], Matrix]) -> Se
         return _decide_on_disk(found, asked)
     matrices, codes, numbers = zip(*found.parts(), strict=True)
     rows, names = np.concatenate(numbers), [name for name in (asked.strata, asked.times) if name is not None]
+    kept = rows
     if names:
-        read = {name: [each.frame[name] for each in seen.table.batches(1, [name])] for name in names}
-        columns = {None: None} | {name: np.concatenate([part.to_numpy() for part in parts]) for name, parts in read.items()}
+        read = [*seen.table.batches(1, [*seen.columns, *names])]
+        columns = {None: None} | {name: np.concatenate([each.frame[name].to_numpy() for each in read]) for name in names}
         asked = replace(asked, strata=columns[asked.strata], times=columns[asked.times])
-    of = read_beside(asked, range(seen.values.rows), rows)
+        kept = np.searchsorted(np.concatenate([each.places for each in read]), rows)
+    of = read_beside(asked, range(seen.values.rows), kept)
     return check_likelihood(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows.tolist(), *of), asked)
 
 
@@ -342,4 +358,5 @@ def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:
     tally = Tally.of(extent.watch(found.parts()), found.outcome, answer.kind == COMPLETE, direction, NAMED)
     told = describe_answer(found.design, found.outcome, answer, list(tally.rows))
     described = describe_separation(found.design, found.outcome, told, direction, tally, lambda change: None)
-    return replace(described, estimates=extent.estimates(direction, lambda j, sign: None))
+    fits = find_fits(found.design, found.outcome, asked)
+    return replace(described, estimates=extent.estimates(direction, lambda j, sign: None), fits=fits)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, levels_of
+from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, find_fits, levels_of
 from dfeas.analysis.regression.design import SHOWN, Design, Floats
 from dfeas.analysis.regression.estimates import (
     FINITE,
@@ -93,6 +93,9 @@ class Separated(Displayed):
         Of each coefficient, the intercept last, its ``name``, and its ``estimate``: "finite", "+Inf", "-Inf", "+Inf or -Inf"
         where the likelihood rises both ways, or "not identified"; and whether that sign is ``certain``, or that of
         ``direction`` only. Of several classes there is one for each class and coefficient. None where nothing was decided.
+    fits : dict of str
+        Of a separation lines of "R" (brglm2: bias reduction) and "Python" (statsmodels, as ``sm``: a ridge) that fit the model
+        to the ``table`` with finite estimates; none of an array, whose columns have no names, and of rows with weights.
     coded : frozenset
         Names of the columns that stand for levels of what ``levels`` has.
     library : str, optional
@@ -124,6 +127,7 @@ class Separated(Displayed):
     notes: list[str] = field(default_factory=list)
     separated: int = 0
     estimates: list[CoefficientEstimate] = field(default_factory=list)
+    fits: dict[str, str] = field(default_factory=dict)
     coded: frozenset[Any] = frozenset()
     library: str | None = None
 
@@ -135,7 +139,8 @@ class Separated(Displayed):
     def _parts(self) -> Iterator[Part]:
         yield Row(None, self.message)
         yield from show_estimates(self.estimates, self.finite is False)
-        texts = [*(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)]
+        fits = (f"  in {name}: {line}" for name, line in self.fits.items())
+        texts = [*(f"- {each}" for each in self.advice), *fits, *(f"note: {text}" for text in self.notes)]
         yield from (Row(None, text) for text in texts)
 
     def to_frame(self) -> Any:
@@ -261,7 +266,8 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
 
     told = describe_answer(design, outcome, answer, [label[row] for row in tally.rows])
     found = describe_separation(design, outcome, told, direction, tally, try_change)
-    return replace(found, estimates=extent.estimates(direction, sign_of(regression, stop)))
+    fits = find_fits(design, outcome, asked)
+    return replace(found, estimates=extent.estimates(direction, sign_of(regression, stop)), fits=fits)
 
 
 def _fewest(

@@ -27,7 +27,7 @@ from dfeas.analysis.regression.design import (
 from dfeas.analysis.regression.outcome import BOTH, Asked, Codes, Regression, Response, Values, find_weighted, flat, weightless
 from dfeas.analysis.regression.thresholds import find_order, read_beside
 from dfeas.data.storage.numbers import array_of, exact
-from dfeas.errors import BadInputError, UsageError, install
+from dfeas.errors import BadInputError, UsageError, install, spell
 
 KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson", "OrderedModel": "ordinal"}
 KINDS |= {"ConditionalLogit": "conditional", "ConditionalPoisson": "poisson", "PHReg": "cox"}
@@ -214,6 +214,8 @@ def of_columns(points: Matrix, names: list[Any], spec: Any, ones: Any = None, wi
 
 
 INTERCEPT = "Intercept"
+DOT = "__formulaic_variables_available__"
+"""Where formulaic looks for the columns that ``.`` stands for."""
 
 _MARK = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -224,14 +226,14 @@ OFFSET, CONTEXT = "offset(", {"offset": lambda values: values}
 class Formula:
     """What a formula says of outcome and terms."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, columns: Sequence[str] = ()) -> None:
         try:
             import formulaic
         except ImportError:
             raise UsageError(f"a formula is read by formulaic, which is not installed: {install('statistics')}") from None
         self.text, self._error = text, formulaic.errors.FormulaicError
         try:
-            self._parsed: Any = formulaic.Formula(without_bar(text))
+            self._parsed: Any = formulaic.Formula(without_bar(text), _context={DOT: columns})
         except (self._error, SyntaxError) as error:
             raise UsageError(f"formula {text!r}: {_line(error)}") from None
         if not hasattr(self._parsed, "lhs") or len(list(self._parsed.lhs)) != 1:
@@ -248,7 +250,7 @@ class Formula:
             if gap.any():
                 row = int(gap.argmax())
                 text = f"{int(gap.sum())}, the first in row {survey.call_row(row)}"
-                raise BadInputError(f"missing values in {name} ({text}); fill them, or drop rows")
+                raise BadInputError(f"missing values in {name} ({text}); fill them, or say {spell('missing', 'drop')}")
         n, numbers = len(used), inside(range(len(used)), counted)
         used = inside(used, counted)
         order = find_order(used[self.outcome], asked) if self.outcome in used.columns else None
@@ -319,6 +321,7 @@ class Formula:
             )
 
     def _matrix(self, side: Any, frame: Any) -> Any:
+        frame = frame.infer_objects()
         frame = frame.astype({name: object for name, kind in frame.dtypes.items() if kind == "string"})  # text for formulaic
         try:
             return side.get_model_matrix(frame, CONTEXT, na_action="ignore")

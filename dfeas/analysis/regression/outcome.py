@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -26,15 +28,16 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Design, Floats, Labels, Matrix, Places
+from dfeas.analysis.regression.design import Design, Floats, Labels, Matrix, Places, find_gaps
 from dfeas.data.arrays import accept_array
 from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.data.writers.dataset import Progress
-from dfeas.errors import BadInputError, UsageError, spell
+from dfeas.errors import BadInputError, UsageError, none_of, spell
 from dfeas.run.resources import Limits, Resources
 
+MISSING = ("raise", "drop")
 OUTCOMES = ("binary", "multinomial", "poisson", "log-binomial", "ordinal", "adjacent", "conditional", "cox")
 LIKE = {"log-binomial": "binary", "conditional": "binary", "ordinal": "multinomial", "adjacent": "multinomial"}
 """Outcomes whose values are read as those of another one."""
@@ -61,6 +64,8 @@ class Asked:
     text: Sequence[str] = ()
     sep: str | None = None
     decimal: str = "."
+    missing: str = "raise"  # or "drop": the rows that miss a value
+    formula: str | None = None  # where one was asked about
     strata: Any = None  # as weights
     times: Any = None  # as weights, of a Cox regression
     order: Sequence[str] | None = None  # of classes, where their categories say it
@@ -72,6 +77,8 @@ class Asked:
     def __post_init__(self) -> None:
         if isinstance(self.weights, str) and isinstance(self.y, str) and self.y == self.weights:
             raise UsageError(f"column {self.weights}: expected the outcome and the weights in columns of their own")
+        if self.missing not in MISSING:
+            raise UsageError(f"{spell('missing')} {none_of(self.missing, MISSING)}")
         if self.strata is not None and self.outcome not in IN_STRATA:
             raise UsageError(f"strata: expected an outcome compared in them, {', '.join(IN_STRATA)}, got {self.outcome}")
         if self.outcome == "conditional" and self.strata is None:
@@ -91,6 +98,7 @@ class Response:
     classes: tuple[str, ...] = ()  # (negative, positive), or all; none of counts
     lookup: dict[Any, int] = field(default_factory=dict)  # code of each value
     notes: tuple[str, ...] = ()  # on rows that do not count
+    name: str = "y"
 
     def codes(self, values: NDArray[Any]) -> Codes:
         """+1, -1 or BOTH; of more classes their places. Raises BadInputError for a value that is new."""
@@ -197,7 +205,7 @@ class Values:
             raise BadInputError(f"{self._where}: shares between 0 and 1; expected cases and controls of a conditional logit")
         if asked in IN_ORDER and self._order is None and not self._numeric:
             raise BadInputError(f"{self._where}: text has no order; expected numbers, or a category with an order")
-        return replace(about, kind=asked or about.kind, notes=notes)
+        return replace(about, kind=asked or about.kind, notes=notes, name=self._where)
 
     def _outcome(self, asked: str | None, positive: Any) -> Response:
         if asked not in (None, *OUTCOMES):
@@ -264,7 +272,8 @@ def find_weighted(weights: Any, n: int, where: str, rows: Labels | None = None) 
     if bad.any():
         row = int(bad.argmax())
         what, called = "is missing" if np.isnan(values[row]) else f"is {values[row]:g}", row if rows is None else rows[row]
-        raise BadInputError(f"{where}: the weight of row {called} {what}, expected a number >= 0: correct it, or drop the row")
+        advice = f"correct it, or drop the row{', by ' + spell('missing', 'drop') if np.isnan(values[row]) else ''}"
+        raise BadInputError(f"{where}: the weight of row {called} {what}, expected a number >= 0: {advice}")
     return np.flatnonzero(values > 0)
 
 
@@ -289,6 +298,7 @@ def weightless(rows: int, counted: int) -> tuple[str, ...]:
 
 def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
+    _require_values(np.zeros(0, np.bool_) if isinstance(y, np.ndarray) else find_gaps(y), where, rows)
     values = array_of(accept_array(values_of(y, where), where), where)
     values = exact(values, np.float64, where) if values.dtype.kind == "f" and values.dtype.itemsize > 8 else values
     if is_categorical(y):
@@ -301,6 +311,8 @@ def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
         raise BadInputError(f"{where}: expected one value for each row, got shape {values.shape}")
     if values.dtype.kind == "O":
         kinds = {type(value) for value in values.tolist()}
+        if kinds and bool not in kinds and all(issubclass(kind, Real | Decimal) for kind in kinds):
+            return exact(values, np.float64, where)
         if not (kinds <= {str} or kinds <= {bool, np.bool_}):
             raise BadInputError(
                 f"{where}: expected numbers, booleans or text, got {', '.join(sorted(k.__name__ for k in kinds))}"
@@ -308,12 +320,16 @@ def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
         values = values.astype(np.bool_) if kinds and kinds <= {bool, np.bool_} else values
     elif values.dtype.kind not in "biufUT":
         raise BadInputError(f"{where} holds {values.dtype}: expected numbers, booleans or text")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        gap = ~np.isfinite(values)
+    if values.dtype.kind == "f":
+        _require_values(~np.isfinite(values), where, rows)
+    return values
+
+
+def _require_values(gap: NDArray[np.bool_], where: str, rows: Labels | None) -> None:
+    if gap.any():
         first = int(gap.argmax())
         text = f"{int(gap.sum())} values are missing or infinite, the first in row {first if rows is None else rows[first]}"
-        raise BadInputError(f"{where}: {text}; fill them, or drop these rows")
-    return values
+        raise BadInputError(f"{where}: {text}; fill them, or drop these rows, by {spell('missing', 'drop')}")
 
 
 @dataclass(frozen=True)
