@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dfeas.data.generate.points import Generated
     from dfeas.data.ingest.ingest import Note
     from dfeas.engine.protocol import Workers
+    from dfeas.methods.protocol import AnyMethod
     from dfeas.run.results import Result
     from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
     from dfeas.run.verdict import OneVsRest, Race
@@ -433,7 +434,7 @@ def race(
     X: Any,
     y: Any = None,
     *,
-    methods: str | Sequence[str],
+    methods: str | Sequence[str | AnyMethod],
     first: bool = False,
     positive: str | None = None,
     intercept: bool | None = None,
@@ -461,7 +462,8 @@ def race(
     X, y : array (n, m), data frame, path, or cones
         As of ``dfeas.solve``.
     methods : sequence of str, or str
-        Names of methods, as of ``dfeas.solve``, each once; in text with commas between them.
+        Names of methods, as of ``dfeas.solve``, each once, in text with commas between them; or methods of your own, which are
+        objects with the functions of ``dfeas.methods.protocol.Method``, on points without a kernel.
     first : bool
         The first verdict ends all; otherwise each goes on to a verdict of its own, or a limit.
     positive, intercept, mask, transform, kernel, eps, margin_tolerance : optional

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -37,16 +37,25 @@ class PointSpace(Geometry):
 
     weighs_by_block: ClassVar[bool] = True
 
+    own: Mapping[str, AnyMethod] = field(default_factory=dict, compare=False)  # methods of the caller
+
+    def with_methods(self, own: Mapping[str, AnyMethod]) -> PointSpace:
+        return replace(self, own=own)
+
+    def method(self, name: str) -> AnyMethod:
+        """Of dfeas, or of the caller."""
+        return self.own[name] if name in self.own else METHODS[name]
+
     @property
     def exact(self) -> bool:
         return True
 
     @property
     def methods(self) -> Sequence[str]:
-        return tuple(METHODS)
+        return (*METHODS, *self.own)
 
     def refuse(self, method: str, dataset: Dataset, shared: bool) -> str:
-        alone = shared and METHODS[method].traits.exclusive
+        alone = shared and self.method(method).traits.exclusive
         reason = f"{method} reads the data in a way of its own, and classes share their reads; choose another method"
         return reason if alone else ""
 
@@ -54,7 +63,7 @@ class PointSpace(Geometry):
         return prefer_method(replace(load.facts, tolerance=tolerance))
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
-        return METHODS.__getitem__
+        return self.method
 
     def rule(self, trained: Trained, dataset: Dataset) -> Rule:
         return rule_of(trained, dataset, Hyperplanes(trained.entries, trained.mend))
@@ -63,7 +72,7 @@ class PointSpace(Geometry):
         return batches.at_once(facts)
 
     def cost(self, method: str, load: Load) -> LoadCost:
-        each, facts, n = METHODS[method], load.facts, load.dataset.n
+        each, facts, n = self.method(method), load.facts, load.dataset.n
         own, passes = each.cost(facts), each.passes(facts, load.margin, each.traits.points or 1.0)
         collected = collection_of(load.dataset) is not None  # its weights go to no file
         weights = POINT_BYTES * (n if collected else min(n, 2 * weights_at_once(facts))) if each.traits.weighs_all else 0
@@ -83,7 +92,7 @@ class PointSpace(Geometry):
         )
 
     def seconds(self, method: str, load: Load, values: tuple[float, float], tiles: int) -> Seconds:
-        columns = batches.held_columns(load.facts) if METHODS[method].traits.columns else 0
+        columns = batches.held_columns(load.facts) if self.method(method).traits.columns else 0
         return Seconds(solver=solver_seconds(columns, load.facts) if columns else 0.0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -147,6 +147,12 @@ class Geometry(ABC):
         if method not in more and base_name(method) not in self.methods:
             raise UsageError(f"method {method} does not work {self.place}{near(method, names)}; expected {', '.join(names)}")
         return method
+
+    def with_methods(self, own: Mapping[str, AnyMethod]) -> Geometry:
+        """The same with methods of the caller, too. Raises UsageError where they cannot work."""
+        if own:
+            raise UsageError(f"methods {', '.join(own)}: those of your own work on points without a kernel, not {self.place}")
+        return self
 
     def refuse(self, method: str, dataset: Dataset, shared: bool) -> str:
         """Why a method cannot work on this data, or on reads that are ``shared`` with others of its name; empty if it can."""

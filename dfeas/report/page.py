@@ -18,6 +18,7 @@ from dfeas.data.storage.places import Place, paths_of, place
 from dfeas.display import Row
 from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes, install, spell, visible
 from dfeas.linalg.points import Floats
+from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
 from dfeas.problem import PARAMETERS
 from dfeas.report.compare import explain_difference, load_alike
 from dfeas.report.margins import NOT_READ, Seen, look
@@ -347,7 +348,8 @@ def list_commands(run: Run) -> dict[str, list[str]]:
 def build_command(values: Mapping[str, Any], out: str) -> list[str]:
     """The command line of a run on stored data, but for limits and whoever did the work; empty where there is none."""
     place, kernel, soft = values["data"], values.get("kernel") or {}, values.get("kind") == SOFT_MARGIN
-    if place.get("point") or kernel.get("name") == "callable":
+    known = soft or base_name(values["method"]) in {*METHODS, *FOR_KERNELS, *FOR_CONES}
+    if place.get("point") or kernel.get("name") == "callable" or not known:
         return []
     transform = place.get("transform") or {}
     options: dict[str, Any] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from dfeas.errors import UsageError, spell
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.machine import processors
+from dfeas.methods.protocol import AnyMethod
 from dfeas.passes.survey import Survey
 from dfeas.problem import Function, Problem
 from dfeas.run.resources import Resources
@@ -83,10 +84,11 @@ class Session:
     log: Sink | None = None  # of the cluster
     tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
     crew: Callable[[], dict[str, Any]] = dict  # what a result says of workers
+    own: Mapping[str, AnyMethod] = field(default_factory=dict)  # methods of the caller, which no checkpoint can hold
 
     def geometry(self, kernel: str) -> Geometry:
         """That of the data, or of a kernel as a job keeps it."""
-        return geometry_again(self.dataset, kernel, self.checking.function)
+        return geometry_again(self.dataset, kernel, self.checking.function).with_methods(self.own)
 
 
 @dataclass(frozen=True)

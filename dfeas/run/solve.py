@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,8 @@ from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
+from dfeas.methods.protocol import AnyMethod, Traits
+from dfeas.methods.registry import FOR_CONES, METHODS
 from dfeas.problem import KERNELS, Goal, Kernel, Objective, Problem
 from dfeas.run.budget import abreast, bound_passes, choose_method, limit_passes
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
@@ -58,7 +61,7 @@ def run_terms(
 
 def decide(
     problem: Problem,
-    methods: str | Sequence[str],
+    methods: str | Sequence[str | AnyMethod],
     goal: Goal,
     limits: Limits,
     resources: Resources,
@@ -72,9 +75,10 @@ def decide(
     """A Result, Race or OneVsRest; ``then`` is what it is for, which a run that goes on later goes on to."""
     if not race:
         require_type("method", methods, "str")
-    methods, spec = _names(methods) if race else (str(methods),), problem.spec
-    space = kernel_options(problem.kernel, resources.scratch)
-    _require_known(methods, space, race)
+    given, spec = _methods(methods) if race else {str(methods): None}, problem.spec
+    own = {name: method for name, method in given.items() if method is not None}
+    methods, space = tuple(given), kernel_options(problem.kernel, resources.scratch)
+    _require_known([name for name in methods if name not in own], space, race)
     request = Request.begun(goal.of_methods(methods), limits, resources)
     last = RACE if race else RESULT
     if spec.transform and output.out is not None:  # its numbers take reads
@@ -83,39 +87,52 @@ def decide(
         opened = open_session(problem, resources, output.out, cones=not spec.one_vs_rest, progress=output.shows_progress)
         session = stack.enter_context(opened)
         require_labels(spec, session.dataset)
-        geometry = geometry_of(session.dataset, space)
+        geometry, session = geometry_of(session.dataset, space).with_methods(own), replace(session, own=own)
         classes: tuple[str, ...] = ()
         if spec.one_vs_rest:
             classes = classes_to_share(session.dataset)
-        own = replace(request, margin_tolerance=None) if then == WIDEST else request
-        geometry, names, whys, own = _choose_methods(session, geometry, methods, own, classes, race)
+        asked = replace(request, margin_tolerance=None) if then == WIDEST else request
+        geometry, names, whys, asked = _choose_methods(session, geometry, methods, asked, classes, race)
+        whys = tuple(f"{why}{OWN * (name in own)}" for name, why in zip(names, whys, strict=True))
         begin = None
         if start is not None:
             from dfeas.run.start import find_start
 
-            begin = find_start(start, session.dataset, geometry, facts_of(session.dataset, own.memory), names[0], whys[0])
+            begin = find_start(start, session.dataset, geometry, facts_of(session.dataset, asked.memory), names[0], whys[0])
             if begin is not None:
                 whys = (f"{whys[0]}; begins from {start if isinstance(start, str | Path) else 'a result'}",)
         folder = None if output.out is None else stack.enter_context(run_folder(place(output.out), last))
-        own, data = replace(own, margin_tolerance=goal.margin_tolerance), session.source.spec.without_memory()
-        job = RunSpec(own, names, whys, race, bool(classes) or (race and not first), data)
+        asked, data = replace(asked, margin_tolerance=goal.margin_tolerance), session.source.spec.without_memory()
+        job = RunSpec(asked, names, whys, race, bool(classes) or (race and not first), data)
         job = replace(job, kernel=geometry.text, classes=classes, start=begin, then=then)
         return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
-def _names(methods: str | Sequence[str]) -> tuple[str, ...]:
+OWN = "; it is the caller's: verdicts are checked, its bracket is as it says, and the run cannot go on later"
+
+
+def _methods(methods: str | Sequence[str | AnyMethod]) -> dict[str, AnyMethod | None]:
+    """By name, those of the caller with what they are. Raises UsageError for others, and for what is there twice."""
     several = [name for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
-    if not isinstance(several, Sequence) or not all(isinstance(name, str) for name in several):
-        raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them")
-    return tuple(name.strip() for name in several)
+    if not isinstance(several, Sequence) or not all(isinstance(each, str) or _is_method(each) for each in several):
+        raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them, or methods of your own")
+    named = [(each.strip(), None) if isinstance(each, str) else (each.name, each) for each in several]
+    for name, own in named:
+        if own is not None and (name in (*METHODS, *FOR_CONES, "auto") or not re.fullmatch(r"\w[\w-]*", name)):
+            raise UsageError(f"method {name!r}: expected a name of letters, digits and dashes that no method of dfeas has")
+    if not named or len(dict(named)) < len(named):
+        raise UsageError(f"methods {','.join(name for name, _ in named)}: expected at least one, each once")
+    return dict(named)
+
+
+def _is_method(value: object) -> bool:
+    return isinstance(getattr(value, "traits", None), Traits) and not isinstance(value, type)
 
 
 def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> None:
     for method in methods:
         if race or space is None:
             known_method(method, space, () if race else ("auto",))
-    if race and len(set(methods)) < max(1, len(methods)):
-        raise UsageError(f"methods {','.join(methods)}: expected at least one, each once")
 
 
 def _choose_methods(

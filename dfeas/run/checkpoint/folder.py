@@ -299,8 +299,8 @@ def discard_checkpoints(folder: str | Path | None, stopped: str) -> None:
 def open_checkpointer(
     session: Session, job: RunSpec, sinks: Sinks, folder: Place | None, every: float, earlier: Checkpoint | None
 ) -> Iterator[Checkpointer]:
-    """A checkpointer for the length of a run. Nothing is left to resume when it is finished, or could not even begin."""
-    checkpoints = None if folder is None else Checkpoints(folder / CHECKPOINT)
+    """A checkpointer for the length of a run. None is left of one that ended, did not begin, or has methods of the caller."""
+    checkpoints = None if folder is None or session.own else Checkpoints(folder / CHECKPOINT)
     checkpointer = Checkpointer(checkpoints, session.scratch, every, job, sinks, session.dataset.fingerprint)
     checkpointer.first(earlier)
     try:
