@@ -275,7 +275,7 @@ class Check(Displayed):
     points_read: int = 0
     separation: Kind | None = None
     not_checked: tuple[str, ...] = ()
-    classes: Mapping[str, Check | None] = field(default_factory=dict)
+    classes: dict[str, Check | None] = field(default_factory=dict)
 
     @classmethod
     def of_classes(cls, classes: Mapping[str, Check | None]) -> Check:
@@ -285,7 +285,7 @@ class Check(Displayed):
         beside = dict.fromkeys(name for each in known for name in each.not_checked)
         said = f"{len(known)} of {len(classes)} classes decided"
         lower, upper = min(each.margin_lower for each in known), max(each.margin_upper for each in known)
-        whole = replace(least, verdict=said, margin_lower=lower, margin_upper=upper, message=said, classes=classes)
+        whole = replace(least, verdict=said, margin_lower=lower, margin_upper=upper, message=said, classes=dict(classes))
         return replace(whole, not_checked=tuple(beside))
 
     def _parts(self) -> Iterator[Part]:

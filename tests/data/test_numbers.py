@@ -507,6 +507,7 @@ OWN = {
     "analysis/hard_margin.py": "a file of a run, whose numbers were looked at",
     "analysis/regression/blame.py": "certificates",
     "run/results.py": "a file of a run",
+    "figures.py": "what runs knew, and counts",
     "estimators/separator.py": "a Gram matrix",
 }
 
