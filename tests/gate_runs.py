@@ -152,6 +152,7 @@ def verbs(bench: Bench, record: Record) -> None:
     record.returned(dfeas.separation(X, y, intercept=True, out="kind"))
     record.returned(dfeas.hard_margin(X, y, intercept=True, out="hard"))
     record.returned(dfeas.in_hull(X[0], X[1:], out="hull"))
+    record.returned(dfeas.feasible(X, np.ones(len(X)), equal=(X[:1], [1.0]), bounds=(-1, None), out="system"))
     record.returned(dfeas.solve(X, y, intercept=True, method="mirror-prox", max_passes=2, out="run"))
     record.returned(dfeas.resume("run", X, y, max_passes=400))
 

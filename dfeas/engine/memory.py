@@ -10,6 +10,7 @@ import numpy as np
 
 from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
+from dfeas.data.inequalities import HomogeneousReader
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.scratch import Picks
 from dfeas.data.subsets import SubsetReader
@@ -32,7 +33,8 @@ def thread_bytes(dataset: Dataset) -> int:
     # and over a network some are coming
     stored = dataset.base
     blocks = 1 if stored.in_memory else 3 + AHEAD * stored.points.distant
-    seen = 2 * dataset.block_bytes if dataset.stored is not None else 0  # one is scanned, one is formed
+    formed = dataset.stored is not None or isinstance(dataset.points, HomogeneousReader)
+    seen = 2 * dataset.block_bytes if formed else 0  # one is scanned, one is formed
     # of dense points a block holds many points, and a vector is small beside it
     vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
     return blocks * stored.block_bytes + seen + max(WIDE_TILE_BYTES, _temporary_bytes(dataset)) + vectors
@@ -70,7 +72,7 @@ def _inside(dataset: Dataset) -> Sequence[Dataset]:
     points = dataset.points
     if isinstance(points, SubsetReader):
         return points.parts
-    return (points.inner,) if isinstance(points, MappedReader) else ()
+    return (points.inner,) if isinstance(points, MappedReader | HomogeneousReader) else ()
 
 
 LIBRARY_BYTES = 320 << 20

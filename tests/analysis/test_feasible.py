@@ -18,6 +18,7 @@ import zarr
 from scipy.optimize import Bounds
 
 import dfeas
+from dfeas.analysis import separation
 from dfeas.errors import BadInputError
 from tests.exact import solution
 
@@ -133,6 +134,16 @@ def test_every_system_is_decided_as_the_oracle_does_with_evidence(first: int) ->
         require_evidence(system, answer)
         told.add(answer.verdict)
     assert len(told) == 2
+
+
+def test_a_solve_comes_first_where_systems_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(separation, "SMALL", 0)  # so that these are
+    for seed in range(1000, 1040):
+        system = draw(seed)
+        answer = system.ask()
+        assert answer.result.method == "working-set"
+        assert answer.verdict == ("feasible" if system.has_solution() else "infeasible"), seed
+        require_evidence(system, answer)
 
 
 def wide(seed: int, n: int = 900, m: int = 80) -> System:
