@@ -4,8 +4,6 @@ python scripts/gallery/cancer_race.py [PICTURE]
 """
 
 import sys
-from collections import defaultdict
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,19 +15,19 @@ plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.righ
 
 METHODS = ["working-set", "mirror-prox-one-pass", "smooth-perceptron", "von-neumann-away", "normalized-perceptron"]
 X, y = load_breast_cancer(return_X_y=True)
-records: dict[str, list[Any]] = defaultdict(list)
 found = dfeas.race(
     X[:, :20],
     y,
     methods=METHODS,
     transform=["std", "center"],
     max_passes=200,
-    callback=lambda record: records[record.method].append(record) and False,
 )
 _, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, result in found.results.items():
-    upper = np.minimum.accumulate([each.margin_upper for each in records[name]])
-    axis.loglog([each.passes for each in records[name]], upper, label=f"{name}: {result.verdict}")
+    assert result.trace is not None, "every run has one"
+    upper = np.minimum.accumulate([known["margin_upper"] for known in result.trace])
+    passes = [known["passes"] for known in result.trace]
+    axis.loglog(passes, upper, marker="o", markevery=0.1, markersize=4, label=f"{name}: {result.verdict}")
     print(f"{name}: {result.verdict} after {result.passes:.3g} passes, best margin <= {result.margin_upper:.2g}")
 axis.set(
     xlabel="passes", ylabel="upper end of the bracket, |Ax|", title="569 cells, 20 measurements: no hyperplane separates them"
