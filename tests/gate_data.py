@@ -149,6 +149,7 @@ SOURCES: dict[str, str | Callable[[Path], object]] = {
     "own.zarr": _zarr,
     "own.npy": partial(_saved, lambda: eighths()[0]),
     "own-labels.npy": partial(_saved, lambda: eighths()[1]),
+    "right.npy": partial(_saved, lambda: np.abs(eighths()[0]).sum(axis=1)),
     "mask.npy": partial(_saved, lambda: np.arange(3000) % 3 > 0),
     "mask-both.npy": partial(_saved, lambda: np.arange(6000) % 4 > 0),
 }
