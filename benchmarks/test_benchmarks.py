@@ -41,6 +41,7 @@ SMALL = {
         *("--only", "table, overlap;soft margin, 50", "--scale", "0.02", "--limit", "20", "--turns", "1"),
         *("--solvers", "dfeas;perceptron, six lines;Clarabel"),
     ],
+    "suspects": ["--shapes", "3x500,digits", "--flips", "2", "--seeds", "1"],
     "warm_start": ["--features", "5", "--points", "3000", "--new", "50", "--seeds", "1"],
     "regimes": ["--only", "beyond 1e-06 5,touching 20,astride", "--scale", "0.05", "--seeds", "1"],
     "method_passes": ["--scale", "0.01", "--max-passes", "10"],

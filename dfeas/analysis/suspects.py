@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import compress
 from math import isqrt
@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.source import DataSpec
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import place
 from dfeas.display import Displayed, Grid, Part, Row
-from dfeas.errors import UsageError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import require_points
 from dfeas.linalg.blas import one_thread
@@ -45,6 +46,7 @@ from dfeas.passes.select import Select, sample
 from dfeas.problem import Problem
 from dfeas.run.recovery import labels_of, numbers_of
 from dfeas.run.resources import choose_client
+from dfeas.run.results import Result
 from dfeas.run.session import Session, open_session, survey
 from dfeas.run.solve import run_terms
 from dfeas.run.spec import require_labels
@@ -56,13 +58,16 @@ if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
 PRICES = (1.0, 1e2, 1e4)
-"""C of the soft margins of which the one with the fewest points wrong divides W."""
+"""C of the soft margins of which one divides W: the least, unless another has more points less wrong than there are features,
+which so many coefficients do not explain."""
 WHOLE = 1 << 25
 """Entries up to which W has all columns, where memory has room for them."""
 GROUP, MORE = 4, 2
 """Columns per feature among which a conflict is looked for, and which join them where there is none."""
 AGAIN = 5
-"""How often W is divided anew, and what is right separated anew."""
+"""How often W is divided anew."""
+MOST = 1 << 20
+"""Suspects at most."""
 SHOWN = 10
 """Suspects that are printed."""
 COLUMNS = ("point", "name", "label", "score", "needed", "flip")
@@ -115,11 +120,14 @@ class Suspects(Displayed):
     seconds: float
 
     def _parts(self) -> Iterator[Part]:
-        fewest = "no fewer are" if self.at_least == self.enough else f"at least {self.at_least} have to go"
-        said = f"{self.enough} of {self.n} points are enough, {fewest} (both proved)"
-        yield Row("suspects", said if self.enough else "none: a hyperplane separates all points (proved)")
-        if more := len(self.points) - self.enough:
-            yield Row("", f"{more} more may be right: a hyperplane bends around them")
+        more = len(self.points) - self.enough
+        rest = f"; {more} more are listed that may stay" if more else ""
+        if self.enough:
+            yield Row("suspects", f"{self.enough} of {self.n} points: without them a hyperplane separates the others (proved)")
+            fewest = "no fewer are enough" if self.at_least == self.enough else f"at least {self.at_least} have to go"
+            yield Row("", f"{fewest} (proved){rest}")
+        else:
+            yield Row("suspects", f"none has to go: a hyperplane separates all points (proved){rest}")
         if not self.is_decided:
             yield Row("", f"{self.stopped.sentence}; fewer may be enough")
         shown = [[f"{v:+.4f}" if isinstance(v, float) else str(v) for v in each.values()] for each in self.points[:SHOWN]]
@@ -165,7 +173,7 @@ def suspects(
     Parameters
     ----------
     X, y : array (n, m), data frame, or path
-        As of ``dfeas.solve``.
+        As of ``dfeas.solve``; or X is a result of that on data by path, and all else is as it was there.
     positive, intercept, mask, max_passes, time_limit, memory, client : optional
         As of ``dfeas.solve``. Both numbers are proved where a limit comes first, too.
 
@@ -196,7 +204,11 @@ def suspects(
     """
     from narwhals.stable.v2.dependencies import is_pandas_like_dataframe
 
-    problem, began = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask), time.monotonic()
+    began, problem = time.monotonic(), Problem.of(X, y, positive=positive, intercept=intercept, mask=mask)
+    if isinstance(X, Result):
+        if X.data is None or X.kernel is not None:
+            raise UsageError("X: a result with a kernel, or on data in memory; give the points and their labels")
+        problem = Problem(replace(DataSpec.from_json(X.data), transform=None))
     require_points(problem.spec.where, "a list of suspects")
     with ExitStack() as stack:
         terms = run_terms(max_passes, time_limit, memory, choose_client(client, X), None, None, False)
@@ -213,10 +225,13 @@ def suspects(
 def _prove(search: _Search, session: Session, stopped: Stop, names: Any, began: float) -> Suspects:
     """What the checker says of both separators, and of the conflicts."""
     dataset, checking = session.dataset, session.checking
-    planes = [Certificate("separator", dataset.fingerprint, y=y, view=dataset.view) for y in (search.first, search.y)]
+    blank = Certificate("separator", dataset.fingerprint, view=dataset.view)
+    planes = [replace(blank, y=y) for y in (search.first, search.y)]
     wrong = find_wrong(checking.engine, checking.dataset, planes)
     ((less, on), near), ((more, on_wide), wide) = sorted(zip(wrong, planes, strict=True), key=lambda each: len(each[0][0]))
-    checked = checking(search.conflicts) if search.conflicts else Checked([], 0.0)
+    ordered = [(index[order := np.argsort(index)], weight[order]) for index, weight in search.conflicts]
+    certificates = [replace(blank, kind="gordan", support=index, weights=weight) for index, weight in ordered]
+    checked = checking(certificates) if certificates else Checked([], 0.0)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
     score = dict(zip(search.columns.index.tolist(), search.score(wide.y).tolist(), strict=True))
     points = []
@@ -231,7 +246,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, names: Any, began: 
         stopped=stopped,
         n=dataset.n,
         y=near.y,
-        conflicts=[numbers_of(dataset, some.support).tolist() for some in compress(search.conflicts, proved)],
+        conflicts=[numbers_of(dataset, some.support).tolist() for some in compress(certificates, proved)],
         passes=search.passes,
         reads=search.surveyed + search.passes + 1 + checked.reads,
         seconds=time.monotonic() - began,
@@ -254,7 +269,7 @@ class _Search:
         self.y = self.first = np.zeros(self.d)
         self.stays, self.used = np.zeros((2, len(self.columns)), bool)  # which are right; which are in a conflict that counts
         self.needed: set[int] = set()  # that are in conflict with some that stay
-        self.conflicts: list[Certificate] = []  # without a common point
+        self.conflicts: list[tuple[Indices, Floats]] = []  # points and weights, without a common point
 
     def _ask(self, question: Any) -> Any:
         self.passes += len(question.blocks) / self.session.dataset.blocks if isinstance(question, Partial) else 1
@@ -293,6 +308,9 @@ class _Search:
         blocks, cap = self.session.dataset.blocks, suspected + min(self.cap - len(self.columns), FILL * self.count)
         level = np.inf if len(self.columns) == self.count else score[self.stays].min(initial=np.inf) / 2
         answer = self._ask(Select(self.y, level, cap, -(-2 * cap // blocks)))
+        if answer.violated > MOST:
+            said = f"the classes overlap: {answer.violated} points are on the wrong side of a soft margin"
+            raise BadInputError(f"{self.session.dataset.where}: {said}, and at most {MOST} are listed; ask for a soft margin")
         self.columns = answer.append_to(self.columns, 0)
         self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
         right = self.score(self.y) > 0
@@ -301,16 +319,17 @@ class _Search:
         return max(0, int(answer.violated) - suspected)
 
     def _divide(self) -> None:
-        """Of some soft margins that with the fewest points wrong; then a separator of all others."""
+        """By a soft margin, and then by a separator of what it has right."""
         even = self.matrix.equilibrate()
-        newton, fewest = Newton(even, even.coordinates(self.y)), len(self.columns) + 1
+        newton, fewest = Newton(even, even.coordinates(self.y)), len(self.columns) + self.d + 1
         for C in PRICES:
             newton.minimise(C, ENOUGH, ROUGH)
             wrong = int((newton.point.score <= 0).sum())
-            if wrong < fewest:
+            if wrong + self.d < fewest:
                 fewest, self.y = wrong, even.vector(newton.point.v)
         self.stays = self.score(self.y) > 0
-        for _ in range(AGAIN):
+        right = 0
+        while right < (right := int(self.stays.sum())):
             self._separate()
 
     def _separate(self) -> None:
@@ -331,7 +350,11 @@ class _Search:
                 rows = np.union1d(some, [suspect])
                 found = solve(self.matrix.part(rows))
                 if found.outcome == CONFLICT:
-                    self._note(suspect, rows[found.rows], found.weight)
+                    self.needed.add(suspect)
+                    rows = rows[found.rows]
+                    if not self.used[rows].any():
+                        self.used[rows] = True
+                        self.conflicts.append((self.columns.index[rows], found.weight))
                     break
                 trial = self.score(found.y)
                 if found.outcome != SEPARATED or trial[suspect] <= 0:
@@ -339,23 +362,13 @@ class _Search:
                 missed = self.stays & (trial <= 0)
                 if missed.any():
                     free = missed & ~self.used  # conflicts without a common point are what is wanted
-                    some = np.union1d(some, _lowest(trial, free if free.any() else missed, MORE * self.d))
+                    some = np.union1d(some, _lowest(trial, free if free.any() else missed, max(MORE * self.d, len(some))))
                 else:
                     self.y, score, moved = found.y, trial, True
                     self.stays |= trial > 0
         if moved:
             self._separate()
         return moved
-
-    def _note(self, suspect: int, rows: Indices, weight: Floats) -> None:
-        """A suspect is in conflict, which counts where it has no point in common with those before."""
-        self.needed.add(suspect)
-        if not self.used[rows].any():
-            self.used[rows] = True
-            index, dataset = self.columns.index[rows], self.session.dataset
-            order = np.argsort(index)
-            mark = dataset.fingerprint, np.empty(0), index[order], weight[order]
-            self.conflicts.append(Certificate("gordan", *mark, view=dataset.view))
 
 
 def _lowest(score: Floats, among: NDArray[np.bool_], most: int) -> Indices:

@@ -110,10 +110,10 @@ def test_names_of_rows_and_numbers_of_points_behind_a_mask() -> None:
     labels = pd.Series([0, 0, 1, 0, 1, 1], index=frame.index)
     assert [dfeas.suspects(frame, labels).points[0][name] for name in ("needed", "flip")] == [True, True]
     found = dfeas.suspects(frame, labels, mask=[True, True, True, False, True, True])
-    assert found.points == []
+    assert found.enough == 0
     found = dfeas.suspects(frame, labels, mask=[False, True, True, True, True, True])
     assert all(each["name"] == frame.index[each["point"]] for each in found.points)
-    assert found.to_frame()["name"].isin(["w", "x"]).all()
+    assert found.to_frame().query("needed")["name"].isin(["w", "x"]).all()
 
 
 def test_one_class_of_several_is_asked_by_name() -> None:
@@ -121,6 +121,23 @@ def test_one_class_of_several_is_asked_by_name() -> None:
     with pytest.raises(dfeas.BadInputError, match="3 classes"):
         dfeas.suspects(X, y)
     assert dfeas.suspects(X, y, positive="a").enough == 1
+
+
+def test_a_result_on_data_by_path_says_what_it_was_about(tmp_path: Path) -> None:
+    X, y, wrong = halves(500, 3, 3)
+    dfeas.ingest(X, tmp_path / "data", y=y)
+    found = dfeas.suspects(dfeas.solve(tmp_path / "data", transform="std"))
+    assert {each["point"] for each in found.points} == {*wrong.tolist()}
+    with pytest.raises(dfeas.UsageError, match="in memory"):
+        dfeas.suspects(dfeas.solve(X, y))
+
+
+def test_classes_that_overlap_everywhere_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, _ = halves(3000, 3, 300)
+    monkeypatch.setattr("dfeas.analysis.suspects.WHOLE", 0)
+    monkeypatch.setattr("dfeas.analysis.suspects.MOST", 100)
+    with pytest.raises(dfeas.BadInputError, match="soft margin"):
+        dfeas.suspects(X, y)
 
 
 @pytest.mark.parametrize(("more", "code"), [([], 0), (["--time-limit", "1e-9"], 3)])
