@@ -137,7 +137,7 @@ def check_separation(
     asked = Asked(
         None if formula else y,
         intercept,
-        outcome,
+        None if is_model(X) else outcome,
         positive,
         weights.compute() if hasattr(weights, "compute") else weights,
         (text,) if isinstance(text, str) else text,

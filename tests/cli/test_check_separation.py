@@ -159,6 +159,21 @@ def test_a_formula_on_the_command_line(folder: Path) -> None:
     assert "no separation" in run(folder / "t.csv", "--formula", "falls ~ age", "--outcome", "poisson").stdout
 
 
+def test_times_and_strata_on_the_command_line(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {"x": [3, 2, 1, 2, 1, 3], "time": [1, 2, 3, 1, 2, 3], "died": [1, 1, 0, 1, 1, 1], "ward": list("aaabbb")}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    of_cox, in_wards = ["--outcome", "cox", "--time-column", "time"], ["--strata", "ward"]
+    for question in (["--label-column", "died", "--without", "ward"], ["--formula", "died ~ x"]):
+        assert "no separation" in run(tmp_path / "t.csv", *question, *of_cox).stdout
+    above = run(tmp_path / "t.csv", "--label-column", "died", "--without", "ward", *of_cox, *in_wards, "--json").stdout
+    assert json.loads(above)["finite"] is dfeas.check_separation(table, ["time", "died"], outcome="cox", strata="ward").finite
+    words = ["--label-column", "died", "--without", "ward"]
+    assert "--time-column NAME" in run(tmp_path / "t.csv", *words, "--outcome", "cox", code=2).stderr
+    assert "--strata NAME" in run(tmp_path / "t.csv", *words, "--outcome", "conditional", code=2).stderr
+
+
 def test_rows_without_weight_are_left_out_by_the_command(tmp_path: Path) -> None:
     """The one row that contradicts has no weight; the column of weights, which tells it apart, is no regressor."""
     (tmp_path / "t.csv").write_text("age,w,died\n20,1,0\n30,2,0\n90,0,0\n60,0.5,1\n70,1,1\n")

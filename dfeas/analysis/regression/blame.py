@@ -207,7 +207,8 @@ def find_advice(
         yield Advice(f"or {names}" if levels else names, try_change(lambda it: it.without(design.places(*terms))))
     if outcome.kind == "poisson":
         yield Advice("or leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)")
-    yield Advice("or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge")
+    firth = "Firth (bias reduction), " if outcome.kind in ("binary", "multinomial", "poisson") else ""
+    yield Advice(f"or use a penalty, by which all estimates are finite: {firth}ridge")
 
 
 def find_fits(design: Design, outcome: Response, asked: Asked) -> dict[str, str]:

@@ -262,8 +262,8 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     if asked.weights is not None:
         counted = np.searchsorted(places, np.concatenate([rows.numbers for rows in every]))
     weightless(len(whole), len(whole) if counted is None else len(counted))
-    strata = None if asked.strata is None else whole[asked.strata]
-    regression = parsed.of(whole, replace(asked, strata=strata), places.tolist(), counted)
+    strata, times = (None if name is None else whole[name] for name in (asked.strata, asked.times))
+    regression = parsed.of(whole, replace(asked, strata=strata, times=times), places.tolist(), counted)
     dropped = sum(rows.dropped for rows in every)
     notes = (*table.reader.notes, *note_dropped(dropped, dropped + len(whole)), *regression.outcome.notes)
     about = replace(regression.outcome, notes=notes)

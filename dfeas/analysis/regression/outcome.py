@@ -81,6 +81,8 @@ class Asked:
             raise UsageError(f"{spell('missing')} {none_of(self.missing, MISSING)}")
         if self.strata is not None and self.outcome not in IN_STRATA:
             raise UsageError(f"strata: expected an outcome compared in them, {', '.join(IN_STRATA)}, got {self.outcome}")
+        if (self.outcome == "cox") != (self.times is not None):
+            raise UsageError(f"a Cox regression has times beside its events, others have none: {spell('time_column', 'NAME')}")
         if self.outcome == "conditional" and self.strata is None:
             raise UsageError(f"a conditional logit has strata: name their column, {spell('strata', 'NAME')}")
 
