@@ -71,8 +71,8 @@ def check_separation(
         A frame of pandas, polars, pyarrow or Dask; a formula such as ``"died ~ age + C(ward)"``, by formulaic, the frame or
         path is ``y``; a model of statsmodels (Logit, Probit, MNLogit, Poisson, GLM of Binomial or Poisson with its weights and
         trials), fitted or not; or
-        the path of a CSV or Parquet file, of any size. Text, categories and booleans of a frame are coded by treatment: the
-        first level in order is the reference, and ``kind[b]`` is 1 where kind is b.
+        the path of a CSV, Parquet, Stata, SPSS or SAS file, of any size. Text, categories and booleans of a frame are coded by
+        treatment: the first level in order is the reference, and ``kind[b]`` is 1 where kind is b.
     y : array (n,), str, data frame, or path, optional
         Outcomes, or the name of a column of the frame. With a formula the frame; a model has its own.
     intercept : bool

@@ -135,9 +135,9 @@ def check_separation(
     """Say whether the estimates of a regression are finite.
 
     Of a logistic, multinomial or Poisson regression, and if they are not, because of which columns, levels and rows, and what
-    to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size. Text,
-    categories and booleans are coded: the first level in order is the reference. Nothing is written but to a scratch folder,
-    which is removed.
+    to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size, or a file of
+    Stata, SPSS or SAS. Text, categories and booleans are coded: the first level in order is the reference. Nothing is written
+    but to a scratch folder, which is removed.
     """
     if (label_column is None) == (formula is None):
         raise click.UsageError("give --label-column NAME, or --formula TEXT")

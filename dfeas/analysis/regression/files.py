@@ -1,4 +1,4 @@
-"""A regression on a table in a file, of any size: CSV and TSV (also .gz), Parquet, or a folder of it.
+"""A regression on a table in a file, of any size: CSV and TSV (also .gz), Parquet, or a folder of it; Stata, SPSS, SAS.
 
 A first read of text finds which columns are numbers. One read finds levels, classes and what is missing; one writes the signed
 points to a scratch folder, as a dataset, which is removed at the end, or holds them where memory has room; one more, of what is
@@ -75,6 +75,7 @@ from dfeas.verify.separation import COMPLETE
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
+    from dfeas.data.ingest.statistics_files import StatisticsColumns
     from dfeas.data.ingest.tables import ParquetColumns
 
 BATCH_BYTES = 16 << 20
@@ -113,7 +114,7 @@ class RegressionFile:
     """A table in a file, in batches of rows, without columns that are left out."""
 
     where: str
-    reader: CsvColumns | ParquetColumns
+    reader: CsvColumns | ParquetColumns | StatisticsColumns
     columns: list[str]  # with that of the weights
     weights: str | None  # the column that says which rows are in the likelihood
     beside: list[str]  # columns that are no regressors, such as it

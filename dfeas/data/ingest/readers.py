@@ -29,6 +29,7 @@ from dfeas.linalg.points import Points, nbytes, stack_points
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
+    from dfeas.data.ingest.statistics_files import StatisticsColumns
     from dfeas.data.ingest.tables import ParquetColumns
     from dfeas.data.writers.dataset import Pool
 
@@ -66,20 +67,23 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, p
 
 def open_columns(
     path: str | Path, options: IngestOptions, named: Sequence[str] = (), text: Sequence[str] = ()
-) -> CsvColumns | ParquetColumns:
+) -> CsvColumns | ParquetColumns | StatisticsColumns:
     """A table by its path; columns of ``text`` are text, and an index of pandas is none of its columns unless it is ``named``.
     Raises UsageError for what is no table.
     """
     try:
         from dfeas.data.ingest.csv_file import CsvColumns
+        from dfeas.data.ingest.statistics_files import READERS, StatisticsColumns
         from dfeas.data.ingest.tables import ParquetColumns
     except ImportError:
         raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
-    kind = format_of(path, options.format)
+    kind, where = format_of(path, options.format), place(path)
+    if where.suffix in READERS:
+        options.require_for(where.suffix)
+        return StatisticsColumns(where, text)
     if kind not in TABLES:
-        raise UsageError(f"{path}: expected .csv, .tsv (also .gz) or .parquet, or a folder of it")
+        raise UsageError(f"{path}: expected .csv, .tsv (also .gz), {', '.join(READERS)} or .parquet, or a folder of it")
     options.require_for(kind)
-    where = place(path)
     table = ParquetColumns(where, named, text) if kind == "parquet" else CsvColumns(where, kind, options, text)
     twice = next((name for name in table.columns if table.columns.count(name) > 1), None)
     if twice is not None:
