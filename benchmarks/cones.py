@@ -316,7 +316,7 @@ def large(options: argparse.Namespace) -> None:
                 result = dfeas.solve(data, method=method, memory=options.memory, out=run, **asked)
                 began = perf_counter()
                 if result.verdict != "undecided":
-                    dfeas.verify_run(run, options.memory)
+                    dfeas.verify_run(run, memory=options.memory)
                 again = perf_counter() - began
                 print(
                     f"| {options.large} | {kind} | {method} | {result.verdict} ({result.proof}) | {result.margin_lower:.4g} .. "

@@ -2,6 +2,7 @@
 
     python tests/documentation.py README.md docs/howto/*.md           # run pages
     python tests/documentation.py --write docs/howto/tables.md        # and write the outputs that differ
+    python tests/documentation.py --types                             # only what mypy says of the Python on all pages
 
 A page is run in an empty folder, all of its Python in one namespace. In a ``console`` block a line that begins with ``$`` is a
 command, and what follows it its output, without progress; a ``text`` block right below a ``python`` block is what that prints.
@@ -20,6 +21,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass, field
@@ -180,12 +182,44 @@ def write(path: Path, differences: list[Difference]) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+STRICT = ("--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--disable-error-code", "import-untyped")
+"""Of readers' code, whose functions have no types, and of libraries without any."""
+NARROW = ("--disable-error-code", "union-attr")
+"""What is in a folder, of which ``load`` and ``resume`` tell, is known to who wrote it."""
+UNTYPED = ("docs/development", "docs/howto/check_certificate.md")
+"""Pages on code of ours that is not there, and on what zarr returns, which may be many things."""
+
+
+def wrong_types(paths: list[Path]) -> list[str]:
+    """What mypy finds in the Python of pages, each as one module, with the lines of the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        names: dict[str, Path] = {}
+        for path in paths:
+            some = [block for block in blocks(path.read_text()) if block.language == "python" and not block.skipped]
+            if not some or str(path.relative_to(PROJECT)).startswith(UNTYPED):
+                continue
+            lines: list[str] = []
+            for block in some:
+                lines += [""] * (block.at - len(lines)) + textwrap.dedent("\n".join(block.lines)).splitlines()
+            names[f"page{len(names)}"] = path
+            (Path(folder) / f"{list(names)[-1]}.py").write_text("\n".join(lines) + "\n")
+        command = [sys.executable, "-m", "mypy", *STRICT, *NARROW, *(str(Path(folder) / f"{name}.py") for name in names)]
+        said = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False).stdout.splitlines()
+    found = [re.match(r".*/(page\d+)\.py(:\d+: error: .*)", line) for line in said]
+    return [f"{names[each[1]].relative_to(PROJECT)}{each[2]}" for each in found if each is not None]
+
+
 def main() -> int:
     """Run pages, and say or write what differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("pages", nargs="*", type=Path, default=PAGES)
     parser.add_argument("--write", action="store_true", help="write the outputs that differ")
+    parser.add_argument("--types", action="store_true", help="say what mypy finds in them, and run nothing")
     options = parser.parse_args()
+    if options.types:
+        said = wrong_types([path.resolve() for path in options.pages])
+        print(*said, sep="\n", end="\n" if said else "")
+        return int(bool(said))
     wrong = 0
     for path in options.pages:
         path = path.resolve()

@@ -101,7 +101,7 @@ class HardMargin(Saved):
     result: Result
     lower: float | None = None
     upper: float | None = None
-    bias: float | None = None
+    bias: float | Any = None
     margin: float | None = None
     radius: float | None = None
     corrections: float | None = None

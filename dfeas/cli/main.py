@@ -180,13 +180,26 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-@click.command("help", cls=Command, examples=("dfeas help solve", "dfeas help completion"))
+def _describe_options(word: str, parent: click.Context) -> list[str]:
+    """Options that have a word in their names, once for each text of help, and which commands have them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in NAMED:
+        command = commands.get_command(parent, name)
+        for param in [] if command is None else command.params:
+            record = param.get_help_record(parent)
+            if record is not None and word in "-".join(param.opts).split("-"):
+                found.setdefault(record, []).append(name)
+    each = found.items()
+    return [line for (flag, text), names in each for line in (flag, f"    {text}", f"    of {', '.join(names)}")]
+
+
+@click.command("help", cls=Command, examples=("dfeas help solve", "dfeas help weights"))
 @click.argument("topic", required=False, metavar="[COMMAND|TOPIC]")
 @click.pass_context
 def help(context: click.Context, topic: str | None) -> None:
     """Show the help of a command, or of a topic.
 
-    Topics are completion, environment and exit-codes.
+    Topics are completion, environment and exit-codes, and words of options, such as weights: which commands have them.
     """
     parent = context.parent
     assert parent is not None, "it is a command of the group"
@@ -196,6 +209,9 @@ def help(context: click.Context, topic: str | None) -> None:
         say(*dedent(TOPICS[topic]).strip().splitlines())
     else:
         command = commands.get_command(parent, topic)
+        if command is None and (said := _describe_options(topic, parent)):
+            say(*said)
+            return
         if command is None:
             raise click.UsageError(
                 f"No such command '{topic}'{near(topic, [*commands.list_commands(parent), *TOPICS])}", parent

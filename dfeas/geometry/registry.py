@@ -58,9 +58,9 @@ def known_method(method: str, kernel: Kernel | None, more: tuple[str, ...] = ())
     """The name of a method, or one ``more``, before the data is opened. Raises UsageError when no data has such a method."""
     if kernel is not None:
         return _space_of(kernel).check_method(method, more)
-    names = (*more, *METHODS, *FOR_CONES)
-    if method not in more and (not isinstance(method, str) or base_name(method) not in names[len(more) :]):
-        raise UsageError(f"unknown method {none_of(method, names)}")
+    if method not in more and (not isinstance(method, str) or base_name(method) not in (*METHODS, *FOR_CONES)):
+        cones = ", ".join(name for name in FOR_CONES if name not in METHODS)
+        raise UsageError(f"unknown method {none_of(method, (*more, *METHODS))}; of cones also {cones}")
     return method
 
 

@@ -132,13 +132,13 @@ class PerClass(Saved, Predictor):
         return next((result.stopped for result in self.results.values() if result.stopped != Stop.VERDICT), Stop.VERDICT)
 
     @property
-    def coef(self) -> Floats | None:
+    def coef(self) -> Floats | Any:
         """(classes, m), in the units of X; None where a class has no hyperplane."""
         rows = [result.coef for result in self.results.values()]
         return None if any(row is None for row in rows) else np.stack(rows)
 
     @property
-    def bias(self) -> Floats | None:
+    def bias(self) -> Floats | Any:
         """(classes,) what X @ coef.T is added to."""
         biases = [result.bias for result in self.results.values()]
         return None if None in biases else np.array(biases)
@@ -174,7 +174,8 @@ class Result(Fitted):
     """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
 
     ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
-    predicted to be of the class ``classes[1]``. ``separator`` is what the certificate holds, of points as they were seen.
+    predicted to be of the class ``classes[1]``. ``separator`` is what the certificate holds, of points as they were seen. Of
+    what a result may be without, and ``verdict`` tells, type checkers take that it is there.
 
     Attributes
     ----------
@@ -296,15 +297,15 @@ class Result(Fitted):
     workers: list[dict[str, str]] | None = None
     kernel: dict[str, Any] | None = None
     sides: Sides | None = None
-    features: list[str] | None = None
+    features: list[str] | Any = None
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
     weighed: Sparse | None = field(default=None, repr=False, compare=False)
     nearest: Columns | None = field(default=None, repr=False, compare=False)
     points: Dataset | None = field(default=None, repr=False, compare=False)
     function: Function | None = field(default=None, repr=False, compare=False)
-    x: Floats | None = field(default=None, repr=False, compare=False)
-    dual: Floats | None = field(default=None, repr=False, compare=False)
-    trace: Trace | None = field(default=None, repr=False, compare=False)
+    x: Floats | Any = field(default=None, repr=False, compare=False)
+    dual: Floats | Any = field(default=None, repr=False, compare=False)
+    trace: Trace | Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:
@@ -397,7 +398,7 @@ class Result(Fitted):
         return self.detail or self.stopped.sentence
 
     @property
-    def separator(self) -> NDArray[np.float64] | None:
+    def separator(self) -> NDArray[np.float64] | Any:
         """The separator (m,) or (m+1,) with the intercept last; for an undecided run the best direction, which is none.
 
         Where float64 has none that is proved it is the rounding of whole numbers, ``evidence.integers``.
@@ -407,12 +408,12 @@ class Result(Fitted):
         return self.evidence.y if self.evidence is not None and separates else None
 
     @property
-    def coef(self) -> Floats | None:
+    def coef(self) -> Floats | Any:
         """(m,) of the hyperplane, in the units of X; None with a kernel, and where no direction is left."""
         return None if self._plane is None else self._plane[0]
 
     @property
-    def bias(self) -> float | None:
+    def bias(self) -> float | Any:
         """What X @ coef is added to; 0 without an intercept, unless points were centred."""
         return None if self._plane is None else self._plane[1]
 
@@ -423,7 +424,7 @@ class Result(Fitted):
         return plane_of(self.separator, self.m, self.evidence.view)
 
     @property
-    def support(self) -> NDArray[np.int64] | None:
+    def support(self) -> NDArray[np.int64] | Any:
         """Points of the Gordan certificate, or of a separator with a kernel."""
         return None if self._combination is None else self._combination.support
 
@@ -434,7 +435,7 @@ class Result(Fitted):
         return evidence if evidence is not None and (evidence.kind == "gordan" or evidence.kernel) else None
 
     @property
-    def weights(self) -> NDArray[np.float64] | None:
+    def weights(self) -> NDArray[np.float64] | Any:
         """Their weights on signed unit columns: on the simplex, or, of a separator, of any sign."""
         return None if self._combination is None else self._combination.weights
 

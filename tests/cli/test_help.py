@@ -30,6 +30,15 @@ def command(name: str) -> Command:
     return found
 
 
+def test_a_word_of_options_is_a_topic() -> None:
+    """Each command that has the option is named, and no other."""
+    said = dfeas("help", "weights").stdout.splitlines()
+    at = said.index("--weights FILE")
+    assert said[at + 1 : at + 3] == ["    A .npy file with a weight for each point.", "    of svm, submit"]
+    assert any(line.startswith("--weights-column") for line in said)
+    assert dfeas("help", "nothing").returncode == 2
+
+
 def test_dfeas_alone_shows_what_there_is(tmp_path: Path) -> None:
     done = apart(cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

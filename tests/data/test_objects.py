@@ -41,6 +41,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError
 from tests.bits import iterates
 from tests.data.s3 import SECRET, Door, lead
+from tests.typed import dfeas as typed
 
 URL = "s3://bucket"
 METHODS = ("mirror-prox-one-pass",)
@@ -684,3 +685,17 @@ def test_an_object_of_no_bytes_is_said_to_be_short(door: Door, tmp_path: Path) -
     ObjectPath.of(f"{data}/X/c.1.0").write_bytes(b"")
     with pytest.raises(CorruptDataError, match=r"X/c\.1\.0: has fewer bytes than it should"):
         dfeas.solve(data)
+
+
+def test_regressions_of_tables_in_a_store(door: Door, tmp_path: Path) -> None:
+    """The command reads what the call reads of the same file here."""
+    text = "age,ward,died\n" + "".join(f"{30 + i},{'abc'[i % 3]},{int(i > 20)}\n" for i in range(40))
+    (tmp_path / "b.csv").write_text(text)
+    ObjectPath.of(f"{URL}/tables/b.csv").write_bytes(text.encode())
+    words = ["--label-column", "died", "--json"]
+    places = tmp_path / "b.csv", f"{URL}/tables/b.csv"
+    here, there = (typed("check-separation", where, *words) for where in places)
+    assert (there.returncode, there.stdout) == (0, here.stdout), there.stderr
+    assert json.loads(there.stdout)["kind"] == "complete"
+    by_formula = typed("check-separation", places[1], "--formula", "died ~ age + C(ward)", "--json")
+    assert json.loads(by_formula.stdout)["kind"] == "complete"

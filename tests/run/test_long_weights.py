@@ -186,7 +186,7 @@ def test_weights_that_memory_does_not_hold_are_those_that_it_does(
     assert len(small.evidence.support) > 200_000
     assert same(small.evidence, large.evidence)
     assert (small.margin_upper, small.reads, small.passes) == (large.margin_upper, large.reads, large.passes)
-    assert dfeas.verify_run(tmp_path / "small", SMALL) == dfeas.verify_run(tmp_path / "large", "2GB")
+    assert dfeas.verify_run(tmp_path / "small", memory=SMALL) == dfeas.verify_run(tmp_path / "large", memory="2GB")
     assert {path.name for path in (tmp_path / "small").iterdir()} == {path.name for path in (tmp_path / "large").iterdir()}
 
 
@@ -217,7 +217,7 @@ def test_memory_does_not_grow_with_the_weights(tmp_path: Path, monkeypatch: pyte
         dfeas.solve(path, method="mirror-prox", eps=0.3, intercept=True, memory=memory, out=folder / "run")
         solved = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
-        dfeas.verify_run(folder / "run", memory)
+        dfeas.verify_run(folder / "run", memory=memory)
         peaks.append((solved, tracemalloc.get_traced_memory()[1]))
         tracemalloc.stop()
         dataset = open_source(Source(DataSpec(path, intercept=True)))

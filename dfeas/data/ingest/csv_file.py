@@ -31,7 +31,7 @@ from dfeas.data.ingest.text import (
 from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
-from dfeas.errors import BadInputError, UsageError, describe_change, spell
+from dfeas.errors import BadInputError, UsageError, describe_change, either, spell
 
 if TYPE_CHECKING:
     from dfeas.data.writers.dataset import Pool
@@ -43,7 +43,8 @@ MISSING = ("", ".", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL")
 SEPARATORS = (";", "\t", "|")
 """Between cells where it is not what was expected, mostly."""
 
-
+CODE_IT = f"; correct it, or code the column as numbers, as {either('dfeas.check_separation', 'dfeas check-separation')} does"
+"""What to do with text where points have numbers."""
 WHOLE = r"^-?[0-9]+$"
 KINDS = (pyarrow.int64(), pyarrow.float64(), pyarrow.timestamp("us"), pyarrow.string())
 """What a column of text may hold, the narrowest first."""
@@ -127,7 +128,7 @@ class CsvLines:
         given = cell.strip(" \t")
         if not given:
             raise BadInputError(f"{at}: the cell is empty; fill in a number or remove the line")
-        return parse_number(self.plain(given), at, given)
+        return parse_number(self.plain(given), at, given, CODE_IT)
 
     def plain(self, cell: str) -> str:
         """With a point between the digits of a number."""

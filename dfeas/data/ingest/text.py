@@ -80,8 +80,10 @@ def are_short(values: NDArray[np.float64]) -> bool:
     return bool(values.max(initial=0.0) < EXACT and values.min(initial=0.0) > -EXACT)
 
 
-def parse_number(text: str, at: str, given: str | None = None) -> float:
-    """The value of a decimal number, as it was ``given``. Raises BadInputError for none, and for one that is no float64."""
+def parse_number(text: str, at: str, given: str | None = None, then: str = "") -> float:
+    """The value of a decimal number, as it was ``given``. Raises BadInputError for none, with what to do ``then``, and for one
+    that is no float64.
+    """
     shown = text if given is None else given
     shown = repr(shown if len(shown) <= 40 else shown[:40] + "...")
     try:
@@ -89,7 +91,7 @@ def parse_number(text: str, at: str, given: str | None = None) -> float:
     except ValueError:
         value = 0.0
     if not NUMBER.fullmatch(text.encode(errors="replace")):
-        what = f"expected a number, got {shown}" if np.isfinite(value) else f"{shown} is not finite; remove it"
+        what = f"expected a number, got {shown}{then}" if np.isfinite(value) else f"{shown} is not finite; remove it"
         raise BadInputError(f"{at}: {what}")
     if not np.isfinite(value):
         raise BadInputError(f"{at}: {shown} is too large for float64")

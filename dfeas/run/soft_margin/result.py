@@ -195,7 +195,7 @@ class SoftMarginResult(Fitted):
     bits: str | None = None
     workers: list[dict[str, str]] | None = None
     sides: Sides | None = None
-    features: list[str] | None = None
+    features: list[str] | Any = None
     weighed: Sparse | None = field(default=None, repr=False, compare=False)
     view: str = field(default="", repr=False, compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
