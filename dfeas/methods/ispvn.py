@@ -95,15 +95,16 @@ class IspvnState:
     bracket: Bracket
     best: str  # name of the p with |A p| = bracket.upper
     gamma: float  # of delta; 0 where that is given, and there is one loop
+    owner: str  # the method: in a race several have vectors on one scratch storage
 
     @property
     def v(self) -> str:
         """Name of q - A'y / mu."""
-        return f"v-{self.steps}"
+        return f"{self.owner}.v-{self.steps}"
 
     @property
     def next_p(self) -> str:
-        return f"p-{self.steps}"
+        return f"{self.owner}.p-{self.steps}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +125,8 @@ class Ispvn(Method[IspvnState]):
 
     def init(self, facts: Facts) -> IspvnState:
         zero = np.zeros(facts.m)
-        gamma = 0.0 if self.delta else self.gamma
-        return IspvnState(facts.n, 0.0, 0, 0, 0, "", self.delta, zero, 0.0, zero, "", None, None, Bracket(), "", gamma)
+        gamma, owner = 0.0 if self.delta else self.gamma, self.name.replace(":", ",")
+        return IspvnState(facts.n, 0.0, 0, 0, 0, "", self.delta, zero, 0.0, zero, "", None, None, Bracket(), "", gamma, owner)
 
     def ask(self, state: IspvnState) -> Question:
         """|A|^2 and A 1/n; or scores; or a threshold; or the projection."""

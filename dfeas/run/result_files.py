@@ -60,7 +60,7 @@ def _is_scratch(path: Path) -> bool:
     return path.name == "scratch" and path.is_dir() and all(each.suffix == ".f64" for each in path.iterdir())
 
 
-RUN = OutputKind(is_run, (RESULT, RACE))
+RUN = OutputKind(is_run, (RESULT, RACE), CHECKPOINT)
 
 
 class RunTable(NamedTuple):

@@ -22,6 +22,7 @@ class OutputKind:
 
     owns: Callable[[Path], bool]  # whether something is one, and nothing else
     last: tuple[str, ...] = ()  # files of which a folder that is finished has one
+    open: str = ""  # what a folder has besides that can be gone on with
 
 
 OF_DATASET = {MARKER, LOCK, "X", "label", "norm", "checksum", "offset", "code"}
@@ -60,7 +61,7 @@ def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterato
             raise UsageError(f"{path}: {text}")
         yield
         return
-    if not force and _is_finished(path, kind):
+    if not force and _is_finished(path, kind) and not (kind.open and (path / kind.open).exists()):
         way = f"say {spell('force', True)} to replace it, or " if kind.owns(path) else ""
         raise UsageError(f"{path}: exists already; {way}choose another output")
     if not force or not (path.exists() or path.is_symlink()):

@@ -80,9 +80,11 @@ class Scratch:
         return self._path(name).is_file()
 
     def keep(self, names: Collection[str]) -> None:
-        for path in self.folder.glob("*.f64"):
-            if path.name.removesuffix(".f64") not in names:
-                path.unlink()
+        """These, of all whose names begin alike, up to the last full stop: others are somebody else's."""
+        owners = {name.rpartition(".")[0] for name in names}
+        for name in self.names:
+            if name not in names and name.rpartition(".")[0] in owners:
+                self._path(name).unlink()
 
     @property
     def names(self) -> list[str]:
