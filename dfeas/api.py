@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -15,18 +14,18 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.locks import require_free
-from dfeas.data.storage.outputs import ARRAY, DATASET, replace_output
+from dfeas.data.storage.outputs import DATASET, SCORES, replace_output
 from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.sparse_readers import has_sparse_chunks
 from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
 from dfeas.problem import Goal, Kernel, Objective, Problem, Transforms
-from dfeas.run.progress import IngestProgress
+from dfeas.run.progress import who_is_told
 from dfeas.run.resources import choose_client
 from dfeas.run.solve import decide, go_on, minimise, run_terms
 from dfeas.run.spec import HARD_MARGIN, SEPARATED, WIDEST
-from dfeas.settings import read_setting, require_type
+from dfeas.settings import require_type
 
 if TYPE_CHECKING:
     from dfeas.analysis.hard_margin import HardMargin
@@ -171,7 +170,7 @@ def ingest(
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
     require_type("force", force, "bool")
-    told = _told(progress)
+    told = who_is_told(progress)
     with open_client(choose_client(client, X)) as workers, replace_output(place(out), DATASET, force):
         if workers is None or has_sparse_chunks(X):  # entries follow those before them, so that one process writes
             with nullcontext() if workers is None else workers.as_current():
@@ -189,14 +188,6 @@ def ingest(
             return ingest_here(source, out, beside, progress=told, note=note, pool=PartitionPool(workers, source.X))
         places = *places_of(DataSpec(X)), str(folder_of(out).absolute().parent)
         return ingest_here(X, out, given, progress=told, note=note, pool=TaskPool(workers, places))
-
-
-def _told(progress: bool | Progress | None) -> Progress | None:
-    """Who is told how many points are written."""
-    require_type("progress", progress, "bool | Callable | None")
-    if callable(progress):
-        return progress
-    return IngestProgress(sys.stderr) if (read_setting("progress", False) if progress is None else progress) else None
 
 
 def generate(
@@ -240,7 +231,7 @@ def generate(
 
     require_type("force", force, "bool")
     with replace_output(place(out), DATASET, force):
-        return write_instance(instance, out, _told(progress), shard)
+        return write_instance(instance, out, who_is_told(progress), shard)
 
 
 def solve(
@@ -590,7 +581,7 @@ def soft_margin(
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform)
     objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start)
     terms_of = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force)
-    with terms_of as terms, replace_output(_npy_file(dual), ARRAY, force):
+    with terms_of as terms, replace_output(_npy_file(dual), SCORES, force):
         answer: SoftMarginResult = minimise(problem, objective, method, *terms)
     return _with_path(answer, out)
 
@@ -660,7 +651,7 @@ def soft_margin_classes(
     problem = Problem.of(X, y, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform)
     objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start)
     terms_of = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force)
-    with terms_of as terms, replace_output(_npy_file(dual), ARRAY, force):
+    with terms_of as terms, replace_output(_npy_file(dual), SCORES, force):
         answer: SoftMarginClasses = minimise(problem, objective, method, *terms)
         return answer
 

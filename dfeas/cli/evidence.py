@@ -98,11 +98,14 @@ def predict(
 
     The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. DATA may be a table: the column that
     is no feature of the run has the labels. Of a one-vs-rest run OUT gets the
-    number of the class with the largest score, from 0 in the order that is printed. Says how many points have the class of
-    their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each, over its norm, in their order, and the
-    critical cones are named.
+    number of the class with the largest score, from 0 in the order that is printed. A .parquet file or a .zarr folder has both,
+    score and class. OUT appears when it is whole; in memory are some blocks and their scores.
+
+    Says how many points have the class of their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each,
+    over its norm, in their order, and the critical cones are named.
     """
-    answer = run_predict(run, data, y, out=out, force=force, positive=positive, memory=memory)
+    options: dict[str, Any] = {"positive": positive, "memory": memory, "progress": True}
+    answer = run_predict(run, data, y, out=out, force=force, **options)
     put(answer, as_json, Row("written", str(out)))
 
 

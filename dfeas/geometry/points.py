@@ -219,11 +219,9 @@ def compare_labels(
     """Predictions beside labels, whose codes have these names; beside nothing where there are none."""
     from dfeas.geometry.prediction import Prediction
 
-    if not names:
-        return Prediction(score, predicted, classes, (), None, None)
-    confusion = [np.bincount(predicted[label == code], minlength=len(classes)).tolist() for code in codes]
-    right = sum(row[classes.index(name)] for row, name in zip(confusion, names, strict=True) if name in classes)
-    return Prediction(score, predicted, classes, tuple(names), right / len(predicted), confusion)
+    counts = np.bincount(predicted, minlength=len(classes)).tolist()
+    confusion = [np.bincount(predicted[label == code], minlength=len(classes)).tolist() for code in codes] if names else None
+    return Prediction(score, predicted, classes, tuple(names), confusion, dict(zip(classes, counts, strict=True)))
 
 
 def _in_pieces(directions: Scorer, block: Block) -> Iterator[tuple[slice, Floats]]:

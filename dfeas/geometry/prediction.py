@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +22,20 @@ class Prediction(Displayed):
 
     Attributes
     ----------
-    score : array (n,)
+    score : array (n,), optional
         y'x_j, of unit length in a kernel's space: of a run of two classes above 0 for the second; of each class against the
-        rest that of the predicted class, with |y| = 1 unless it is of a soft margin.
-    predicted : array (n,) of int16
-        Positions in ``classes``.
+        rest that of the predicted class, with |y| = 1 unless it is of a soft margin. None where a file has
+        them.
+    predicted : array (n,) of int16, optional
+        Positions in ``classes``; None where a file has the scores.
     classes : tuple of str
         Of the run; negative and positive where there are two.
     labels : tuple of str
         Classes of the data; empty without labels.
-    accuracy : float, optional
-        Share of points whose class is that of their label.
     confusion : list of list, optional
         Points of each label of the data, a row, by the class that was predicted.
+    counts : dict of int
+        Points by the class that was predicted.
 
     Examples
     --------
@@ -46,23 +47,39 @@ class Prediction(Displayed):
     """
 
     HIDDEN: ClassVar = ("score", "predicted")
-    DERIVED: ClassVar = ("points", "counts")
+    DERIVED: ClassVar = ("accuracy", "points")
 
-    score: Floats
-    predicted: NDArray[np.int16]
+    score: Floats | None
+    predicted: NDArray[np.int16] | None
     classes: tuple[str, ...]
     labels: tuple[str, ...]
-    accuracy: float | None
     confusion: list[list[int]] | None
+    counts: dict[str, int]
 
     @property
     def points(self) -> int:
-        return len(self.score)
+        return sum(self.counts.values())
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Points by the class that was predicted."""
-        return dict(zip(self.classes, np.bincount(self.predicted, minlength=len(self.classes)).tolist(), strict=True))
+    def accuracy(self) -> float | None:
+        """Share of points whose class is that of their label; None without labels."""
+        if self.confusion is None:
+            return None
+        known = [(name, row) for name, row in zip(self.labels, self.confusion, strict=True) if name in self.classes]
+        return sum(row[self.classes.index(name)] for name, row in known) / self.points
+
+    def columns(self, values: Callable[[Sequence[str]], NDArray[Any]] | None) -> dict[str, NDArray[Any]]:
+        """What a file has of the points: scores, and classes by their ``values``, or positions."""
+        assert self.score is not None, "they are here"
+        assert self.predicted is not None, "they are here"
+        return {"score": self.score, "class": self.predicted if values is None else values(self.classes)[self.predicted]}
+
+    def after(self, before: Prediction | None) -> Prediction:
+        """Of these points and those before, of which none is kept."""
+        if before is None:
+            return replace(self, score=None, predicted=None)
+        both = None if self.confusion is None or before.confusion is None else np.add(before.confusion, self.confusion).tolist()
+        return replace(before, confusion=both, counts={name: before.counts[name] + k for name, k in self.counts.items()})
 
     def _parts(self) -> Iterator[Part]:
         yield Row("predicted", ", ".join(f"{count} are {name}" for name, count in self.counts.items()))
@@ -113,6 +130,14 @@ class ConePrediction(Displayed):
 
     least: Floats
     critical: tuple[CriticalCone, ...]
+
+    def columns(self, values: object) -> dict[str, NDArray[Any]]:
+        """What a file has of the cones."""
+        return {"score": self.least}
+
+    def after(self, before: object) -> ConePrediction:
+        """All cones are read at once."""
+        return self
 
     @property
     def cones(self) -> int:

@@ -6,7 +6,6 @@ expansion; of a one-vs-rest run each point gets the class with the largest score
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,31 +13,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.collections import is_collection, is_frame, map_rows
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
 from dfeas.data.ingest.options import is_file
-from dfeas.data.labels import plain
 from dfeas.data.open import open_data, open_source
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, parse_view
-from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.numbers import unwrap_array
-from dfeas.data.storage.outputs import ARRAY, replace_output
-from dfeas.data.storage.places import Place, local, place, require_apart
-from dfeas.data.storage.readers import Cost, Stop, unless_stopped
+from dfeas.data.storage.outputs import SCORES, replace_output
+from dfeas.data.storage.places import Place, local, place
 from dfeas.data.views import require_names, transform_features
-from dfeas.engine.local import local_engine
+from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
 from dfeas.geometry.points import Largest, Scores
-from dfeas.geometry.protocol import Geometry, Rule, Trained
+from dfeas.geometry.protocol import Geometry, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
 from dfeas.problem import Function
+from dfeas.run.progress import who_is_told
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
+from dfeas.run.scores import class_values, read_once, require_name, write_scores
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction, load
 
@@ -81,7 +78,7 @@ class Predictor(ABC):
         dataset, geometry = open_points(model, X, memory)
         rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
         rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
-        return np.asarray(read_once(model.see(dataset, geometry), rule, memory, None)[0])
+        return np.asarray(read_once(model.see(dataset, geometry), rule, memory)[0])
 
     def predict(self, X: Any, *, memory: str | int | None = None) -> NDArray[Any]:
         """Classify points, in one read of them; see ``decision_function``.
@@ -129,20 +126,6 @@ class Predictor(ABC):
         return lazy
 
 
-def class_values(names: Sequence[str]) -> NDArray[Any]:
-    """Classes as labels have them, from their names: numbers where all are called as numbers are, and not ``001``."""
-    if set(names) == {"False", "True"}:
-        return np.array([name == "True" for name in names])
-    for kind in (int, float):
-        try:
-            values = [kind(name) for name in names]
-        except (ValueError, OverflowError):
-            continue
-        if list(map(plain, values)) == [name.removeprefix("+") for name in names] and all(map(math.isfinite, values)):
-            return np.array(values)
-    return np.array(names)
-
-
 def predict(
     run: str | Path | Predictor,
     X: Any,
@@ -153,6 +136,7 @@ def predict(
     positive: str | None = None,
     kernel: Function | None = None,
     memory: str | int | None = None,
+    progress: bool | Progress | None = None,
 ) -> Prediction | ConePrediction:
     """Score points by the best direction of a run, in one read; of a one-vs-rest run by those of all classes.
 
@@ -166,25 +150,28 @@ def predict(
     y : array (n,), path, or str, optional
         Compared with the scores. Of a frame or a table the column that is no feature of the run has them, if nobody says more.
     out : path, optional
-        A .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
+        A .npy file for the scores (n,), float64, of a one-vs-rest run for the classes (n,), int16; or a .parquet file or
+        a .zarr folder with ``score`` and ``class``. It appears when it is whole; in memory are some blocks.
     force : bool
-        Replace the .npy file that is at ``out``, once the new one is written.
+        Replace what such a call has written to ``out``, once the new one is written.
     positive : str, optional
         The class that counts as +1, as for ``dfeas.solve``.
     kernel : callable, optional
         The function of Python that was the kernel, if one was.
     memory : int or str
-        Budget in bytes for blocks.
+        Budget in bytes for blocks, and for the scores of some of them.
+    progress : bool, or callable, optional
+        Show how many points are in ``out``, or be told ``(done, of)``; by default as ``dfeas.configure`` has it.
 
     Returns
     -------
     Prediction or ConePrediction
-        Scores and classes; of cones the least eigenvalue of each, over its norm.
+        Scores and classes, but those in ``out``; of cones the least eigenvalue of each, over its norm.
 
     Raises
     ------
     UsageError
-        Another ``run``, ``positive`` with a run of all classes, or ``out`` is no name of a .npy file.
+        Another ``run``, ``positive`` with a run of all classes, or ``out`` is no name of such a file.
     BadInputError
         The run has no direction, or the points have other features or classes, or are not finite.
 
@@ -204,20 +191,18 @@ def predict(
     require_type("kernel", kernel, "Callable | None")
     require_type("force", force, "bool")
     file = None if out is None else local(out, "out")
-    if out is not None:
-        if Path(out).suffix != ".npy":
-            raise UsageError(f"{out}: scores are a .npy file; choose a name that ends in .npy")
-        if not Path(out).parent.is_dir():
-            raise BadInputError(f"{Path(out).parent}: no such folder; make it, or choose another output")
-        require_apart(out, X)
+    if file is not None:
+        require_name(file, X)
     model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(place(run))
     if model.classes is not None and positive is not None:
         raise UsageError(f"{model.name}: a run of all classes; leave out positive")
     dataset, geometry = open_points(model, X, memory, y, positive, kernel)
     rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
-    with replace_output(file, ARRAY, force):
-        arrays = read_once(model.see(dataset, geometry), rule, memory, out)
-    answer: Prediction | ConePrediction = rule.prediction(arrays, dataset)
+    seen = model.see(dataset, geometry)
+    if file is not None:
+        with replace_output(file, SCORES, force):
+            return write_scores(seen, rule, memory, file, who_is_told(progress))
+    answer: Prediction | ConePrediction = rule.prediction(read_once(seen, rule, memory), dataset)
     return answer
 
 
@@ -426,25 +411,3 @@ class FittedModel:
                 f"{dataset.where}: sparse points cannot be centred as the run was; ingest them with {spell('sparse', False)}"
             )
         return transform_features(dataset, replace(transform, points=dataset.n))
-
-
-def read_once(dataset: Dataset, rule: Rule, memory: str | int | None, out: str | Path | None) -> list[NDArray[Any]]:
-    """What a rule gives of all blocks, in the order of the points; the first array is written to ``out``, a .npy file. Raises
-    BadInputError when a score is not finite.
-    """
-    with local_engine(dataset, parse_bytes(memory)) as engine:
-        parts = engine.map(_score_range, rule)
-    arrays = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    wrong = ~np.isfinite(arrays[-2])
-    if wrong.any():
-        raise BadInputError(f"{dataset.where}: point {int(wrong.argmax())} has entries that are not finite")
-    if out is not None:
-        with atomic_write(Path(out)) as file:
-            npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(arrays[0]))
-            file.write(arrays[0].data)  # np.save does not say why it could not
-    return arrays
-
-
-def _score_range(dataset: Dataset, first: int, stop: int, rule: Rule, stopped: Stop | None = None) -> tuple[NDArray[Any], ...]:
-    blocks = unless_stopped(dataset.read_blocks(range(first, stop), Cost()), stopped)
-    return tuple(np.concatenate(each) for each in zip(*(rule.score(block) for block in blocks), strict=True))

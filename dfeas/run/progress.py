@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from dfeas.data.writers.dataset import Progress
 from dfeas.display import Grid
 from dfeas.errors import format_bytes
 from dfeas.run.screen import Line, Screen
 from dfeas.run.termination import ProgressRecord, Record
 from dfeas.run.trace import Sink
+from dfeas.settings import read_setting, require_type
 
 FORESEEABLE = 100 * 86400.0
 """Seconds; a longer guess of the time left says nothing."""
@@ -247,3 +250,11 @@ class IngestProgress:
         elif seconds >= (LONG if screen.live else screen.every) and screen.due():
             left = time_left(seconds * (total - done) / max(done, 1))
             screen.show([Line(f"{done} of {total} points", done / total if screen.live else None, f"{rate}  {left}")])
+
+
+def who_is_told(progress: bool | Progress | None) -> Progress | None:
+    """Who is told how many points are written; None: nobody."""
+    require_type("progress", progress, "bool | Callable | None")
+    if callable(progress):
+        return progress
+    return IngestProgress(sys.stderr) if (read_setting("progress", False) if progress is None else progress) else None

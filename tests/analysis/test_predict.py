@@ -1,11 +1,15 @@
 """Predictions: scores against NumPy, accuracy and confusion, errors in words."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import zarr
 
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -37,10 +41,83 @@ def test_scores_are_products_with_the_separator(planes: Path) -> None:
 
 
 def test_scores_are_a_file_of_their_kind_in_a_folder_that_exists(planes: Path) -> None:
-    with pytest.raises(UsageError, match=r"scores are a \.npy file; choose a name that ends in \.npy"):
+    with pytest.raises(UsageError, match=r"scores are a \.npy or \.parquet file, or a \.zarr folder"):
         dfeas.predict(planes / "run", planes / "data", out=planes / "scores.csv")
     with pytest.raises(BadInputError, match="no such folder"):
         dfeas.predict(planes / "run", planes / "data", out=planes / "none" / "scores.npy")
+
+
+def columns_in(file: Path) -> tuple[Any, Any]:
+    """Scores and classes of a file, with whatever reads its format."""
+    if file.suffix == ".parquet":
+        table = pd.read_parquet(file)
+        return table["score"].to_numpy(), table["class"].to_numpy()
+    if file.suffix == ".zarr":
+        group = zarr.open_group(file, mode="r")
+        return group["score"][:], np.array(group["class"].attrs["classes"])[group["class"][:]]
+    scores = np.load(file)
+    return scores, np.array(["no", "yes"])[(scores > 0).astype(int)]
+
+
+@pytest.mark.parametrize("name", ["scores.npy", "scores.parquet", "scores.zarr"])
+def test_a_file_of_any_format_has_all_scores_and_is_there_whole_or_not_at_all(planes: Path, name: str) -> None:
+    n, out, seen = 60_000, planes / name, []
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 3)).astype(np.float32)
+    dfeas.ingest(X, planes / "new", y=np.where(X @ [1, 2, 3] > 0.4, "yes", "no"), block_rows=1000)
+    here = dfeas.predict(planes / "run", planes / "new")
+    there = dfeas.predict(planes / "run", planes / "new", out=out, memory="18MB", progress=lambda *done: seen.append(done))
+    scores, classes = columns_in(out)
+    assert np.array_equal(scores, here.score)
+    assert (classes == np.where(here.score > 0, "yes", "no")).all()
+    assert there.to_json() == here.to_json()
+    assert (there.score, there.predicted) == (None, None)
+    assert len(seen) > 2
+    assert seen == sorted(seen)
+    assert seen[-1] == (n, n)
+    X[-5] = np.nan
+    np.save(planes / "bad.npy", X)
+    with pytest.raises(BadInputError, match="point 59995 has entries that are not finite"):
+        dfeas.predict(planes / "run", planes / "bad.npy", out=planes / f"bad{out.suffix}", memory="18MB")
+    assert not [path for path in planes.iterdir() if "bad" in path.name and path.name != "bad.npy"]
+    if out.suffix == ".zarr":
+        with pytest.raises(UsageError, match="exists already"):
+            dfeas.predict(planes / "run", planes / "new", out=out)
+
+
+def test_classes_of_many_are_values_in_parquet(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((500, 2))
+    fits = dfeas.soft_margin_classes(X, np.digitize(X[:, 0], [-0.5, 0.5]) * 10)
+    expected = fits.predict(X)
+    dfeas.predict(fits, X, out=tmp_path / "classes.parquet")
+    scores, classes = columns_in(tmp_path / "classes.parquet")
+    assert np.array_equal(classes, expected)
+    assert np.array_equal(scores, fits.decision_function(X).max(axis=1))
+
+
+def test_cones_have_a_score_each_in_a_file(tmp_path: Path) -> None:
+    cones = dfeas.from_cone_rows(np.array([[1.0, 1.0], [0.0, 2.0], [3.0, 1.0]]), {"l": 1, "q": [2]})
+    result = dfeas.solve(cones)
+    expected = dfeas.predict(result, cones)
+    for name in ("least.npy", "least.parquet", "least.zarr"):
+        found = dfeas.predict(result, cones, out=tmp_path / name)
+        assert np.array_equal(found.least, expected.least)
+    assert np.array_equal(pd.read_parquet(tmp_path / "least.parquet")["score"], expected.least)
+    assert np.array_equal(zarr.open_group(tmp_path / "least.zarr", mode="r")["score"][:], expected.least)
+
+
+def test_scores_that_memory_does_not_hold_go_to_a_file(tmp_path: Path) -> None:
+    n, memory = 1_500_000, 32_000_000
+    X = np.random.default_rng(0).standard_normal((n, 4)).astype(np.float32)
+    dfeas.ingest(X, tmp_path / "data", y=X[:, 0] > 0)
+    result = dfeas.solve(tmp_path / "data")
+    del X
+    tracemalloc.start()
+    found = dfeas.predict(result, tmp_path / "data", out=tmp_path / "scores.npy", memory=memory)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.accuracy == 1.0
+    assert peak <= memory < 8 * n + 2 * n + 16 * n  # scores, positions, and a copy of the parts of which they are made
 
 
 def test_what_is_no_run_or_no_path_is_said(planes: Path) -> None:

@@ -27,7 +27,10 @@ class OutputKind:
 
 OF_DATASET = {MARKER, LOCK, "X", "label", "norm", "checksum", "offset", "code"}
 """Names in the folder of a dataset."""
-NUMPY = b"\x93NUMPY"
+OF_SCORES = {"zarr.json", "score", "class"}
+"""Names in a folder of scores."""
+BEGINS = {".npy": b"\x93NUMPY", ".parquet": b"PAR1"}
+"""Of files with scores, by the end of their names."""
 
 
 def _is_dataset(path: Path) -> bool:
@@ -37,16 +40,20 @@ def _is_dataset(path: Path) -> bool:
     return all(each.name in OF_DATASET for each in path.iterdir())
 
 
-def _is_array(path: Path) -> bool:
-    """Whether it is a .npy file."""
-    if path.is_symlink() or path.suffix != ".npy" or not path.is_file():
+def _has_scores(path: Path) -> bool:
+    """Whether it is a .npy or .parquet file, or a .zarr folder of scores."""
+    if path.is_symlink():
+        return False
+    if path.suffix == ".zarr" and (path / "zarr.json").is_file():
+        return all(each.name in OF_SCORES for each in path.iterdir())
+    if path.suffix not in BEGINS or not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(len(NUMPY)) == NUMPY
+        return file.read(len(BEGINS[path.suffix])) == BEGINS[path.suffix]
 
 
 DATASET = OutputKind(_is_dataset, (MARKER,))
-ARRAY = OutputKind(_is_array)
+SCORES = OutputKind(_has_scores, ("zarr.json",))
 
 
 @contextmanager

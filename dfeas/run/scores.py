@@ -1,0 +1,174 @@
+"""Scores of points, in one read of them: in memory, or in a file that is there whole or not at all."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.labels import plain
+from dfeas.data.storage.files import atomic_write, sync
+from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.readers import Cost, Stop, unless_stopped
+from dfeas.data.writers.dataset import Progress
+from dfeas.engine.local import local_engine
+from dfeas.engine.memory import thread_bytes
+from dfeas.errors import BadInputError, UsageError, install
+from dfeas.geometry.protocol import Rule
+from dfeas.settings import parse_bytes
+
+if TYPE_CHECKING:
+    from dfeas.geometry.prediction import ConePrediction, Prediction
+
+Write = Callable[[NDArray[Any], Any], None]
+"""Writes what a .npy file gets of some points, or else what is said of them."""
+
+SHARE, POINT_BYTES = 8, 128
+"""A group of points whose scores are put together takes one part in so many of the memory, and so much for each."""
+
+
+def class_values(names: Sequence[str]) -> NDArray[Any]:
+    """Classes as labels have them, from their names: numbers where all are called as numbers are, and not ``001``."""
+    if set(names) == {"False", "True"}:
+        return np.array([name == "True" for name in names])
+    for kind in (int, float):
+        try:
+            values = [kind(name) for name in names]
+        except (ValueError, OverflowError):
+            continue
+        if list(map(plain, values)) == [name.removeprefix("+") for name in names] and all(map(math.isfinite, values)):
+            return np.array(values)
+    return np.array(names)
+
+
+def read_scores(dataset: Dataset, rule: Rule, memory: str | int | None) -> Iterator[list[NDArray[Any]]]:
+    """What a rule gives of the blocks, some after the other; of cones of all. Raises BadInputError for a score that is not
+    finite.
+    """
+    budget, first, done = parse_bytes(memory), 0, 0
+    with local_engine(dataset, max(budget - budget // SHARE, min(budget, thread_bytes(dataset)))) as engine:
+        step = max(1, budget // (SHARE * POINT_BYTES * dataset.block_rows)) if dataset.cones is None else dataset.blocks
+        while first < dataset.blocks:
+            count = min(step, dataset.blocks - first)
+            arrays = [np.concatenate(each) for each in zip(*engine.map(_score_range, rule, first, count=count), strict=True)]
+            wrong = ~np.isfinite(arrays[-2])
+            if wrong.any():
+                raise BadInputError(f"{dataset.where}: point {done + int(wrong.argmax())} has entries that are not finite")
+            yield arrays
+            first, done = first + count, done + len(wrong)
+
+
+def read_once(dataset: Dataset, rule: Rule, memory: str | int | None) -> list[NDArray[Any]]:
+    """What a rule gives of all blocks, in the order of the points."""
+    return [np.concatenate(each) for each in zip(*read_scores(dataset, rule, memory), strict=True)]
+
+
+def _score_range(
+    dataset: Dataset, first: int, stop: int, rule: Rule, begin: int, stopped: Stop | None = None
+) -> tuple[NDArray[Any], ...]:
+    blocks = unless_stopped(dataset.read_blocks(range(begin + first, begin + stop), Cost()), stopped)
+    return tuple(np.concatenate(each) for each in zip(*(rule.score(block) for block in blocks), strict=True))
+
+
+def require_name(out: Path, X: Any) -> None:
+    """Raise UsageError for a name that says no format, BadInputError where there is no folder."""
+    if out.suffix not in WRITERS:
+        raise UsageError(f"{out}: scores are a .npy or .parquet file, or a .zarr folder; choose such a name")
+    if not out.parent.is_dir():
+        raise BadInputError(f"{out.parent}: no such folder; make it, or choose another output")
+    require_apart(out, X)
+
+
+@contextmanager
+def _npy(out: Path, n: int) -> Iterator[Write]:
+    """Scores; of several classes their positions."""
+    with atomic_write(out) as file:
+
+        def write(values: NDArray[Any], answer: Any) -> None:
+            if file.tell() == 0:
+                header = {"descr": values.dtype.str, "fortran_order": False, "shape": (n or len(values),)}
+                npy.write_array_header_1_0(file, header)
+            file.write(values.data)  # np.save does not say why it could not
+
+        yield write
+
+
+@contextmanager
+def _parquet(out: Path, n: int) -> Iterator[Write]:
+    """Columns ``score`` and ``class``, which has the class as labels have it."""
+    try:
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
+    except ImportError:
+        raise UsageError(f"{out}: Parquet is written by pyarrow, which is not installed: {install('formats')}") from None
+    with atomic_write(out) as file:
+        held: list[Any] = []
+
+        def write(values: NDArray[Any], answer: Any) -> None:
+            table = pyarrow.table(answer.columns(class_values))
+            if not held:
+                held.append(ParquetWriter(file, table.schema))
+            held[0].write_table(table)
+
+        try:
+            yield write
+        finally:
+            for writer in held:
+                writer.close()
+
+
+@contextmanager
+def _zarr(out: Path, n: int) -> Iterator[Write]:
+    """Arrays ``score`` and ``class``, which has positions in its attribute ``classes``."""
+    import zarr
+
+    part, done = out.with_name(f".{out.name}.{os.getpid()}.part"), 0
+    arrays: dict[str, Any] = {}
+
+    def write(values: NDArray[Any], answer: Any) -> None:
+        nonlocal done
+        for name, column in answer.columns(None).items():
+            if name not in arrays:  # whose chunks are the groups of points, each written once
+                arrays[name] = group.create_array(name, shape=(n or len(column),), chunks=(len(column),), dtype=column.dtype)
+                if name == "class":
+                    arrays[name].attrs["classes"] = list(answer.classes)
+            arrays[name][done : done + len(column)] = column
+        done += len(column)
+
+    try:
+        group = zarr.create_group(str(part))
+        yield write
+        part.rename(out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    sync(out.parent)
+
+
+WRITERS = {".npy": _npy, ".parquet": _parquet, ".zarr": _zarr}
+"""How a file begins to be written, by the end of its name; n is 0 for cones."""
+
+
+def write_scores(
+    dataset: Dataset, rule: Rule, memory: str | int | None, out: Path, progress: Progress | None
+) -> Prediction | ConePrediction:
+    """What a rule says of all points, whose scores are in the file ``out`` and not in memory."""
+    answer: Prediction | ConePrediction | None = None
+    done = 0
+    with WRITERS[out.suffix](out, dataset.n if dataset.cones is None else 0) as write:
+        for arrays in read_scores(dataset, rule, memory):
+            found: Any = rule.prediction(arrays, dataset)
+            write(arrays[0], found)
+            answer, done = found.after(answer), done + len(arrays[0])
+            if progress is not None:
+                progress(done, max(done, dataset.n if dataset.cones is None else done))
+    assert answer is not None, "a dataset has a block"
+    return answer
