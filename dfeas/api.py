@@ -507,6 +507,7 @@ def soft_margin(
     random_state: int = 0,
     dual: str | Path | None = None,
     start: Any = None,
+    probability: bool = False,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int | None = None,
@@ -555,6 +556,9 @@ def soft_margin(
         worth. At a limit they are those of the bound so far. Not for ``sgd``.
     start : path, SoftMarginResult, or array (m,) or (m+1,), optional
         A finished run of ``dfeas.soft_margin`` on data like this, or a hyperplane as a result has it in y, to begin from.
+    probability : bool
+        With folds: calibrate the scores of the points that each leaves out, in one read more, for ``predict_proba`` (Platt
+        1999; Lin, Lin and Weng 2007). They are estimates: nothing about them is proved.
     max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.solve``.
 
@@ -579,7 +583,7 @@ def soft_margin(
     array([1])
     """
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform)
-    objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start)
+    objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start, probability)
     terms_of = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force)
     with terms_of as terms, replace_output(_npy_file(dual), SCORES, force):
         answer: SoftMarginResult = minimise(problem, objective, method, *terms)
@@ -604,6 +608,7 @@ def soft_margin_classes(
     random_state: int = 0,
     dual: str | Path | None = None,
     start: Any = None,
+    probability: bool = False,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int | None = None,
@@ -628,6 +633,8 @@ def soft_margin_classes(
         As of ``dfeas.soft_margin``; weights that are balanced are of two classes only.
     start : path, SoftMarginClasses, or array (classes, m) or (classes, m+1), optional
         A finished run on data like this with the same classes, or hyperplanes to begin from.
+    probability : bool
+        As of ``dfeas.soft_margin``, for each class.
     max_passes, time_limit, memory, client, out, force, callback : optional
         As of ``dfeas.one_vs_rest``.
 
@@ -649,7 +656,7 @@ def soft_margin_classes(
     array(['a'], dtype='<U1')
     """
     problem = Problem.of(X, y, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform)
-    objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start)
+    objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start, probability)
     terms_of = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force)
     with terms_of as terms, replace_output(_npy_file(dual), SCORES, force):
         answer: SoftMarginClasses = minimise(problem, objective, method, *terms)

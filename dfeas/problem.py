@@ -161,9 +161,12 @@ class Objective:
     random_state: int = 0
     dual: str | Path | None = None
     start: Any = None
+    probability: bool = False
 
     def __post_init__(self) -> None:
         require_types(self)
+        if self.probability and not self.folds:
+            raise UsageError(f"{spell('probability', True)}: it is from points that folds leave out; give {spell('folds', 5)}")
         if not LEAST_EPS <= self.tol < 1:
             raise UsageError(f"{spell('tol', self.tol)}: expected a number from {LEAST_EPS:g} to below 1")
         if self.loss not in LOSSES:

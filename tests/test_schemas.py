@@ -78,7 +78,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dfeas.solve(room / "plain", transform="std", intercept=True, out=room / "scaled")
     dfeas.one_vs_rest(room / "three", out=room / "classes")
     dfeas.solve(room / "plain", method="mirror-prox", max_passes=2, out=room / "limited")
-    dfeas.soft_margin(room / "named", C=[0.1, 1], folds=2, dual=room / "dual.npy", out=room / "soft")
+    dfeas.soft_margin(room / "named", C=[0.1, 1], folds=2, probability=True, dual=room / "dual.npy", out=room / "soft")
     dfeas.soft_margin_classes(room / "three", out=room / "soft-classes")
     dfeas.race(room / "plain", methods=["mirror-prox", "winnow"], out=room / "race")
     dfeas.separation(room / "named", out=room / "overlap")

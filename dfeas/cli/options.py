@@ -74,6 +74,7 @@ TOLD: Told = {
     "intercept_scaling": ("Question", "The bias costs b^2 / (2 S^2); by default it is free.", {"metavar": "S"}),
     "random_state": ("Question", "Draws the folds.", {"metavar": "S"}),
     "dual": ("Question", "Write the dual variables to this .npy file.", {"metavar": "FILE", "type": LOCAL}),
+    "probability": ("Question", "Calibrate probabilities by the folds, in one read more.", {}),
     "quick": ("Question", "Of a conflict read only its blocks.", {}),
     "max_passes": ("Limits", "Stop after so many reads of the data.", {"metavar": "N"}),
     "time_limit": ("Limits", "Stop beyond this time; a short read ends first.", {"metavar": "SECONDS"}),

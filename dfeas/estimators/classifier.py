@@ -237,20 +237,17 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> Any:
         """Scores (n,), above 0 for ``classes_[1]``, or (n, classes). Dask for Dask."""
-        check_is_fitted(self)
-        if is_dask(X):
-            points_of(self, X, reset=False)
-            wide = (1,) if len(self.classes_) == 2 else (1, len(self.classes_))
-            return map_rows(self._flat, X, self.n_features_in_, np.zeros(wide))
-        return self._flat(points_of(self, X, reset=False))
+        return self._of_each(self._flat, X, lambda: np.zeros((1,) if len(self.classes_) == 2 else (1, len(self.classes_))))
 
     def predict(self, X: Any) -> Any:
         """The class (n,) of each point. Dask for Dask."""
+        return self._of_each(self._choose_classes, X, lambda: self.classes_[:1])
+
+    def _of_each(self, function: Callable[[Any], NDArray[Any]], X: Any, example: Callable[[], NDArray[Any]]) -> Any:
+        """What a function says of points, or of chunks of Dask when they are computed; an ``example`` has its answer of one."""
         check_is_fitted(self)
-        if is_dask(X):
-            points_of(self, X, reset=False)
-            return map_rows(self._choose_classes, X, self.n_features_in_, self.classes_[:1])
-        return self._choose_classes(points_of(self, X, reset=False))
+        points = points_of(self, X, reset=False)
+        return map_rows(function, X, self.n_features_in_, example()) if is_dask(X) else function(points)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of points (by weight) whose class is right."""

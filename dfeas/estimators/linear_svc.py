@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight
 
 from dfeas.api import soft_margin, soft_margin_classes
 from dfeas.estimators.classifier import LinearClassifier, on_its_cluster, value_errors, values_of
 from dfeas.linalg.points import Floats
 from dfeas.run.resources import attend_runs
+from dfeas.run.soft_margin.calibration import probabilities
 from dfeas.run.soft_margin.result import SoftMarginResult
 
 
@@ -28,6 +30,9 @@ class SoftMarginClassifier(LinearClassifier):
     tol: float = 1e-4
     class_weight: Any = None
     intercept_scaling: float | None = None
+    probability: bool = False
+    folds: int = 5
+    random_state: int = 0
 
     def _fit_margins(self, X: Any, index: NDArray[np.int64], starts: Any = None, **options: Any) -> dict[int, SoftMarginResult]:
         """All problems of two classes, on the same reads, by their class, begun from ``starts`` (problems, m). Raises
@@ -35,6 +40,7 @@ class SoftMarginClassifier(LinearClassifier):
         """
         options |= {"loss": self.loss, "tol": self.tol, "intercept": self.fit_intercept, **self._options, **self._cluster_of(X)}
         options["intercept_scaling"] = self.intercept_scaling if self.fit_intercept else None
+        options |= {"probability": self.probability, "random_state": self.random_state}
         with value_errors(), attend_runs(progress=self.verbose):
             if len(self.classes_) == 2:
                 start = None if starts is None else starts[0]
@@ -60,6 +66,22 @@ class SoftMarginClassifier(LinearClassifier):
             Y[self._positive.index(k)][: len(result.y)] = result.path[fit]
             Y[self._positive.index(k)][len(result.y) :] = 0.0
         return self._set(Y, True)
+
+    def _calibrated(self) -> bool:
+        """Raise AttributeError, which says how, where there are no probabilities."""
+        if not self.probability:
+            raise AttributeError(f"no probabilities: give {type(self).__name__} probability=True, and fit again")
+        return True
+
+    @available_if(_calibrated)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Estimates (n, classes) of the probability of each class, from scores that folds left out; near 1/2 ``predict``, which
+        goes by the scores, may choose another one than the largest. Dask for Dask.
+        """
+        return self._of_each(self._probabilities, X, lambda: np.zeros((1, len(self.classes_))))
+
+    def _probabilities(self, points: Any) -> Floats:
+        return probabilities(self._flat(points), [result.calibration for result in self.results_])
 
     def _point_weights(self, index: NDArray[np.int64], sample_weight: Any) -> Floats | None:
         """(n,) of class times point; None when all are 1."""
@@ -97,6 +119,12 @@ class LinearSVC(SoftMarginClassifier):
         Weights of classes, which multiply those of points.
     intercept_scaling : float s, optional
         The bias b adds b^2/(2 s^2) to what is minimised; by default it is free.
+    probability : bool
+        ``predict_proba`` estimates probabilities, from scores of points that ``folds`` leave out, in one read more.
+    folds : int
+        For these; each point is in one, by its index and ``random_state``.
+    random_state : int
+        Of the folds.
     warm_start : bool
         Begin from the last ``coef_``.
 
@@ -147,7 +175,8 @@ class LinearSVC(SoftMarginClassifier):
         weight = self._point_weights(index[before:], sample_weight)
         weight = np.ones(len(index) - before) if weight is None else weight
         self._weights: Floats = np.append(self._weights, weight) if before else weight
-        if before and self.results_ and (self._margins(points[before:], index[before:]) >= 1).all():
+        known = before and self.results_ and not self.probability
+        if known and (self._margins(points[before:], index[before:]) >= 1).all():
             return self
         if (index == index[0]).all():
             return self._keep_fits({}, index)
@@ -160,7 +189,8 @@ class LinearSVC(SoftMarginClassifier):
             starts.shape != shape or len(np.unique(index)) < len(self.classes_) or np.isinf(starts).any()
         ):
             starts = None
-        return self._keep_fits(self._fit_margins(points, index, starts, C=self.C, weights=weight), index)
+        folds = min(self.folds, len(index)) if self.probability else 0
+        return self._keep_fits(self._fit_margins(points, index, starts, C=self.C, weights=weight, folds=folds), index)
 
     def _starts(self) -> Floats | None:
         """The hyperplanes of the last fit, if there is one."""
@@ -179,7 +209,7 @@ class LinearSVCCV(SoftMarginClassifier):
         Values of C to choose from.
     memory, max_passes, time_limit, verbose, callback, client, fit_intercept : optional
         As of ``LinearSVC``.
-    loss, tol, class_weight, intercept_scaling : optional
+    loss, tol, class_weight, intercept_scaling, probability : optional
         As of ``LinearSVC``.
     folds : int
         Of cross-validation; each point is in one, by its index and ``random_state``.
@@ -204,16 +234,13 @@ class LinearSVCCV(SoftMarginClassifier):
     """
 
     Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0)
-    _: KW_ONLY
-    folds: int = 5
-    random_state: int = 0
 
     @on_its_cluster
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._read_labels(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
-        results = self._fit_margins(points, index, C=list(self.Cs), folds=folds, weights=weight, random_state=self.random_state)
+        results = self._fit_margins(points, index, C=list(self.Cs), folds=folds, weights=weight)
         validations = [result.validation for result in results.values()]
         self.errors_ = np.mean([[entry.error for entry in each] for each in validations], axis=0)
         chosen = int(np.argmin(self.errors_))

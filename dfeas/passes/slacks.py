@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dfeas.linalg.blas import cut_evenly
 from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combine_rows, moments, times
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Plain
+from dfeas.passes.protocol import Plain, SumPass
 
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -269,3 +269,32 @@ class Multipliers(Plain[MultipliersAnswer]):
         pieces = tuple(sorted(first.pieces + second.pieces, key=lambda piece: piece[0]))
         total, pull = first.total + second.total, first.pull + second.pull
         return MultipliersAnswer(pieces, total, pull, first.support + second.support, first.full + second.full)
+
+
+SCORE_RANGE, SCORE_BINS = 16.0, 4096
+"""Scores of soft margins are counted from minus to plus so much, in so many bins; those beyond in the last ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSums:
+    """Of some points (partial and answer alike)."""
+
+    sums: Floats  # (2, 2, SCORE_BINS) of the labels -1 and +1: weights, and weights times scores
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut(SumPass[ScoreSums]):
+    """Scores of all points, each by the hyperplane of the fold that it was left out of."""
+
+    Y: Floats  # (m, folds)
+    costs: SampleCosts
+
+    def scan(self, block: Block) -> ScoreSums:
+        index, rows = np.arange(block.start, block.start + block.size), np.arange(block.size)
+        scores = products_along(block.tile(slice(0, block.size), False), self.Y, block.intercept)
+        score = scores[fold_of(index, self.costs.folds, self.costs.seed), rows]
+        weight = np.ones(block.size) if self.costs.weight is None else self.costs.weight[index]
+        place = np.clip((score + SCORE_RANGE) * (SCORE_BINS / 2 / SCORE_RANGE), 0, SCORE_BINS - 1).astype(np.int64)
+        place += SCORE_BINS * (np.asarray(block.label) > 0)
+        both = [np.bincount(place, values, 2 * SCORE_BINS) for values in (weight, weight * score)]
+        return ScoreSums(np.stack(both).reshape(2, 2, SCORE_BINS).transpose(1, 0, 2))

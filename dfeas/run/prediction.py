@@ -111,6 +111,37 @@ class Predictor(ABC):
             raise UsageError("cones have no classes; see decision_function")
         return np.asarray(class_values(prediction.classes)[prediction.predicted])
 
+    def predict_proba(self, X: Any, *, memory: str | int | None = None) -> Floats:
+        """Estimate the probability of each class, in one read of the points; see ``decision_function``.
+
+        Parameters
+        ----------
+        X : array (n, m), data frame, or path
+            As there.
+        memory : int or str
+            Budget in bytes for blocks.
+
+        Returns
+        -------
+        array (n, classes)
+            In the order of the classes. Nothing about them is proved.
+
+        Raises
+        ------
+        UsageError
+            A result of no soft margin, or of one that was not calibrated by folds.
+        BadInputError
+            As there.
+        """
+        if is_collection(X):
+            return self._lazily(Predictor.predict_proba, X, memory)
+        found: list[Any] = [getattr(fit, "calibration", None) for fit in getattr(self, "results", {"": self}).values()]
+        if None in found:
+            raise UsageError("no probabilities: they are of dfeas.soft_margin(X, y, folds=5, probability=True)")
+        from dfeas.run.soft_margin.calibration import probabilities
+
+        return probabilities(self.decision_function(X, memory=memory), found)
+
     def _lazily(self, ask: Callable[..., NDArray[Any]], X: Any, memory: str | int | None) -> NDArray[Any]:
         """What ``ask`` makes of each chunk of a Dask array, or partition of a frame, when somebody computes it."""
         X = unwrap_array(X)

@@ -71,6 +71,7 @@ class SoftMarginOptions:
     gap: float  # relative, at which it ends
     start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample; (classes, m) of several
     dual: str | None = None  # a .npy file for the dual variables
+    probability: bool = False  # whether scores that folds left out are calibrated
 
     @property
     def problems(self) -> int:
@@ -154,6 +155,7 @@ def options_of(dataset: Dataset, objective: Objective, dual: Path | None = None,
         float(objective.tol),
         _start_of(objective.start, (classes, dataset.dimension) if classes else (dataset.dimension,)),
         None if dual is None else str(dual),
+        objective.probability,
     )
 
 

@@ -78,7 +78,7 @@ def test_a_file_of_any_format_has_all_scores_and_is_there_whole_or_not_at_all(pl
     X[-5] = np.nan
     np.save(planes / "bad.npy", X)
     with pytest.raises(BadInputError, match="point 59995 has entries that are not finite"):
-        dfeas.predict(planes / "run", planes / "bad.npy", out=planes / f"bad{out.suffix}", memory="18MB")
+        dfeas.predict(planes / "run", planes / "bad.npy", out=planes / f"bad-scores{out.suffix}", memory="18MB")
     assert not [path for path in planes.iterdir() if "bad" in path.name and path.name != "bad.npy"]
     if out.suffix == ".zarr":
         with pytest.raises(UsageError, match="exists already"):

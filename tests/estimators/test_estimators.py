@@ -33,11 +33,25 @@ EXPECTED = {
     }
 }
 """Checks that cannot be passed, and why."""
+CALIBRATED = {"check_classifiers_train": "the class is that of the largest score, as of SVC, not of the largest probability"}
+"""More of them with probabilities."""
 
 
-@pytest.mark.parametrize("estimator", [LinearSVC(), LinearSVCCV((0.1, 1.0), folds=2), Separator(), KernelSeparator()], ids=str)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearSVC(),
+        LinearSVC(probability=True, folds=2),
+        LinearSVCCV((0.1, 1.0), folds=2, probability=True),
+        Separator(),
+        KernelSeparator(),
+    ],
+    ids=str,
+)
 def test_scikit_learns_whole_check(estimator: Any) -> None:
-    expected = EXPECTED.get(type(estimator).__name__, {})
+    calibrated = getattr(estimator, "probability", False)
+    expected = EXPECTED["LinearSVCCV"] if calibrated else EXPECTED.get(type(estimator).__name__, {})
+    expected = {**expected, **(CALIBRATED if calibrated else {})}
     found = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
     failed = {entry["check_name"]: entry["exception"] for entry in found if entry["status"] == "failed"}
     assert not failed
@@ -290,6 +304,23 @@ def test_a_tensor_that_is_not_handed_over_is_one_clear_line() -> None:
             dfeas.solve(points, labels)
         with pytest.raises(ValueError, match=text):
             LinearSVC().fit(points, labels)
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, LinearSVCCV])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_are_of_who_asked_for_folds(kind: Any, classes: int) -> None:
+    X, y = make_blobs(300, centers=classes, cluster_std=3, random_state=0)
+    fitted = kind(probability=True, folds=3).fit(X, y)
+    found = fitted.predict_proba(X)
+    assert found.shape == (300, classes)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_array_equal(fitted.predict_proba(da.from_array(X, chunks=70)).compute(), found)
+    assert (found.argmax(axis=1) == y).mean() > 0.6
+    others = kind().fit(X, y)
+    assert not hasattr(others, "predict_proba")
+    with pytest.raises(AttributeError) as caught:
+        others.predict_proba(X)
+    assert "probability=True, and fit again" in str(caught.value.__cause__)
 
 
 def test_cross_validation_chooses_and_fits() -> None:

@@ -233,12 +233,11 @@ def test_predict_gives_the_class_with_the_largest_score(tmp_path: Path) -> None:
     prediction = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "out.npy")
     Y = np.array([load(tmp_path / "run" / f"class-{n.replace('/', '%2F')}" / "certificate.npz").y for n in NAMES])
     scores = X.astype(float) @ Y[:, :-1].T + Y[:, -1]
-    assert np.array_equal(np.load(tmp_path / "out.npy"), scores.argmax(axis=1))
+    predicted = np.load(tmp_path / "out.npy")
+    assert np.array_equal(predicted, scores.argmax(axis=1))
     truth = np.array([NAMES.index(name) for name in label])
     assert prediction.accuracy == pytest.approx((scores.argmax(axis=1) == truth).mean())
-    assert prediction.confusion == [
-        [int(((truth == i) & (prediction.predicted == j)).sum()) for j in range(4)] for i in range(4)
-    ]
+    assert prediction.confusion == [[int(((truth == i) & (predicted == j)).sum()) for j in range(4)] for i in range(4)]
     some = dfeas.predict(tmp_path / "run", X[:50], label[:50])
     assert some.labels == tuple(sorted(set(label[:50])))
     with pytest.raises(BadInputError, match="points of 2 features, the run"):

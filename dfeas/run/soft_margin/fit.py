@@ -210,13 +210,26 @@ class SoftMarginTarget:
         if job.classes:
             session = replace(session, dataset=session.dataset.against_rest(name))
         result = result_of(session, job, outcome, surveyed.reads + outcome.reads)
-        positive = session.dataset.count(self.session.dataset.codes[place]) if job.classes else surveyed.positive
+        code = self.session.dataset.codes[place] if job.classes else None
+        positive = session.dataset.count(code) if code is not None else surveyed.positive
         sides = {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
         result = replace(result, sides=sides, features=list(session.dataset.features) or None)
+        if self.options.probability and result.stopped != "interrupted":
+            result = with_probabilities(session, self._method(surveyed, place).counted, code, result)
         if self.options.dual is None or result.stopped == "interrupted":
             return result
         costs = self._method(surveyed, 0).counted
         return with_dual_variables(session, job, outcome, costs, surveyed.radius, result, how)
+
+
+def with_probabilities(session: Session, costs: SampleCosts, code: int | None, result: SoftMarginResult) -> SoftMarginResult:
+    """One more read, of the scores of the chosen C that folds left out."""
+    from dfeas.run.soft_margin.calibration import calibrate
+
+    folds = [place for place, fit in enumerate(result.fits) if fit.C == result.C and fit.fold is not None]
+    found = calibrate(session.engine, result.path[folds].T, costs, code)
+    reads = result.reads + 1
+    return replace(result, calibration=found, reads=reads, bytes_read=round(reads * session.dataset.stored_bytes))
 
 
 def with_dual_variables(

@@ -144,6 +144,8 @@ class SoftMarginResult(Fitted):
         Which class is -1 and which is +1, and how many points each has.
     features : list of str, optional
         Names of the features; None where the data has none.
+    calibration : tuple of two floats, optional
+        a and b of ``predict_proba``: P(+1) = 1 / (1 + exp(-(a s + b))) for a score s; None where it was not asked for.
     weighed : Sparse, optional
         Of the hinge: dual variables of the points in memory, divided by their sum.
     view : str
@@ -196,6 +198,7 @@ class SoftMarginResult(Fitted):
     workers: list[dict[str, str]] | None = None
     sides: Sides | None = None
     features: list[str] | Any = None
+    calibration: tuple[float, float] | None = None
     weighed: Sparse | None = field(default=None, repr=False, compare=False)
     view: str = field(default="", repr=False, compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
@@ -210,6 +213,7 @@ class SoftMarginResult(Fitted):
         }
         known |= {"stopped": Stop(values["stopped"]), "sides": sides_from(values.get("sides")), "y": y, "path": y[None]}
         known |= {name: math.inf for name in ("objective", "gap", "margin") if values[name] is None}
+        known["calibration"] = known.get("calibration") and tuple(known["calibration"])
         return cls(**{**known, "dual": None, **changes})
 
     def _parts(self) -> Iterator[Part]:

@@ -1,0 +1,67 @@
+"""Probabilities from scores that folds left out: Platt (1999), by Newton steps as Lin, Lin and Weng (2007) take them.
+
+P(+1) = 1 / (1 + exp(-(a s + b))) for a score s. Each point is scored by the hyperplane that was found without its fold, and the
+scores are counted in bins, whose means stand for them: neither memory nor messages grow with the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dfeas.engine.protocol import Engine
+from dfeas.linalg.points import Floats
+from dfeas.passes.protocol import of_class
+from dfeas.passes.slacks import LeftOut, SampleCosts
+
+Sigmoid = tuple[float, float]
+STEPS = 100
+STILL = 1e-10
+"""Of the gradient, for each point."""
+
+
+def calibrate(engine: Engine, Y: Floats, costs: SampleCosts, code: int | None) -> Sigmoid:
+    """a and b, from the hyperplanes (m, folds) of all folds, in one read; of a class against the rest by its ``code``."""
+    question = LeftOut(Y, costs)
+    sums = engine.run(question if code is None else of_class(question, code)).sums
+    weight, total = sums[:, 0].reshape(-1), sums[:, 1].reshape(-1)
+    there, half = weight > 0, sums.shape[2]
+    negative, positive = weight[:half].sum(), weight[half:].sum()
+    target = np.repeat([1 / (negative + 2), (positive + 1) / (positive + 2)], half)[there]
+    return fit_sigmoid(total[there] / weight[there], weight[there], target, np.log((positive + 1) / (negative + 1)))
+
+
+def fit_sigmoid(score: Floats, weight: Floats, target: Floats, b: float) -> Sigmoid:
+    """a and b of least cross-entropy with probabilities ``target`` (k,) of scores with weights, from 0 and this b on."""
+    v, Z = np.array([0.0, b]), np.stack([score, np.ones_like(score)], axis=1)
+
+    def entropy(v: Floats) -> float:
+        z = Z @ v
+        return float(weight @ (np.logaddexp(0, z) - target * z))
+
+    for _ in range(STEPS):
+        p = sigmoid(Z @ v)
+        gradient, H = Z.T @ (weight * (p - target)), (Z.T * (weight * p * (1 - p))) @ Z + 1e-12 * np.eye(2)
+        if np.abs(gradient).max() <= STILL * weight.sum():
+            break
+        step, length = np.linalg.solve(H, gradient), 1.0
+        while entropy(v - length * step) > entropy(v) - 1e-4 * length * float(gradient @ step) and length > STILL:
+            length /= 2
+        v = v - length * step
+    return float(v[0]), float(v[1])
+
+
+def sigmoid(z: Floats) -> Floats:
+    """1 / (1 + exp(-z)), which is never too large for its exponential."""
+    return np.asarray(np.exp(-np.logaddexp(0, -z)))
+
+
+def probabilities(scores: Floats, found: Sequence[Sigmoid]) -> Floats:
+    """(n, 2) of scores (n,), or (n, classes) of scores of each class against the rest, which add up to 1 then."""
+    (a, b) = np.array(found).T
+    if scores.ndim == 1:
+        z = scores * a[0] + b[0]
+        return np.stack([sigmoid(-z), sigmoid(z)], axis=1)
+    each = np.maximum(sigmoid(scores * a + b), np.finfo(np.float64).tiny)
+    return np.asarray(each / each.sum(axis=1, keepdims=True))
