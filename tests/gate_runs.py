@@ -60,6 +60,7 @@ people/usage: solve @people --method none --out run; solve @rings --kernel rbf -
 hull/inside: in-hull 0,0,0,0,0,0,0,0,0,0 @flip --out run
 hull/outside: in-hull 9,0,0,0,0,0,0,0,0,0 @flip --out run
 hull/boundary: in-hull 0.5,0,0,0,0 @own.zarr --out run; in-hull 5,5,5,5,4.75 @own.zarr --out other
+people/suspects: suspects @flip --out suspects.csv {N}
 system/feasible: feasible @own.zarr @right.npy --out run; feasible @own.npy @right.npy --bounds 9,inf --out other
 sparse/text: solve @text --out run {N}; verify run; predict run @text scores.npy; info @text
 sparse/race: race @text --out a {RACE} {N}; race @words --out b --intercept {RACE}

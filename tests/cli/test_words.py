@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 import dfeas
@@ -77,7 +78,7 @@ def test_refusals_of_what_does_not_apply_have_the_words_of_the_caller(tmp_path: 
     with pytest.raises(dfeas.UsageError, match="reads points in their order, and classes share"):
         dfeas.soft_margin_classes(X, np.arange(3), method="sgd")
     with pytest.raises(dfeas.UsageError, match="after the bar"):
-        dfeas.check_separation("y ~ a |", {"y": [0, 1], "a": [1.0, 2.0]})
+        dfeas.check_separation("y ~ a |", pandas.DataFrame({"y": [0, 1], "a": [1.0, 2.0]}))
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)
     done = typed("solve", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--kernel", "rbf", "--scale", "std")

@@ -254,7 +254,7 @@ def test_the_margin_of_unit_points_is_what_bounds_the_perceptron_however_long_th
     unit, lengths = dfeas.solve(X, labels, **ask), dfeas.solve(X, labels, transform=("lengths",), **ask)
     assert unit.margin_lower == pytest.approx(0.2 / np.sqrt(2), rel=1e-6)
     assert (unit.margin_lower / lengths.margin_lower) ** 2 == pytest.approx(r**4, rel=1e-5)
-    np.testing.assert_allclose(lengths.y, [-np.sqrt(0.5), np.sqrt(0.5)], atol=1e-6)
+    np.testing.assert_allclose(lengths.separator, [-np.sqrt(0.5), np.sqrt(0.5)], atol=1e-6)
     assert dfeas.solve(X, labels, method="perceptron", intercept=False).iterations <= 1 / unit.margin_lower**2
 
 
