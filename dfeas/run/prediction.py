@@ -223,7 +223,7 @@ def predict(
     require_type("force", force, "bool")
     file = None if out is None else local(out, "out")
     if file is not None:
-        require_name(file, X)
+        require_name(file, X, y)
     model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(place(run))
     if model.classes is not None and positive is not None:
         raise UsageError(f"{model.name}: a run of all classes; leave out positive")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
@@ -15,7 +17,7 @@ from urllib.parse import quote
 from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, LOCK, Number, conform, read_json, write_json
-from dfeas.data.storage.outputs import OutputKind
+from dfeas.data.storage.outputs import OutputKind, begins_with
 from dfeas.data.storage.places import Place, place
 from dfeas.data.storage.scratch import total
 from dfeas.display import Displayed, Grid
@@ -43,8 +45,17 @@ CLASSES = "classes"
 FINGERPRINT = "fingerprint"
 
 
-OF_RUN = {RESULT, RACE, CERTIFICATE, NEAREST, TRACE, CHECKPOINT, LOCK, SEPARATION, "margin.json", "report.html", "path.svg"}
-"""Names in the folder of a run, beside runs."""
+_JSON, _ANY = b'{\n  "format": ', b""
+OF_RUN = {
+    **dict.fromkeys((RESULT, RACE, SEPARATION, "margin.json"), _JSON),
+    TRACE: b'{"event": "start"',
+    NEAREST: b'{"format": ',
+    CERTIFICATE: b"PK",
+    **dict.fromkeys((LOCK, "report.html", "path.svg"), _ANY),
+}
+"""Files in the folder of a run, beside runs, and how they begin."""
+_FOLDERS = {CHECKPOINT: r"\d+\.(state|vectors)|\..*\.part", "scratch": r".*\.f64"}
+"""Folders there, and what those in them are called; vectors of a run that was killed are left on scratch storage."""
 
 
 def is_run(path: Path) -> bool:
@@ -52,12 +63,17 @@ def is_run(path: Path) -> bool:
     begun = any((path / name).exists() for name in (RESULT, RACE, CHECKPOINT, TRACE, LOCK))
     if path.is_symlink() or not path.is_dir() or not begun:
         return False
-    return all(each.name in OF_RUN or _is_scratch(each) or is_run(each) for each in path.iterdir())
+    return all(_is_of_run(each) for each in path.iterdir())
 
 
-def _is_scratch(path: Path) -> bool:
-    """Vectors that a run which was killed left behind."""
-    return path.name == "scratch" and path.is_dir() and all(each.suffix == ".f64" for each in path.iterdir())
+def _is_of_run(path: Path) -> bool:
+    """Others, too, write a ``result.json`` and a folder ``checkpoint``."""
+    if path.is_symlink() or path.is_dir():
+        names = _FOLDERS.get(path.name)
+        return (
+            is_run(path) if names is None or path.is_symlink() else all(re.fullmatch(names, each) for each in os.listdir(path))
+        )
+    return path.name in OF_RUN and begins_with(path, OF_RUN[path.name])
 
 
 RUN = OutputKind(is_run, (RESULT, RACE), CHECKPOINT)

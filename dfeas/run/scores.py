@@ -79,13 +79,13 @@ def _score_range(
     return tuple(np.concatenate(each) for each in zip(*(rule.score(block) for block in blocks), strict=True))
 
 
-def require_name(out: Path, X: Any) -> None:
+def require_name(out: Path, *data: Any) -> None:
     """Raise UsageError for a name that says no format, BadInputError where there is no folder."""
     if out.suffix not in WRITERS:
         raise UsageError(f"{out}: scores are a .npy or .parquet file, or a .zarr folder; choose such a name")
     if not out.parent.is_dir():
         raise BadInputError(f"{out.parent}: no such folder; make it, or choose another output")
-    require_apart(out, X)
+    require_apart(out, *data)
 
 
 @contextmanager

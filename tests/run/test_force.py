@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dfeas
@@ -71,6 +72,40 @@ def test_what_dfeas_did_not_write_is_left_alone(verb: str, tmp_path: Path) -> No
     before = everything(tmp_path)
     with pytest.raises(UsageError, match="force=True leaves alone"):
         VERBS[verb](out=out, force=True)
+    assert everything(tmp_path) == before
+
+
+def _write_as_others_do(folder: Path, names: str) -> None:
+    for name in names.split():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text('{"accuracy": 0.9}')
+
+
+@pytest.mark.parametrize(
+    "names", ["result.json", "race.json checkpoint/1.state", "trace.jsonl", "dfeas.lock checkpoint/model.pt"]
+)
+def test_folders_of_other_programs_are_left_alone(names: str, tmp_path: Path) -> None:
+    _write_as_others_do(tmp_path / "theirs", names)
+    before = everything(tmp_path)
+    with pytest.raises(UsageError, match="force=True leaves alone"):
+        dfeas.solve(X, LABELS, out=tmp_path / "theirs", force=True)
+    assert everything(tmp_path) == before
+
+
+def test_scores_never_replace_data(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", LABELS)
+    pd.DataFrame(X, columns=["a", "b"]).to_parquet(tmp_path / "X.parquet")
+    before = everything(tmp_path)
+    for points, labels, out in (
+        (tmp_path / "X.npy", LABELS, "X.npy"),
+        (X, LABELS, "X.npy"),
+        (X, LABELS, "X.parquet"),
+        (X, tmp_path / "y.npy", "y.npy"),
+        (X, np.load(tmp_path / "y.npy", mmap_mode="r"), "y.npy"),
+    ):
+        with pytest.raises(UsageError, match=r"it is the data|leaves alone"):
+            dfeas.predict(MODEL, points, labels, out=tmp_path / out, force=True)
     assert everything(tmp_path) == before
 
 

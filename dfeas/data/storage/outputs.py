@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from dfeas.data.storage.files import LOCK
 from dfeas.data.storage.locks import being_written
 from dfeas.data.storage.places import Place
@@ -41,15 +43,27 @@ def _is_dataset(path: Path) -> bool:
 
 
 def _has_scores(path: Path) -> bool:
-    """Whether it is a .npy or .parquet file, or a .zarr folder of scores."""
+    """Whether it is a file with scores, which are a vector or a table of two columns, or a .zarr folder of them."""
     if path.is_symlink():
         return False
     if path.suffix == ".zarr" and (path / "zarr.json").is_file():
         return all(each.name in OF_SCORES for each in path.iterdir())
-    if path.suffix not in BEGINS or not path.is_file():
+    if path.suffix not in BEGINS or not path.is_file() or not begins_with(path, BEGINS[path.suffix]):
         return False
+    try:
+        if path.suffix == ".npy":
+            return len(np.load(path, mmap_mode="r", allow_pickle=False).shape) == 1
+        from pyarrow.parquet import read_schema
+
+        return {*read_schema(path).names} <= OF_SCORES
+    except (ImportError, OSError, ValueError):
+        return False
+
+
+def begins_with(path: Path, text: bytes) -> bool:
+    """Whether a file begins so; a short one was cut off."""
     with path.open("rb") as file:
-        return file.read(len(BEGINS[path.suffix])) == BEGINS[path.suffix]
+        return text.startswith(file.read(len(text)))
 
 
 DATASET = OutputKind(_is_dataset, (MARKER,))

@@ -135,12 +135,15 @@ def paths_of(given: object, what: str) -> tuple[str | Path, ...]:
 
 
 def require_apart(out: str | Path | ObjectPath, *data: object) -> None:
-    """Raise UsageError when what is written would lie in data by path, or data in it: one would be removed with the other."""
-    for each in data:
+    """Raise UsageError when what is written would be, or lie in, data by path, or data in it: one would be removed with the
+    other. An array that NumPy maps lies in its file.
+    """
+    for each in (getattr(each, "filename", each) for each in data):
         if isinstance(each, str | Path):
             inner, outer = _real(out), _real(each)
-            if inner != outer and (inner.startswith(outer) or outer.startswith(inner)):
-                raise UsageError(f"{out}: lies in {each} or around it; choose an output that is apart from the data")
+            if inner.startswith(outer) or outer.startswith(inner):
+                how = "it is the data" if inner == outer else f"lies in {each} or around it"
+                raise UsageError(f"{out}: {how}; choose an output that is apart from the data")
 
 
 def _real(where: str | Path | ObjectPath) -> str:
