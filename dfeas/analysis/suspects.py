@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.frames import make_frame
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import place
@@ -139,12 +140,8 @@ class Suspects(Displayed):
         return self.stopped == Stop.VERDICT
 
     def to_frame(self) -> Any:
-        """The points as a data frame of pandas."""
-        try:
-            import pandas
-        except ImportError:
-            raise UsageError("the frame is one of pandas, which is not installed; write a file with to_csv") from None
-        return pandas.DataFrame(self.points, columns=[*COLUMNS])
+        """A row for each point, in a frame of pandas, or of polars where pandas is not there; UsageError without both."""
+        return make_frame(self.points, COLUMNS)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the points as CSV."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,12 +70,17 @@ def split(X: Any, labels: Any) -> Table:
     return Table(_points(frame), values_of(labels), tuple(frame.columns))
 
 
-def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Rows with the same keys as a frame of pandas, or of polars where that is all there is. Raises UsageError without both."""
-    for package in ("pandas", "polars"):
-        if find_spec(package) is not None:
-            return import_module(package).DataFrame({key: [row.get(key) for row in rows] for key in (rows[0] if rows else ())})
-    raise UsageError("a frame needs pandas or polars: pip install pandas")
+def make_frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = (), library: str | None = None) -> Any:
+    """Some columns of rows, or all of the first one, as a frame of a library, or of pandas or polars, the first that is there.
+    Raises UsageError without both.
+    """
+    import narwhals.stable.v2 as nw
+
+    known: list[Any] = [library] if library else [name for name in ("pandas", "polars") if find_spec(name)]
+    if not known:
+        raise UsageError("a frame needs pandas or polars: pip install pandas")
+    cells = {key: [row.get(key) for row in rows] for key in columns or (rows[0] if rows else ())}
+    return nw.from_dict(cells, backend=known[0]).to_native()
 
 
 def values_of(labels: Any, where: str = "labels") -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.frames import frame_of
+from dfeas.data.frames import make_frame
 from dfeas.data.storage.places import Place, paths_of, place
 from dfeas.display import Displayed, Grid
 from dfeas.errors import UsageError, visible
@@ -31,7 +31,7 @@ class Comparison(Displayed, list[dict[str, Any]]):
 
     def to_frame(self) -> Any:
         """A row for each run, in a frame of pandas, or of polars where pandas is not there; UsageError without both."""
-        return frame_of(self)
+        return make_frame(self)
 
     def to_latex(self) -> str:
         """The table as a ``tabular`` of LaTeX, which needs the package booktabs."""

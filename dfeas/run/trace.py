@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dfeas.data.frames import frame_of
+from dfeas.data.frames import make_frame
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
 from dfeas.data.storage.journal import open_journal, read_ends, read_journal
@@ -194,7 +194,7 @@ class Trace(Sink, Sequence[dict[str, Any]]):
 
     def to_frame(self) -> Any:
         """A row for each pass, in a frame of pandas, or of polars where pandas is not there; UsageError without both."""
-        return frame_of(self)
+        return make_frame(self)
 
 
 def read_trace(path: Place, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tuple[R, ...], tuple[dict[str, Any], ...]]:

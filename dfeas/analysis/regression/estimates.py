@@ -18,17 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.outcome import IN_ORDER, Codes, Regression, Response, sign_rows
 from dfeas.display import Grid, Part, Row
-from dfeas.errors import UsageError
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact.search import unscale_vectors
 from dfeas.run.solver_thread import Abandoned, run_solver_here
@@ -185,17 +182,6 @@ def show_estimates(found: Sequence[CoefficientEstimate], directed: bool) -> Iter
     if order[LINES:]:
         ends = "all finite" if all(each.estimate == FINITE for each in order[LINES:]) else "not all of them finite"
         yield Row(None, f"and {len(order) - LINES} more coefficients, {ends}")
-
-
-def make_frame(found: Sequence[CoefficientEstimate], library: str | None) -> Any:
-    """A data frame of a library, or of pandas or polars. Raises UsageError where none is installed."""
-    known: list[Any] = [library] if library else [name for name in ("pandas", "polars") if find_spec(name)]
-    if not known:
-        raise UsageError("a data frame needs pandas or polars, and neither is installed: pip install pandas")
-    columns: dict[str, list[Any]] = {"class": [each.of for each in found]} if any(each.of for each in found) else {}
-    columns |= {"coefficient": [str(each.name) for each in found]}
-    columns |= {name: [getattr(each, name) for each in found] for name in ("estimate", "certain", "direction")}
-    return nw.from_dict(columns, backend=known[0]).to_native()
 
 
 def sign_of(regression: Regression, stop: Callable[[], bool]) -> Callable[[int, float], str | None]:

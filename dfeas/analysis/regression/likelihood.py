@@ -17,7 +17,6 @@ from dfeas.analysis.regression.estimates import (
     UNIDENTIFIED,
     CoefficientEstimate,
     Extent,
-    make_frame,
     show_estimates,
     sign_of,
     table_of,
@@ -35,6 +34,7 @@ from dfeas.analysis.regression.outcome import (
 )
 from dfeas.analysis.regression.thresholds import require_decided, with_thresholds
 from dfeas.analysis.separation import Separation, find_face, separate
+from dfeas.data.frames import make_frame
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.display import Displayed, Part, Row, plain
 from dfeas.errors import BadInputError
@@ -145,7 +145,9 @@ class Separated(Displayed):
 
     def to_frame(self) -> Any:
         """The estimates in a data frame of the library that X is of, else of pandas or polars. Raises UsageError for none."""
-        return make_frame(self.estimates, self.library)
+        rows = [vars(each) | {"class": each.of, "coefficient": str(each.name)} for each in self.estimates]
+        classes = ["class"] if any(each.of for each in self.estimates) else []
+        return make_frame(rows, [*classes, "coefficient", "estimate", "certain", "direction"], self.library)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the evidence and further points than the first, as values of JSON."""
