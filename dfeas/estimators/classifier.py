@@ -285,7 +285,7 @@ class LinearClassifier(Classifier):
         """Signed scores (r, problems) of points of these classes."""
         return self._scores(points) * np.stack(self._problems(index), axis=1)
 
-    def _unseen(self, index: NDArray[Any], k: int) -> Floats:
+    def _make_plane(self, index: NDArray[Any], k: int) -> Floats:
         """The hyperplane (m+1,) of class k where nothing is to be separated; of many classes one not there is not chosen."""
         y = np.zeros(self.n_features_in_ + 1)
         y[-1] = 1.0 if index[0] == k else -1.0 if len(self.classes_) == 2 else -np.inf

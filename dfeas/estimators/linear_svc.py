@@ -61,7 +61,7 @@ class SoftMarginClassifier(LinearClassifier):
         self.objective_ = np.array([result.fits[fit].objective for result in results])
         if len(found) == len(self._positive):
             return self._set([result.path[fit] for result in results], self.fit_intercept)
-        Y = [self._unseen(index, k) for k in self._positive]
+        Y = [self._make_plane(index, k) for k in self._positive]
         for k, result in found.items():
             Y[self._positive.index(k)][: len(result.y)] = result.path[fit]
             Y[self._positive.index(k)][len(result.y) :] = 0.0

@@ -112,7 +112,7 @@ class Separator(LinearClassifier):
     def _direction(self, result: Result | None, points: Any, index: NDArray[np.int64], k: int) -> Floats:
         """The separator (m+1,) of class k, or a soft margin; where there is nothing to separate, what all points are."""
         if result is None:
-            return self._unseen(index, k)
+            return self._make_plane(index, k)
         y = np.zeros(self.n_features_in_ + 1)
         width = self.n_features_in_ + bool(self.fit_intercept)
         if result.verdict == Verdict.FEASIBLE and result.separator is not None:

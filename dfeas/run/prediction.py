@@ -275,7 +275,7 @@ def open_points(
             classes = f"classes of the run ({', '.join(model.names[:6])})" if model.names else "labels"
             where = X if isinstance(X, str | Path) else "X"
             raise BadInputError(
-                f"{where}: column {column} is no feature of {model.called}, and holds no {classes}: leave it out, or "
+                f"{where}: column {column} is no feature of {model.title}, and holds no {classes}: leave it out, or "
                 "say which column has the labels"
             ) from None
         dataset = open_data(source)[1]  # maybe labels are of other classes
@@ -335,7 +335,7 @@ class FittedModel:
         return cls(name, values, (certificate,), files, None)
 
     @property
-    def called(self) -> str:
+    def title(self) -> str:
         """In the middle of a message."""
         return self.name if self.name == "the result" else f"the run {self.name}"
 
@@ -375,7 +375,7 @@ class FittedModel:
         others = [name for name in columns if name not in features] if {*features} <= {*columns} and features else []
         label = others[0] if len(others) == 1 else None
         given = tuple(name for name in columns if name != label)
-        require_names(given, features, str(X) if isinstance(X, str | Path) else "X", self.called)
+        require_names(given, features, str(X) if isinstance(X, str | Path) else "X", self.title)
         return label or (ALL_POSITIVE if isinstance(X, str | Path) else None)
 
     def make_trained(self, geometry: Geometry, dataset: Dataset) -> Trained:
@@ -418,15 +418,15 @@ class FittedModel:
             return None
         if (dataset.stored or dataset).header is not None and dataset.fingerprint != self.values["fingerprint"]:
             if needed:
-                raise CorruptDataError(f"{dataset.where}: no longer the data of {self.called} (fingerprints differ)")
+                raise CorruptDataError(f"{dataset.where}: no longer the data of {self.title} (fingerprints differ)")
             return None
         return dataset
 
     def require_points(self, dataset: Dataset, geometry: Geometry) -> None:
         """Raise BadInputError for points of other features."""
-        require_names(dataset.features, self.features, dataset.where, self.called)
+        require_names(dataset.features, self.features, dataset.where, self.title)
         if dataset.m != self.m:
-            text = f"{dataset.where}: {geometry.scored} of {dataset.m} features, {self.called} had {self.m}"
+            text = f"{dataset.where}: {geometry.scored} of {dataset.m} features, {self.title} had {self.m}"
             short = dataset.m < self.m and not dataset.features and geometry.labelled
             hint = f"; where svmlight left out the last ones, ingest it with {spell('features', self.m)}" if short else ""
             raise BadInputError(f"{text}{hint}")

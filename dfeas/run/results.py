@@ -304,7 +304,7 @@ class Result(Fitted):
     points: Dataset | None = field(default=None, repr=False, compare=False)
     function: Function | None = field(default=None, repr=False, compare=False)
     x: Floats | Any = field(default=None, repr=False, compare=False)
-    dual: Floats | Any = field(default=None, repr=False, compare=False)
+    dual: Floats | None = field(default=None, repr=False, compare=False)
     trace: Trace | Any = field(default=None, repr=False, compare=False)
 
     @classmethod
