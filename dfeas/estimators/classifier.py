@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dfeas.api import one_vs_rest, solve
 from dfeas.data.collections import is_frame, map_rows
@@ -260,14 +260,16 @@ class LinearClassifier(Classifier):
     """One whose scores are X coef_' + intercept_."""
 
     fit_intercept: bool = True
+    _seen: tuple[Any, NDArray[Any]] | None = field(init=False, default=None)  # points of batches, and the class of each
 
     def _append(self, X: Any, y: Any, classes: Any) -> tuple[Any, NDArray[Any], int]:
-        """All points in memory that ``partial_fit`` has seen with the class (n,) of each, and how many there were before.
-        Raises ValueError for classes that the first call did not have.
+        """All points in memory that ``partial_fit`` has seen with the class (n,) of each, and how many there were before; who
+        calls keeps them in ``_seen`` once they are fitted. Raises ValueError for classes that the first call did not have.
         """
-        before = getattr(self, "_seen", None)
+        before = self._seen
         points = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=before is None)
         labels = column_or_1d(y)
+        check_consistent_length(points, labels)
         if before is None:
             self.classes_ = np.unique(labels if classes is None else classes)
             if len(self.classes_) < 2:
@@ -278,7 +280,6 @@ class LinearClassifier(Classifier):
         first = 0 if before is None else len(before[1])
         if before is not None:
             points, index = below(before[0], points), np.append(before[1], index)
-        self._seen: tuple[Any, NDArray[Any]] | None = (points, index)
         return points, index, first
 
     def _margins(self, points: Any, index: NDArray[Any]) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -81,7 +81,10 @@ class SoftMarginClassifier(LinearClassifier):
         return self._of_each(self._probabilities, X, lambda: np.zeros((1, len(self.classes_))))
 
     def _probabilities(self, points: Any) -> Floats:
-        return probabilities(self._flat(points), [result.calibration for result in self.results_])
+        found = [result.calibration for result in self.results_ if result.calibration is not None]
+        if not found:
+            raise ValueError("no probabilities: it was fitted without probability=True, or to points of one class")
+        return probabilities(self._flat(points), found)
 
     def _point_weights(self, index: NDArray[np.int64], sample_weight: Any) -> Floats | None:
         """(n,) of class times point; None when all are 1."""
@@ -156,6 +159,7 @@ class LinearSVC(SoftMarginClassifier):
     C: float = 1.0
     _: KW_ONLY
     warm_start: bool = False
+    _weights: Floats = field(init=False)  # of the points of batches
 
     @on_its_cluster
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -174,13 +178,13 @@ class LinearSVC(SoftMarginClassifier):
         points, index, before = self._append(X, y, classes)
         weight = self._point_weights(index[before:], sample_weight)
         weight = np.ones(len(index) - before) if weight is None else weight
-        self._weights: Floats = np.append(self._weights, weight) if before else weight
+        weights = np.append(self._weights, weight) if before else weight
         known = before and self.results_ and not self.probability
-        if known and (self._margins(points[before:], index[before:]) >= 1).all():
-            return self
-        if (index == index[0]).all():
-            return self._keep_fits({}, index)
-        return self._minimise(points, index, self._weights, self._starts())
+        if not known or not (self._margins(points[before:], index[before:]) >= 1).all():
+            one = (index == index[0]).all()
+            self._keep_fits({}, index) if one else self._minimise(points, index, weights, self._starts())
+        self._seen, self._weights = (points, index), weights
+        return self
 
     def _minimise(self, points: Any, index: NDArray[Any], weight: Floats | None, starts: Floats | None) -> Self:
         """Fit all problems, from ``starts`` where these are of the same."""

@@ -91,7 +91,10 @@ class Separator(LinearClassifier):
         """Append points in memory to those of earlier calls; solve again only if one is on the wrong side of its hyperplane."""
         points, index, before = self._append(X, y, classes)
         known = before and self.results_ and self.separable_
-        return self if known and (self._margins(points[before:], index[before:]) > 0).all() else self._separate(points, index)
+        if not known or not (self._margins(points[before:], index[before:]) > 0).all():
+            self._separate(points, index)
+        self._seen = points, index
+        return self
 
     def _separate(self, points: Any, index: NDArray[np.int64]) -> Self:
         """Where all points are of one class nothing is asked."""

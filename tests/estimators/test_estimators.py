@@ -212,6 +212,29 @@ def test_batches_are_fitted_as_all_their_points(loss: str, weigh: bool, classes:
         LinearSVC(class_weight="balanced").partial_fit(X, y)
 
 
+@pytest.mark.parametrize("kind", [LinearSVC, Separator])
+def test_a_batch_that_was_not_fitted_is_not_kept(kind: Any) -> None:
+    X, y = make_blobs(120, centers=2, cluster_std=9, random_state=0)
+
+    def stop(record: Any) -> None:
+        raise KeyboardInterrupt
+
+    grown = kind().partial_fit(X[:60], y[:60], classes=[0, 1])
+    with pytest.raises(KeyboardInterrupt):
+        grown.set_params(callback=stop).partial_fit(X[60:], y[60:])
+    for labels, error in ((y[60:-1], "inconsistent"), (y[60:] + 1, "not among")):
+        with pytest.raises(ValueError, match=error):
+            grown.partial_fit(X[60:], labels)
+    grown.set_params(callback=None).partial_fit(X[60:], y[60:])
+    assert grown.results_[0].n == 120
+
+
+def test_probabilities_want_a_fit_that_has_them() -> None:
+    for model in (LinearSVC().fit([[0.0], [1.0]], [0, 1]), LinearSVC(probability=True).partial_fit([[0.0]], [0], [0, 1])):
+        with pytest.raises(ValueError, match="fitted without"):
+            model.set_params(probability=True).predict_proba([[0.0]])
+
+
 @pytest.mark.parametrize("estimator", [LinearSVC(), Separator(), KernelSeparator()], ids=str)
 def test_nothing_of_dask_is_computed_by_a_prediction(estimator: Any) -> None:
     X, y = make_blobs(60, centers=2, random_state=3)
