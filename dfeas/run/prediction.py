@@ -145,6 +145,8 @@ class Predictor(ABC):
     def _lazily(self, ask: Callable[..., NDArray[Any]], X: Any, memory: str | int | None) -> NDArray[Any]:
         """What ``ask`` makes of each chunk of a Dask array, or partition of a frame, when somebody computes it."""
         X = unwrap_array(X)
+        if X.ndim != 2:
+            raise BadInputError(f"X: expected points (n, m), got a Dask collection of {X.ndim} dimensions")
         if is_frame(X) and (column := self.to_model().labels_of(X._meta)) is not None:
             X = X.drop(columns=[column])
         zero = np.zeros((1, len(X.columns) if is_frame(X) else int(X.shape[1])))

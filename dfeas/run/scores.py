@@ -132,6 +132,7 @@ def _zarr(out: Path, n: int) -> Iterator[Write]:
     import zarr
 
     part, done = out.with_name(f".{out.name}.{os.getpid()}.part"), 0
+    shutil.rmtree(part, ignore_errors=True)  # of a process that was killed, and had this number
     arrays: dict[str, Any] = {}
 
     def write(values: NDArray[Any], answer: Any) -> None:

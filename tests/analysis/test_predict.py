@@ -1,6 +1,7 @@
 """Predictions: scores against NumPy, accuracy and confusion, errors in words."""
 
 import json
+import os
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -174,3 +175,10 @@ def test_what_cannot_be_predicted_is_said(planes: Path) -> None:
     dfeas.solve(rng.standard_normal((500, 2)), rng.choice([-1, 1], 500), out=planes / "no")
     with pytest.raises(BadInputError, match="ended infeasible and left no direction"):
         dfeas.predict(planes / "no", np.ones((2, 2)))
+
+
+def test_what_a_killed_process_of_this_number_left_is_no_obstacle(tmp_path: Path) -> None:
+    X = np.array([[1.0], [-1.0]])
+    zarr.create_group(str(tmp_path / f".out.zarr.{os.getpid()}.part"))
+    dfeas.predict(dfeas.solve(X, [1, 0]), X, out=tmp_path / "out.zarr")
+    assert [each.name for each in tmp_path.iterdir()] == ["out.zarr"]
