@@ -29,7 +29,7 @@ from dfeas.analysis.regression.design import (
 from dfeas.analysis.regression.likelihood import Separated, check_likelihood
 from dfeas.analysis.regression.models import Formula, is_model, of_model, without_bar
 from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
-from dfeas.analysis.regression.thresholds import find_order, read_beside, split_times
+from dfeas.analysis.regression.thresholds import find_order, read_beside, split_survival, split_times
 from dfeas.data.arrays import accept_array
 from dfeas.data.frames import columns_of as columns_in
 from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned
@@ -80,9 +80,10 @@ def check_separation(
     outcome : str, optional
         "binary", "multinomial", "poisson", "log-binomial", "ordinal", "adjacent", "conditional" or "cox". Without it two values
         are binary and more texts multinomial; of more numbers it has to be said. For counts, or amounts >= 0, under a log link
-        say ``"poisson"``. Of "cox" y is time and event, which is 1 or 0: names of two columns, two arrays, or an array (n, 2).
+        say ``"poisson"``. Of "cox" y is time and event, which is 1 or 0: names of two columns, two arrays, or an array (n, 2);
+        a formula says ``Surv(time, event) ~``.
     positive : scalar, optional
-        The class that is 1, of two or against all others.
+        The class that is 1, of two or against all others; of "cox" the event.
     weights : array (n,), series, or str, optional
         Weights of the rows, >= 0, or the name of their column, which is no regressor then. Rows of weight 0 are not in the
         likelihood: their outcomes are no classes, and their texts no levels. All others count alike. A value that is missing
@@ -132,8 +133,9 @@ def check_separation(
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
     if outcome == "cox" and not is_model(X):
         if formula:
-            raise UsageError(f"formula {X!r}: a Cox regression has two outcomes: give X, and y as time and event")
-        times, y = split_times(y)
+            times, X = split_survival(X)
+        else:
+            times, y = split_times(y)
     asked = Asked(
         None if formula else y,
         intercept,
@@ -189,11 +191,14 @@ def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
     def read(whole: Any, asked: Asked) -> Regression:
         table = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text)
         kept = _in_likelihood(table, whole, asked.weights)
-        asked = replace(asked, strata=_beside(table, whole, asked.strata, "strata"))
+        beside = {name: _beside(table, whole, getattr(asked, name), name) for name in ("strata", "times")}
+        asked = replace(asked, **beside)
         return parsed.of(table, asked, _index(whole), kept)
 
     whole = _whole(frame, asked)
     needed = {*parsed.list_needed(names), *asked.beside}
+    for name in asked.beside:
+        require_column(name, columns_in(whole), FRAME)
     found = check_likelihood(_of_complete(whole, asked, sorted(needed), read), asked)
     return replace(found, library=_library(frame))
 

@@ -13,6 +13,7 @@ import click
 from dfeas.analysis.check_separation import check_separation as find_separation
 from dfeas.analysis.regression.files import of_formula, of_table
 from dfeas.analysis.regression.outcome import MISSING, OUTCOMES, Asked
+from dfeas.analysis.regression.thresholds import split_survival
 from dfeas.analysis.suspects import suspects as find_suspects
 from dfeas.analysis.verify import verify_certificate, verify_run
 from dfeas.cli.cluster import CLUSTER, Cluster
@@ -149,6 +150,8 @@ def check_separation(
     with asked_to_stop() as stop, attend_runs(stop):
         limits = Limits(max_passes=options.pop("max_passes"), time_limit=options.pop("time_limit"))
         options |= {"weights": options.pop("weights_column"), "times": options.pop("time_column")}
+        if formula is not None and options["outcome"] == "cox" and options["times"] is None:
+            options["times"], formula = split_survival(formula)
         options |= {"resources": Resources(memory=options.pop("memory"))}
         asked = Asked(label_column, intercept, limits=limits, progress=IngestProgress(sys.stderr), **options)
         answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)

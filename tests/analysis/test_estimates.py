@@ -158,3 +158,16 @@ def test_lines_of_other_models_quote_names_and_keep_the_formula() -> None:
     }
     weighted = dfeas.check_separation(frame[["a b", "n"]], "n", outcome="poisson", weights=np.ones(6))
     assert weighted.fits == {}
+
+
+@pytest.mark.parametrize("name", ["class", "None", "C(x)", "a\\b", "a\nb"])
+def test_lines_of_python_know_words_of_python_and_lines_of_r_are_about_its_columns(name: str) -> None:
+    import statsmodels.api as sm
+
+    frame = pd.DataFrame({name: [0, 0, 1, 1, 0, 0], "age": [3, 4, 1, 2, 5, 3], "ill": [0, 1, 1, 1, 0, 1]})
+    fits = dfeas.check_separation(frame, "ill").fits
+    if {"\\", "\n"} & {*name}:
+        assert fits == {}
+    else:
+        assert len(eval(fits["Python"], {"sm": sm, "table": frame}).params) == 3
+        assert f"~ `{name}` + age" in fits["R"]

@@ -15,6 +15,7 @@ import pytest
 
 import dfeas
 from dfeas.analysis.check_separation import Separated
+from dfeas.errors import BadInputError
 from tests.exact import kind_of, solution
 
 with warnings.catch_warnings():
@@ -365,7 +366,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "expected 1 or true where the event",
     ),
     "no event": (lambda: dfeas.check_separation(F[["age"]], (F.time, 0 * F.died), outcome="cox"), "no row has an event"),
-    "Cox by a formula": (lambda: dfeas.check_separation("died ~ age", F, outcome="cox"), "has two outcomes"),
+    "Cox by a formula": (lambda: dfeas.check_separation("died ~ age", F, outcome="cox"), "as in Surv"),
+    "Cox by another event": (lambda: dfeas.check_separation(F, ["time", "falls"], outcome="cox", positive=9), "the label 9"),
+    "counts by a class": (lambda: dfeas.check_separation(F, "falls", outcome="poisson", positive=1), "leave out positive"),
     "truncated": (lambda: dfeas.check_separation(sm.PHReg(F.time, F[["age"]], F.died, entry=F.time - 1)), "none truncated"),
     "empty class": (
         lambda: dfeas.check_separation(OrderedModel(F.grade.cat.add_categories(["never"]), F[["age"]])),
@@ -391,3 +394,23 @@ def test_what_is_not_decided_is_refused_by_name(case: str) -> None:
     ask, said = REFUSED[case]
     with pytest.raises(dfeas.DfeasError, match=said):
         ask()
+
+
+def test_a_cox_regression_is_asked_by_its_formula_and_by_any_value_of_the_event(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    status, late = rng.integers(0, 2, 40), np.arange(40) > 30
+    frame = pd.DataFrame(
+        {"my time": np.where(late, 9.0, rng.integers(1, 8, 40)), "status": status, "sex": rng.choice(["f", "m"], 40)}
+    )
+    frame["late"], frame["status"] = late.astype(int), np.where(late, 0, status) + 1
+    frame.to_parquet(tmp_path / "lung.parquet")
+    coded = frame.assign(status=frame["status"] - 1)
+    known = dfeas.check_separation(coded, ["my time", "status"], outcome="cox", intercept=False)
+    assert (known.columns, [each.name for each in known.estimates]) == (["late"], ["sex[m]", "late"])
+    for table in (frame, tmp_path / "lung.parquet"):
+        for event, positive in (("status", 2), ("status == 2", None)):
+            formula = f"Surv(`my time`, {event}) ~ sex + late"
+            found = dfeas.check_separation(formula, table, outcome="cox", positive=positive)
+            assert (found.columns, found.points) == (known.columns, known.points)
+    with pytest.raises(BadInputError, match="no column tim"):
+        dfeas.check_separation("Surv(tim, status) ~ late", coded, outcome="cox", missing="drop")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 import math
 import re
 from collections import Counter
@@ -20,8 +21,10 @@ from dfeas.verify.integers import independent, product, solve
 
 RESPONSIBLE = 1e-9
 """Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
-_DOT, _PLAIN, _QUOTED = (re.compile(each) for each in (r"(?<![\w.])\.(?![\w.])", r"`([^\W\d_]\w*)`", "`([^`]+)`"))
-"""All other columns; a name that needs no quotes, and one that does."""
+_RESERVED = "|".join((*keyword.kwlist, "TRUE", "FALSE", "NULL", "NA", "NaN", "Inf", "T", "F", "function", "repeat", "next"))
+_DOT, _QUOTED = re.compile(r"(?<![\w.])\.(?![\w.])"), re.compile("`([^`]+)`")
+_PLAIN = re.compile(rf"`(?!(?:{_RESERVED})`)([^\W\d_]\w*)`")
+"""All other columns, and any name; a name that needs no quotes in R and in Python."""
 Part = tuple[Matrix, Codes, Places]
 """Some rows of the design (b, m), the codes of their outcomes, and their numbers in the table."""
 Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
@@ -221,7 +224,7 @@ def find_fits(design: Design, outcome: Response, asked: Asked) -> dict[str, str]
     known = {str(each).lower() for each in outcome.lookup if isinstance(each, str)}
     if family is None or asked.weights is not None or asked.strata is not None or known == {"true", "false"}:
         return {}
-    if not all(isinstance(name, str) and not {*'`"'} & {*name} for name in names):
+    if not all(isinstance(name, str) and name.isprintable() and not {*'`"\\'} & {*name} for name in names):
         return {}
     if not tilde or _DOT.search(right):
         right = " + ".join(f"`{name}`" for name in names[1:]) + ("" if design.intercept else " + 0")
@@ -231,7 +234,7 @@ def find_fits(design: Design, outcome: Response, asked: Asked) -> dict[str, str]
         left = f"I(1 * ({left} == {json.dumps(one)}))" if outcome.kind == "binary" else left
     text = f"{left} ~ {' '.join(right.split())}"
     in_r, in_python = _PLAIN.sub(r"\1", text), _QUOTED.sub(r'Q("\1")', _PLAIN.sub(r"\1", text))
-    in_r = in_r.replace("== true)", "== TRUE)").replace("C(", "factor(")
+    in_r = re.sub(r"(?<![\w.`])C\(", "factor(", in_r.replace("== true)", "== TRUE)"))
     if outcome.kind == "multinomial":
         return {"R": f"brglm2::brmultinom({in_r}, data = table)"}
     in_python = in_python.replace("== true)", "== True)")

@@ -77,6 +77,8 @@ class Asked:
     def __post_init__(self) -> None:
         if isinstance(self.weights, str) and isinstance(self.y, str) and self.y == self.weights:
             raise UsageError(f"column {self.weights}: expected the outcome and the weights in columns of their own")
+        if self.outcome in THRESHOLDS:  # which stand for the intercept: levels are coded beside a reference
+            object.__setattr__(self, "intercept", True)
         if self.missing not in MISSING:
             raise UsageError(f"{spell('missing')} {none_of(self.missing, MISSING)}")
         if self.strata is not None and self.outcome not in IN_STRATA:
@@ -202,6 +204,8 @@ class Values:
 
     def outcome(self, asked: str | None, positive: Any = None) -> Response:
         notes = weightless(self.rows, self.counted)
+        if positive is not None and asked in ("multinomial", "poisson", *IN_ORDER):
+            raise UsageError(f"outcome {asked}: no class of it is the positive one; leave out {spell('positive')}")
         about = self._outcome(LIKE.get(asked or "", asked), positive)
         if asked == "conditional" and about.of_shares:
             raise BadInputError(f"{self._where}: shares between 0 and 1; expected cases and controls of a conditional logit")
@@ -218,8 +222,14 @@ class Values:
                 raise BadInputError(f"{self._where}: a Poisson outcome is a count, and {what}")
             return Response("poisson")
         if asked == "cox":
+            if positive is not None and not self._many:
+                chosen = place_of(plain(positive), list(map(plain, known := self._sort_known())), self._where)
+                return Response("cox", ("0", "1"), {value: 2 * (i == chosen) - 1 for i, value in enumerate(known)})
             if not self._numeric or self._known.keys() - {0, 1}:
-                raise BadInputError(f"{self._where}: expected 1 or true where the event came, 0 or false where it did not")
+                raise BadInputError(
+                    f"{self._where}: expected 1 or true where the event came, 0 or false where it did not, or what says that "
+                    f"it came, {spell('positive', 'NAME')}"
+                )
             return Response("cox", ("0", "1"), {0: -1, 1: 1})
         values, few = self._sort_known(), 2
         shares = self._numeric and not self._whole and self._least >= 0 and self._most <= 1

@@ -18,6 +18,7 @@ the likelihood falls, and one rises, separates these rows; there is a maximum ex
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -31,6 +32,8 @@ from dfeas.analysis.regression.outcome import BOTH, IN_ORDER, Asked, Codes, Regr
 from dfeas.data.labels import plain
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError
+
+_SURVIVAL = re.compile(r"\s*Surv\(\s*(\w+|`[^`]+`)\s*,([^,~]+)\)\s*~(.*)", re.DOTALL)
 
 
 def require_decided(design: Design, outcome: Response) -> None:
@@ -71,6 +74,16 @@ def split_times(y: Any) -> tuple[Any, Any]:
     if isinstance(parts, list | tuple | np.ndarray) and len(parts) == 2:
         return parts[0], parts[1]
     raise UsageError("outcome 'cox': expected time and event as y, names of two columns, two arrays, or an array (n, 2)")
+
+
+def split_survival(formula: str) -> tuple[str, str]:
+    """The column of times, and the formula of the event, ``Surv(time, event) ~ x``. Raises UsageError for another one."""
+    found = _SURVIVAL.fullmatch(formula)
+    if found is None:
+        raise UsageError(f"formula {formula!r}: expected time and event of a Cox regression, as in Surv(time, event) ~ age")
+    time, event, right = (each.strip() for each in found.groups())
+    event = event if re.fullmatch(r"\w+|`[^`]+`", event) else f"I(1 * ({event}))"
+    return time.strip("`"), f"{event} ~ {right}"
 
 
 def with_thresholds(regression: Regression) -> Regression:
