@@ -31,7 +31,7 @@ from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import extend_weights, partition
-from dfeas.run.exact.search import STOPPED
+from dfeas.run.exact.search import LIMITED, STOPPED
 from dfeas.run.resources import Limits, Output, Resources, choose_client
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result, cost_row
@@ -170,14 +170,23 @@ def feasible(
     >>> print(answer.verdict, answer.x, answer.violated)
     feasible [0.5 0.5] 0
     """
-    terms = run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback, force)
+    began, terms = time.monotonic(), run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback, force)
     with terms as (limits, resources, output):
         asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes)
         answer = _decide(asked, Problem.of(asked.X, ALL_POSITIVE), limits, resources, output)
-        stopped = Stop.VERDICT if answer.is_decided else answer.result.stopped
-        answer = replace(answer, result=replace(answer.result, stopped=stopped, m=asked.m, n=asked.n - 1))
+        seconds, stopped = time.monotonic() - began, _why_ended(answer, output.stop())
+        answer = replace(answer, result=replace(answer.result, stopped=stopped, seconds=seconds, m=asked.m, n=asked.n - 1))
         discard_checkpoints(out, Stop.VERDICT)  # what is in memory is not gone on with
         return answer if out is None else answer.save(place(out))
+
+
+def _why_ended(answer: Feasibility, stop: bool) -> Stop:
+    """A solve that has a verdict of the points says nothing of the search that follows it."""
+    if answer.is_decided:
+        return Stop.VERDICT
+    if answer.message in (STOPPED, LIMITED):
+        return Stop.PASS_LIMIT if answer.message == LIMITED else Stop.INTERRUPTED if stop else Stop.TIME_LIMIT
+    return Stop(answer.result.stopped) if answer.result.stopped != Stop.VERDICT else Stop.STALLED
 
 
 def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Feasibility:
@@ -185,6 +194,9 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
     early = decide_early(problem, Goal(), limits, resources, output, True)
     result: Result = decide(problem, "auto", Goal(), limits, resources, output) if early is None else early[1]
     unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
+    if output.out is not None:  # in place of a verdict of the points, which is none of the inequalities
+        begun = replace(result, stopped=Stop.INTERRUPTED, m=asked.m, n=asked.n - 1)
+        replace(unknown, message=Stop.INTERRUPTED.sentence, result=begun).save(place(output.out))
     if early is None and result.verdict == FEASIBLE and result.evidence is not None:
         near = result.evidence
         y = np.array(near.integers, object) if near.integers else Dyadic.of(near.y).digits

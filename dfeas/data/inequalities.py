@@ -84,14 +84,16 @@ class Inequalities:
         if equal is not None:
             if not isinstance(equal, list | tuple) or len(equal) != 2:
                 raise BadInputError(f"{spell('equal')}: expected E and f, a pair, of equalities E x = f")
+            equal = None if A is not None and _has_no_rows(*equal) else equal
+        if equal is not None:
             E = _open(equal[0], memory)
             left: Any = stored_rows(E, np.arange(E.n))[0]
             left, f = scipy.sparse.csr_array(left.astype(np.float64)), _column(equal[1], E.n, "f", "E")
             parts = [(-left, f), (left, -f)]
-        if A is None:
-            if E is None:
-                raise BadInputError("expected A and b, of A x <= b, or E and f of equalities, or both")
-            A, b = np.zeros((1, E.m)), [1.0]  # 0 <= 1
+        if A is None and E is None:
+            raise BadInputError("expected A and b, of A x <= b, or E and f of equalities, or both")
+        if A is None or _has_no_rows(A, b):
+            A, b = np.zeros((1, E.m if A is None and E is not None else A.shape[1])), [1.0]  # 0 <= 1
         A = table_of(A, None).X if is_collection(A) else _open(A, memory)
         n, m = (A.n, A.m) if isinstance(A, Dataset) else map(int, A.shape)
         if E is not None and E.m != m:
@@ -118,6 +120,11 @@ class Inequalities:
         sizes = self.equal, self.equal, len(self.upper), len(self.lower)
         plus, minus, upper[self.upper], lower[self.lower], _ = np.split(behind, np.cumsum(sizes))
         return weights[of_A], plus - minus, upper, lower
+
+
+def _has_no_rows(table: Any, values: Any) -> bool:
+    """Whether a table in memory, and what is beside it, are empty, as of a problem without such rows."""
+    return getattr(table, "shape", ())[:1] == (0,) and len(table.shape) == 2 and np.shape(values)[:1] == (0,)
 
 
 def _open(X: Any, memory: int) -> Dataset:

@@ -30,6 +30,7 @@ from dfeas.run.termination import (
     Goal,
     ProgressRecord,
     Record,
+    Stop,
     decide,
     describe_ending,
     limit_reached,
@@ -270,6 +271,9 @@ class VerdictTask(Task[Outcome]):
 
     def decide(self, limits: Limits) -> None:
         self.decision = decide(self.record, self.goal, limits)
+        if self.decision == Decision(Stop.VERDICT, EPS_INFEASIBLE) and self.method.evidence(self.state).gordan is None:
+            self.record = replace(self.record, stalled="its upper end is small, and no weights show that")
+            self.decision = Decision(Stop.STALLED)
 
     def expire(self, limits: Limits, seconds: float) -> None:
         """At a limit a separator stands that was proved on a read whose answer the method had no time to take."""

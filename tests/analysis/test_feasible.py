@@ -18,8 +18,10 @@ import zarr
 from scipy.optimize import Bounds
 
 import dfeas
-from dfeas.analysis import separation
+from dfeas.analysis import feasibility, separation
 from dfeas.errors import BadInputError
+from dfeas.run.exact.search import STOPPED
+from dfeas.run.resources import attend_runs
 from tests.exact import solution
 
 NONE = np.inf
@@ -192,6 +194,40 @@ def test_large_systems_without_an_interior_or_a_solution_are_decided(tmp_path: P
     assert (values["verdict"], values["m"], values["n"]) == ("feasible", 80, len(thin.A))
     limited = thin.ask(time_limit=1e-9, out=tmp_path / "limited")
     assert (limited.verdict, limited.x, limited.is_decided) == ("undecided", None, False)
+    assert limited.result.stopped == "time_limit"
+    begun = replace(whole, E=whole.A[:4], f=whole.b[:4] - 1).ask(max_passes=1)
+    assert (begun.verdict, begun.result.stopped) == ("undecided", "pass_limit")
+
+
+def test_a_search_that_is_asked_to_stop_ends_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    thin, asked = wide(2), list[bool]()
+    monkeypatch.setattr(feasibility, "search_integers", lambda *_: (asked.append(True) or STOPPED, None))
+    with attend_runs(lambda: bool(asked), False):
+        answer = replace(thin, A=np.vstack([thin.A, -thin.A[:3]]), b=np.append(thin.b, -thin.b[:3])).ask()
+    assert (answer.verdict, answer.result.stopped) == ("undecided", "interrupted")
+
+
+def test_a_search_that_is_killed_leaves_no_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def search(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    thin = wide(2)
+    monkeypatch.setattr(feasibility, "search_integers", search)
+    with pytest.raises(KeyboardInterrupt):
+        replace(thin, A=np.vstack([thin.A, -thin.A[:3]]), b=np.append(thin.b, -thin.b[:3])).ask(out=tmp_path / "run")
+    left = dfeas.load(tmp_path / "run")
+    assert isinstance(left, dfeas.Feasibility)
+    assert (left.verdict, left.result.stopped) == ("undecided", "interrupted")
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_tables_without_rows_say_nothing(kind: Any) -> None:
+    none = kind(np.zeros((0, 2)))
+    answer = dfeas.feasible(none, [], equal=([[1.0, 1.0]], [1.0]), bounds=(0, None))
+    assert (answer.verdict, answer.exact is not None and sum(answer.exact)) == ("feasible", 1)
+    answer = dfeas.feasible([[1.0, 1.0]], [-1.0], equal=(none, []), bounds=(0, None))
+    assert (answer.verdict, answer.u, answer.v, answer.lower) == ("infeasible", [1], [], [1, 1])
+    assert dfeas.feasible(none, [], bounds=(1, 0)).verdict == "infeasible"
 
 
 def test_bounds_are_said_as_scipy_says_them(tmp_path: Path) -> None:

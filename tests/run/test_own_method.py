@@ -73,6 +73,23 @@ def test_what_it_says_is_not_believed(arrays: Callable[..., Any]) -> None:
     assert (race.results["liar"].verdict, race.results["liar"].proof, race.first) == ("undecided", "none", None)
 
 
+@dataclass(frozen=True)
+class Mute(NormalizedPerceptron):
+    """Knows that no hyperplane has a wide margin, and shows no weights."""
+
+    traits: Traits = Traits("mute")
+
+    def evidence(self, state: NormalizedPerceptronState) -> Evidence:
+        return replace(super().evidence(state), gordan=None)
+
+
+def test_an_upper_end_without_weights_is_no_verdict(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("one-flip", 5, 300, margin=0.1)
+    mute = dfeas.race(X, labels, methods=[OURS, Mute()], eps=0.3).results["mute"]
+    assert (mute.verdict, mute.stopped) == ("undecided", "stalled")
+    assert mute.message.endswith("its upper end is small, and no weights show that")
+
+
 def test_a_folder_has_its_run_and_nothing_to_go_on_from(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, labels = arrays("planted", 5, 300, margin=0.01)
     np.savez(tmp_path / "data.npz", X=X, y=labels)
