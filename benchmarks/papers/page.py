@@ -12,7 +12,7 @@ from benchmarks.papers.effort import MOST_ITERATIONS, MOST_SECONDS, remaining
 from benchmarks.papers.instances import KAPPA, KAPPAS, LAP, LDFP, PARTS, SIZES, Group, groups
 from benchmarks.papers.record import Record, Run
 from benchmarks.papers.sitting import LAP_EPS
-from dfeas.report.figures import SERIES, new_figure, style
+from dfeas.figures import SERIES, new_figure, style
 
 METHODS = {
     "mirror-prox-fixed": "MPLFP",
