@@ -34,6 +34,16 @@ Function: TypeAlias = Callable[[Any, Any], Any]
 LOSSES = ("hinge", "squared_hinge")
 TRANSFORMS = (*SCALES, "center", "lengths")
 
+Method: TypeAlias = str | Literal[
+    "auto", "working-set", "working-set-plain", "mirror-prox", "mirror-prox-one-pass", "mirror-prox-fixed",
+    "smooth-perceptron", "perceptron", "normalized-perceptron", "rescaled-perceptron", "rescaled-perceptron-ellipsoid",
+    "online-perceptron", "margin-perceptron", "margin-perceptron-unit", "winnow", "smooth-winnow", "von-neumann",
+    "von-neumann-away", "snkpvn", "ispvn", "mirror-prox-euclidean",
+]  # fmt: skip
+"""A name of a method, which an editor completes; options may stand after it, ``ispvn:gamma=4``."""
+KernelName: TypeAlias = str | Literal["rbf", "exponential", "laplacian", "polynomial", "linear", "cosine"]
+SoftMethod: TypeAlias = str | Literal["auto", "sgd"]
+Loss: TypeAlias = Literal["hinge", "squared_hinge"]
 Word: TypeAlias = Literal["std", "maxabs", "center", "lengths"]
 Transforms: TypeAlias = Word | Sequence[Word]
 """How points are seen: see ``dfeas.solve``."""
@@ -89,7 +99,7 @@ class Problem:
         intercept: bool | None = None,
         mask: Any = None,
         transform: Transforms = (),
-        kernel: str | Callable[..., Any] | Kernel | None = None,
+        kernel: KernelName | Callable[..., Any] | Kernel | None = None,
         one_vs_rest: bool = False,
         point: Any = None,
     ) -> Problem:

@@ -3,10 +3,14 @@
 import ast
 import inspect
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 import dfeas
+from dfeas import problem
+from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS
+from dfeas.run.spec import SOFT_METHODS
 
 VERBS = [name for name in dfeas.__all__ if inspect.isfunction(getattr(dfeas, name))]
 MOST = 25
@@ -34,3 +38,16 @@ def test_a_verb_is_a_function_whose_arguments_are_written(name: str) -> None:
     assert all(each.annotation is not each.empty for each in parameters)
     assert not any(each.kind is each.VAR_KEYWORD for each in parameters)
     assert inspect.signature(verb).return_annotation not in ("Any", inspect.Signature.empty)
+
+
+@pytest.mark.parametrize(
+    ("alias", "names"),
+    [
+        (get_args(problem.Method)[1], {"auto", *METHODS, *FOR_KERNELS, *FOR_CONES}),
+        (get_args(problem.SoftMethod)[1], {*SOFT_METHODS}),
+        (get_args(problem.KernelName)[1], {*problem.KERNELS}),
+        (problem.Loss, {*problem.LOSSES}),
+    ],
+)
+def test_names_that_editors_complete_are_those_that_there_are(alias: Any, names: set[str]) -> None:
+    assert {*get_args(alias)} == names

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
-from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Transforms
+from dfeas.problem import LEAST_EPS, Kernel, KernelName, Loss, Method, Objective, Problem, Transforms
 from dfeas.run.budget import abreast, choose_method, limit_passes, project, project_soft
 from dfeas.run.resources import Resources
 from dfeas.run.spec import (
@@ -195,17 +195,17 @@ def plan(
     X: Any,
     y: Any = None,
     *,
-    method: str | None = None,
+    method: Method | None = None,
     margin: float = 1e-3,
     C: float | Sequence[float] | None = None,
-    loss: Literal["hinge", "squared_hinge"] = "hinge",
+    loss: Loss = "hinge",
     folds: int = 0,
     one_vs_rest: bool = False,
     positive: str | None = None,
     intercept: bool | None = None,
     mask: Any = None,
     transform: Transforms = (),
-    kernel: str | Callable[..., Any] | Kernel | None = None,
+    kernel: KernelName | Callable[..., Any] | Kernel | None = None,
     memory: str | int | None = None,
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
