@@ -290,9 +290,8 @@ def _describe_solution(
             with end_long_reads(until):
                 sides = look(session.checking.engine, session.checking.dataset, mark, Wanted(vector.digits), take=MOST)
         except Abandoned:
-            return replace(
-                found, message="a solution is proved, in fractions; the limit came before its rounding was looked at"
-            )
+            text = "a solution is proved, in fractions; the limit came before its rounding was looked at"
+            return replace(found, message=text)
         some = rows(session.checking.dataset, np.array(sorted(j for _, j in sides.missed), np.int64))
     if not sides.wrong:
         text = "x is a solution, exactly as it is in float64"

@@ -120,11 +120,8 @@ class HardMargin(Saved):
         bias = f"bias {self.bias:.6g} with the least score 1"
         yield Row("hyperplane", f"{self.margin:.6g} from the nearest point as stored, {bias}")
         if self.lower is not None and self.upper is not None:
-            seen = (
-                ""
-                if math.isclose(self.lower, self.margin, rel_tol=SAME)
-                else f"; as points are scaled this one is {self.lower:.6g}"
-            )
+            same = math.isclose(self.lower, self.margin, rel_tol=SAME)
+            seen = "" if same else f"; as points are scaled this one is {self.lower:.6g}"
             yield Row("", f"no hyperplane is farther than {self.upper:.6g} from its nearest point{seen}")
         yield Row("", f"the longest point has length {self.radius:.6g}")
         if self.support is not None and self.leave_one_out is not None:

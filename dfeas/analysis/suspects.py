@@ -220,7 +220,6 @@ def suspects(
 
 
 def _prove(search: _Search, session: Session, stopped: Stop, names: Any, began: float) -> Suspects:
-    """What the checker says of both separators, and of the conflicts."""
     dataset, checking = session.dataset, session.checking
     blank = Certificate("separator", dataset.fingerprint, view=dataset.view)
     planes = [replace(blank, y=y) for y in (search.first, search.y)]

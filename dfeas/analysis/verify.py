@@ -183,7 +183,6 @@ def _prove_kind(where: Place, engine: LocalEngine, dataset: Dataset, fingerprint
 def _verify_classes(
     path: Place, whole: dict[str, Any], given: DataSpec, kernel: Function | None, quick: bool, memory: str | int | None
 ) -> Check:
-    """The same of all classes of a run."""
     folders = classes_of(path) or {}
     answers: dict[str, Check | None] = dict.fromkeys(folders)
     values = {name: load_result(folder) for name, folder in folders.items()}

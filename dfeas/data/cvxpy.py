@@ -102,7 +102,6 @@ def _write(problem: Any) -> tuple[dict[str, Any], Any, Any]:
 
 
 def _require_convex(asked: Any) -> None:
-    """Raise BadInputError for what cvxpy does not write as a programme of cones."""
     for each in asked.constraints:
         if not each.is_dcp():
             raise BadInputError(f"{each}: not convex by the rules of cvxpy (DCP); expected constraints that are")

@@ -183,7 +183,6 @@ def _homogenise(A: Dataset, right: Floats, more: Any) -> Dataset:
 
 
 def _homogenise_lazily(A: Any, right: Floats, more: Any) -> Any:
-    """The same of a Dask array, in its chunks."""
     da = sys.modules["dask.array"]
     beside = da.from_array(right[:, None], chunks=(A.chunks[0], 1))
     rows = da.concatenate([-A.astype(np.float64), beside], axis=1).rechunk({1: -1})

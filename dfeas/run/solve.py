@@ -22,7 +22,7 @@ from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.methods.protocol import AnyMethod, Traits
 from dfeas.methods.registry import FOR_CONES, METHODS
-from dfeas.problem import KERNELS, Goal, Kernel, Objective, Problem
+from dfeas.problem import KERNELS, Goal, Objective, Problem
 from dfeas.run.budget import abreast, bound_passes, choose_method, limit_passes
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
@@ -78,7 +78,9 @@ def decide(
     given, spec = _methods(methods) if race else {str(methods): None}, problem.spec
     own = {name: method for name, method in given.items() if method is not None}
     methods, space = tuple(given), kernel_options(problem.kernel, resources.scratch)
-    _require_known([name for name in methods if name not in own], space, race)
+    for method in methods if race or space is None else ():
+        if method not in own:
+            known_method(method, space, () if race else ("auto",))
     request = Request.begun(goal.of_methods(methods), limits, resources)
     last = RACE if race else RESULT
     if spec.transform and output.out is not None:  # its numbers take reads
@@ -127,12 +129,6 @@ def _methods(methods: str | Sequence[str | AnyMethod]) -> dict[str, AnyMethod | 
 
 def _is_method(value: object) -> bool:
     return isinstance(getattr(value, "traits", None), Traits) and not isinstance(value, type)
-
-
-def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> None:
-    for method in methods:
-        if race or space is None:
-            known_method(method, space, () if race else ("auto",))
 
 
 def _choose_methods(

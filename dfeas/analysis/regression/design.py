@@ -176,18 +176,16 @@ class ColumnSurvey:
             if not as_text:
                 seen.order |= dict.fromkeys(text(series.cat.get_categories()))
         for level in text(series.unique()):
-            look = (
-                _look_of(level) if level not in seen.levels and seen.kind == nw.String and seen.name not in self._text else None
-            )
+            read = level not in seen.levels and seen.kind == nw.String and seen.name not in self._text
+            look = _look_of(level) if read else None
             seen.levels[level] = None
             if look is not None and look not in seen.looks:
                 row = int((series == level).to_numpy().argmax())
                 seen.looks[look] = level, self._at(row if counted is None else int(counted[row]))
         if len(seen.levels) > self._most:
             self._refuse_numbers(seen)
-            raise BadInputError(
-                f"{self.where}: column {seen.name} has more than {self._most} levels; drop it if it is an id, or merge levels"
-            )
+            what = f"column {seen.name} has more than {self._most} levels"
+            raise BadInputError(f"{self.where}: {what}; drop it if it is an id, or merge levels")
 
     def _refuse_numbers(self, seen: Variable) -> None:
         others = [seen.looks[look] for look in ("meant", "name") if look in seen.looks]
@@ -195,9 +193,8 @@ class ColumnSurvey:
             cell, row = min(others, key=lambda each: each[1]) if "number" in seen.looks else others[0]
             what = f"column {seen.name}: expected numbers, got {cell!r} in row {self.call_row(row)}"
             comma = f"say that a comma is decimal, by {spell('decimal', ',')}, " if _DECIMAL_COMMA.fullmatch(cell) else ""
-            raise BadInputError(
-                f"{self.where}: {what}; correct it, {comma}or say that it is text, by {spell('text', seen.name)}"
-            )
+            meant = f"say that it is text, by {spell('text', seen.name)}"
+            raise BadInputError(f"{self.where}: {what}; correct it, {comma}or {meant}")
 
     def design(self, intercept: bool) -> Design:
         self.refuse_missing()
@@ -209,18 +206,16 @@ class ColumnSurvey:
                 continue
             self._refuse_numbers(seen)
             if seen.kind == nw.String and len(seen.levels) == self._counted >= LEAST_IDS:
-                raise BadInputError(
-                    f"{self.where}: column {seen.name} has another text in each of {self._counted} rows, as an id has; drop it"
-                )
+                what = f"column {seen.name} has another text in each of {self._counted} rows"
+                raise BadInputError(f"{self.where}: {what}, as an id has; drop it")
             levels = tuple(seen.in_order)
             full = not intercept and not factors
             factors[seen.name] = Factor(levels, None if full else levels[0], seen.ordered)
             columns += [Column(f"{seen.name}[{level}]", seen.name, level) for level in levels[0 if full else 1 :]]
         twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
         ids = [seen.name for seen in self.variables.values() if seen.running]
-        notes = tuple(
-            f"column {name or '(no name)'} has another whole number in each row: drop it if it is an id" for name in ids
-        )
+        why = "has another whole number in each row: drop it if it is an id"
+        notes = tuple(f"column {name or '(no name)'} {why}" for name in ids)
         if twice:
             raise BadInputError(f"{self.where}: column {twice[0]} is called as a level of a factor is; rename one of them")
         return Design(tuple(columns), factors, intercept, notes)

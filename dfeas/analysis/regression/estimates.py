@@ -109,7 +109,6 @@ class Extent:
         self.every, self.on = (RowSpan.of(0 if self.wide or self.within else d) for _ in range(2))
 
     def watch(self, parts: Iterable[Rows]) -> Iterator[Rows]:
-        """The same parts, each looked at."""
         for part in parts:
             if self.within and not self.wide:
                 self._look_within(part[0])

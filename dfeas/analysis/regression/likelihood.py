@@ -208,11 +208,6 @@ def ask_part(regression: Regression, asked: Asked) -> Face | Separation | None:
         return None
 
 
-def ask(regression: Regression, asked: Asked) -> Separation:
-    """The separation of its signed rows."""
-    return _separate(_signed_problem(regression), asked)
-
-
 def _separate(problem: Problem, asked: Asked) -> Separation:
     return separate(problem, "auto", asked.limits, asked.resources, Output(), small=True)
 
@@ -247,7 +242,7 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     require_decided(regression.design, regression.outcome)
     regression = with_thresholds(regression)
     design, outcome, label = regression.design, regression.outcome, regression.rows
-    answer = ask(regression, asked)
+    answer = _separate(_signed_problem(regression), asked)
     direction = direction_of(answer, design, outcome)
     if direction is None:
         of = regression.numbers[row_numbers(regression.codes, outcome)]

@@ -252,9 +252,8 @@ class Values:
             rest = names[1 - chosen] if len(names) == few else "rest"
             return Response("binary", (rest, names[chosen]), {value: 2 * (i == chosen) - 1 for i, value in enumerate(values)})
         if asked == "binary" and len(names) > few:
-            raise BadInputError(
-                f"{self._where}: {len(names)} classes ({', '.join(names[:6])}); name one, {spell('positive', 'NAME')}"
-            )
+            shown = ", ".join(names[:6])
+            raise BadInputError(f"{self._where}: {len(names)} classes ({shown}); name one, {spell('positive', 'NAME')}")
         if asked == "multinomial" or len(names) > few:
             return Response("multinomial", tuple(names), {value: code for code, value in enumerate(values)})
         return Response("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})
@@ -313,10 +312,8 @@ def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
     _require_values(np.zeros(0, np.bool_) if isinstance(y, np.ndarray) else find_gaps(y), where, rows)
     values = array_of(accept_array(values_of(y, where), where), where)
     values = exact(values, np.float64, where) if values.dtype.kind == "f" and values.dtype.itemsize > 8 else values
-    if is_categorical(y):
-        values = np.array(
-            [plain(value) for value in values.tolist()], np.str_
-        )  # classes, also where they are called by numbers
+    if is_categorical(y):  # classes, also where they are called by numbers
+        values = np.array([plain(value) for value in values.tolist()], np.str_)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
@@ -326,9 +323,8 @@ def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
         if kinds and bool not in kinds and all(issubclass(kind, Real | Decimal) for kind in kinds):
             return exact(values, np.float64, where)
         if not (kinds <= {str} or kinds <= {bool, np.bool_}):
-            raise BadInputError(
-                f"{where}: expected numbers, booleans or text, got {', '.join(sorted(k.__name__ for k in kinds))}"
-            )
+            named = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise BadInputError(f"{where}: expected numbers, booleans or text, got {named}")
         values = values.astype(np.bool_) if kinds and kinds <= {bool, np.bool_} else values
     elif values.dtype.kind not in "biufUT":
         raise BadInputError(f"{where} holds {values.dtype}: expected numbers, booleans or text")
