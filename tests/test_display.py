@@ -84,6 +84,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
         frame = pd.DataFrame(X, columns=[HOSTILE, "b", "c"]).assign(kind=np.array(["a", HOSTILE, "z"])[codes])
         dfeas.ingest(frame, path / name, label_column="kind")
         frame.to_csv(path / f"{name}.csv", index=False)
+    frame.assign(late=frame.kind).to_csv(path / "two.csv", index=False)
     zarr.save_array(path / "bare", np.abs(X) + 1 / 64)
     dfeas.ingest(dfeas.from_cone_rows(np.eye(3), {"q": [3]}), path / "q")
     for name, words in RUNS.items():
@@ -126,6 +127,7 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     add("compared", dfeas.compare([room / "result", room / "race"]), "compare", "result", "race")
     words = "check-separation", "no.csv", "--label-column", "kind"
     add("regression", dfeas.check_separation(room / "no.csv", "kind"), *words)
+    add("outcomes", dfeas.check_separation(room / "two.csv", ["kind", "late"]), words[0], "two.csv", words[2], "kind,late")
     add("suspects", dfeas.suspects(room / "no.csv", "kind"), "suspects", "no.csv", "--label-column", "kind")
     add("status", run_status(room / "result"), "status", str(room / "result"))
     add("plan", dfeas.plan(room / "yes"), "plan", str(room / "yes"))

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dfeas.analysis.check_separation import check_separation as find_separation
-from dfeas.analysis.regression.files import of_formula, of_table
+from dfeas.analysis.regression.files import of_formula, of_table, of_tables
 from dfeas.analysis.regression.outcome import MISSING, OUTCOMES, Asked
 from dfeas.analysis.regression.thresholds import split_survival
 from dfeas.analysis.suspects import suspects as find_suspects
@@ -119,7 +119,7 @@ def predict(
     ),
 )
 @click.argument("table", type=DATA)
-@option("Data", "--label-column", metavar="NAME", help="The outcome; all other columns are regressors.")
+@option("Data", "--label-column", multiple=True, metavar="NAME", help="The outcome, or NAME,NAME; all others are regressors.")
 @option("Question", "--formula", metavar="FORMULA", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
 @option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
 @option("Data", "--weights-column", metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
@@ -134,7 +134,7 @@ def predict(
 @option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
 @asks(options_of(find_separation, "max_passes", "time_limit", "memory"), JSON)
 def check_separation(
-    table: str, label_column: str | None, formula: str | None, intercept: bool, as_json: bool, **options: Any
+    table: str, label_column: tuple[str, ...], formula: str | None, intercept: bool, as_json: bool, **options: Any
 ) -> None:
     """Say whether the estimates of a regression are finite.
 
@@ -143,7 +143,7 @@ def check_separation(
     Stata, SPSS or SAS. Text, categories and booleans are coded: the first level in order is the reference. Nothing is written
     but to a scratch folder, which is removed.
     """
-    if (label_column is None) == (formula is None):
+    if bool(label_column) == (formula is not None):
         raise click.UsageError("give --label-column NAME, or --formula TEXT")
     if formula is not None and not intercept:
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
@@ -153,11 +153,14 @@ def check_separation(
         if formula is not None and options["outcome"] == "cox" and options["times"] is None:
             options["times"], formula = split_survival(formula)
         options |= {"resources": Resources(memory=options.pop("memory"))}
-        asked = Asked(label_column, intercept, limits=limits, progress=IngestProgress(sys.stderr), **options)
-        answer = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
-    put(answer, as_json)
-    if answer.kind is None:
-        sys.exit(INTERRUPTED if answer.found.result.stopped == Stop.INTERRUPTED else LIMIT_REACHED)
+        several = len(label_column) > 1 or "," in "".join(label_column)
+        outcome = list(label_column) if several else "".join(label_column) or None
+        asked = Asked(outcome, intercept, limits=limits, progress=IngestProgress(sys.stderr), **options)
+        alone = of_formula(table, formula, asked) if formula is not None else None if several else of_table(table, asked)
+        answers = [alone] if alone is not None else [*(every := of_tables(table, asked)).values()]
+    put(every if len(answers) > 1 else answers[0], as_json)
+    if stopped := [each.found.result.stopped for each in answers if each.kind is None]:
+        sys.exit(INTERRUPTED if Stop.INTERRUPTED in stopped else LIMIT_REACHED)
 
 
 @click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))

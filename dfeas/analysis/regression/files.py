@@ -35,6 +35,7 @@ from dfeas.analysis.regression.design import (
 from dfeas.analysis.regression.likelihood import (
     NAMED,
     Separated,
+    Separations,
     check_likelihood,
     describe_answer,
     describe_separation,
@@ -110,11 +111,22 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class HeldColumns:
+    """Those of a table that was read into memory."""
+
+    notes: Sequence[str]
+    held: list[Any]
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        yield from (batch.select(columns) for batch in self.held)
+
+
+@dataclass(frozen=True)
 class RegressionFile:
     """A table in a file, in batches of rows, without columns that are left out."""
 
     where: str
-    reader: CsvColumns | ParquetColumns | StatisticsColumns
+    reader: CsvColumns | ParquetColumns | StatisticsColumns | HeldColumns
     columns: list[str]  # with that of the weights
     weights: str | None  # the column that says which rows are in the likelihood
     beside: list[str]  # columns that are no regressors, such as it
@@ -125,10 +137,10 @@ class RegressionFile:
         for each, what in ((asked.weights, "weights"), (asked.strata, "strata"), (asked.times, "times")):
             if not isinstance(each, str | None):
                 raise UsageError(f"{what} of a file are one of its columns: expected a name, got {type(each).__name__}")
-        weights = asked.beside
+        weights, names = asked.beside, asked.y if isinstance(asked.y, list) else [asked.y]
         labels = None if asked.y else ""
-        options = IngestOptions(label_column=asked.y, labels=labels, sep=asked.sep, decimal=asked.decimal)
-        reader = open_columns(path, options, [*weights, asked.y], asked.text)
+        options = IngestOptions(label_column=names[0], labels=labels, sep=asked.sep, decimal=asked.decimal)
+        reader = open_columns(path, options, [*weights, *names], asked.text)
         for name in (*asked.without, *weights, *asked.text):
             require_column(name, reader.columns, str(path))
         columns = [name for name in reader.columns if name not in asked.without or name in weights]
@@ -230,7 +242,33 @@ class TableRegression:
 
 def of_table(path: str | Path, asked: Asked) -> Separated:
     """What is proved of a table in a file; one whose design has room in memory is looked at there."""
-    table, name = RegressionFile.of(path, asked), asked.y
+    return _of_columns(RegressionFile.of(path, asked), asked)
+
+
+def of_tables(path: str | Path, asked: Asked) -> Separations:
+    """The same of each of several outcomes, whose names may have commas between them."""
+    table = RegressionFile.of(path, asked)
+    names = [each.strip() for name in asked.y for each in ([name] if name in table.columns else name.split(","))]
+    for name in names:
+        require_column(name, table.columns, table.where)
+    held, room = list[Any](), asked.resources.memory_bytes / SHARE
+    for batch in table.reader.batches(table.columns, MOST_ROWS):
+        held.append(batch)
+        room -= batch.nbytes
+        if room < 0:
+            held.clear()
+            break
+    reader = table.reader if room < 0 else HeldColumns(table.reader.notes, held)
+
+    def find(name: str) -> Separated:
+        columns = [each for each in table.columns if each == name or each not in names]
+        return _of_columns(replace(table, reader=reader, columns=columns), replace(asked, y=name))
+
+    return Separations.of(names, find)
+
+
+def _of_columns(table: RegressionFile, asked: Asked) -> Separated:
+    name = asked.y
     require_column(name, table.columns, table.where)
     columns = [column for column in table.columns if column not in asked.beside]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -36,8 +36,8 @@ from dfeas.analysis.regression.thresholds import require_decided, with_threshold
 from dfeas.analysis.separation import Separation, find_face, separate
 from dfeas.data.frames import make_frame
 from dfeas.data.source import ALL_POSITIVE
-from dfeas.display import Displayed, Part, Row, plain
-from dfeas.errors import BadInputError
+from dfeas.display import Displayed, Grid, Part, Row, plain
+from dfeas.errors import BadInputError, DfeasError
 from dfeas.problem import Problem
 from dfeas.run.exact.guesses import Reduction, find_spare
 from dfeas.run.exact.search import Face, settle_direction
@@ -192,6 +192,52 @@ class Separated(Displayed):
     def _dependence(self) -> str:
         shown = [f"{name} depends on {_some(others) or 'nothing: it is zero'}" for name, others in self.depending[:SHOWN]]
         return "; ".join(shown) + (f"; and {len(self.depending) - SHOWN} more" if len(self.depending) > SHOWN else "")
+
+
+class Separations(Displayed, dict[str, Separated]):
+    """What was found of several outcomes, by name. Print it for a table of them, and all of those that are not plainly finite.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import pandas as pd
+    >>> stays = pd.DataFrame({"age": [31, 44, 52, 38], "died": [0, 1, 1, 0], "readmitted": [1, 0, 1, 0]})
+    >>> dfeas.check_separation(stays, ["died", "readmitted"])
+    <Separations died (complete), readmitted (overlap)>
+    """
+
+    @classmethod
+    def of(cls, names: Iterable[str], find: Callable[[str], Separated]) -> Separations:
+        """One after the other. Raises what one of them raises, with the name of the outcome."""
+        answers = cls()
+        for name in names:
+            try:
+                answers[name] = find(name)
+            except DfeasError as error:
+                raise type(error)(f"outcome {name}: {error.args[0]}") from None
+        return answers
+
+    def _parts(self) -> Iterator[Part]:
+        rows = []
+        for name, found in self.items():
+            runs = dict.fromkeys(each.name for each in found.estimates if each.estimate != FINITE)
+            rows.append([name, found.kind or "undecided", _some([*runs] or ["none" if found.kind else "?"])])
+        yield Grid(["outcome", "separation", "not finite"], rows, left=3)
+        for name, found in self.items():
+            if not found.finite or found.depending or found.notes:
+                yield from (Row(None, ""), Row(None, f"outcome {name}"), *found._parts())
+
+    def to_frame(self) -> Any:
+        """All estimates in a data frame, whose first column is ``outcome``. Raises UsageError as that of one does."""
+        found = [(name, each) for name, answer in self.items() for each in answer.estimates]
+        rows = [{"outcome": name, "class": each.of, **vars(each), "coefficient": str(each.name)} for name, each in found]
+        classes = ["class"] if any(each.of for _, each in found) else []
+        library = next((answer.library for answer in self.values()), None)
+        return make_frame(rows, ["outcome", *classes, "coefficient", "estimate", "certain", "direction"], library)
+
+    def to_json(self) -> dict[str, Any]:
+        """Under ``outcomes`` that of each, by name."""
+        return {"outcomes": {name: found.to_json() for name, found in self.items()}}
 
 
 def _some(names: list[Any]) -> str:
