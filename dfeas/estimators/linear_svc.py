@@ -160,6 +160,7 @@ class LinearSVC(SoftMarginClassifier):
     _: KW_ONLY
     warm_start: bool = False
     _weights: Floats = field(init=False)  # of the points of batches
+    _asked: dict[str, Any] = field(init=False)  # parameters of the last batch
 
     @on_its_cluster
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -171,7 +172,7 @@ class LinearSVC(SoftMarginClassifier):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Append points in memory to those of earlier calls, which are kept, and go on from the last hyperplane; where all new
-        ones are beyond their margins it stays, as the same bound proves it.
+        ones are beyond their margins it stays, as the same bound proves it. Points of ``fit`` are not kept.
         """
         if self.class_weight == "balanced":
             raise ValueError("partial_fit: the weights of balanced classes change with each batch: give class_weight as a dict")
@@ -179,11 +180,11 @@ class LinearSVC(SoftMarginClassifier):
         weight = self._point_weights(index[before:], sample_weight)
         weight = np.ones(len(index) - before) if weight is None else weight
         weights = np.append(self._weights, weight) if before else weight
-        known = before and self.results_ and not self.probability
+        known = before and self.results_ and not self.probability and self.get_params() == self._asked
         if not known or not (self._margins(points[before:], index[before:]) >= 1).all():
             one = (index == index[0]).all()
             self._keep_fits({}, index) if one else self._minimise(points, index, weights, self._starts())
-        self._seen, self._weights = (points, index), weights
+        self._seen, self._weights, self._asked = (points, index), weights, self.get_params()
         return self
 
     def _minimise(self, points: Any, index: NDArray[Any], weight: Floats | None, starts: Floats | None) -> Self:

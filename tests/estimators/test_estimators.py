@@ -212,6 +212,12 @@ def test_batches_are_fitted_as_all_their_points(loss: str, weigh: bool, classes:
         LinearSVC(class_weight="balanced").partial_fit(X, y)
 
 
+def test_a_batch_with_another_C_is_fitted_though_it_is_beyond_its_margin() -> None:
+    X, y = np.array([[0.0], [1], [2], [3], [2.5], [90]]), np.array([0, 0, 1, 1, 0, 1])
+    found = LinearSVC(C=10).partial_fit(X[:5], y[:5], classes=[0, 1]).set_params(C=0.01).partial_fit(X[5:], y[5:])
+    assert found.coef_ == pytest.approx(LinearSVC(C=0.01).fit(X, y).coef_, rel=1e-2)
+
+
 @pytest.mark.parametrize("kind", [LinearSVC, Separator])
 def test_a_batch_that_was_not_fitted_is_not_kept(kind: Any) -> None:
     X, y = make_blobs(120, centers=2, cluster_std=9, random_state=0)
