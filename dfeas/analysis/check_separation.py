@@ -48,7 +48,7 @@ def check_separation(
     X: Any, y: list[str], *, intercept: bool = True, outcome: str | None = None, positive: Any = None, weights: Any = None,
     strata: Any = None, text: Sequence[str] = (), sep: str | None = None, decimal: str = ".", missing: str = "raise",
     max_passes: int | None = None, time_limit: float | None = None, memory: str | int | None = None,
-) -> Separated | Separations: ...  # fmt: skip
+) -> Separations | Any: ...  # fmt: skip
 @overload
 def check_separation(
     X: Any, y: Any = None, *, intercept: bool = True, outcome: str | None = None, positive: Any = None, weights: Any = None,
