@@ -297,4 +297,4 @@ class LeftOut(SumPass[ScoreSums]):
         place = np.clip((score + SCORE_RANGE) * (SCORE_BINS / 2 / SCORE_RANGE), 0, SCORE_BINS - 1).astype(np.int64)
         place += SCORE_BINS * (np.asarray(block.label) > 0)
         both = [np.bincount(place, values, 2 * SCORE_BINS) for values in (weight, weight * score)]
-        return ScoreSums(np.stack(both).reshape(2, 2, SCORE_BINS).transpose(1, 0, 2))
+        return ScoreSums(np.asarray(np.stack(both).reshape(2, 2, SCORE_BINS).transpose(1, 0, 2), np.float64))

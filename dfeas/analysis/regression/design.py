@@ -289,7 +289,8 @@ def find_gaps(values: Any, columns: Sequence[str] | None = None) -> NDArray[np.b
     """Which rows of a frame, a series, an array or a sparse matrix miss a value, in some columns or in any."""
     if is_frame(values):
         frame = open_frame(values, "the frame")
-        return np.any([find_missing(frame[name]) for name in (frame.columns if columns is None else columns)], axis=0)
+        missing = [find_missing(frame[name]) for name in (frame.columns if columns is None else columns)]
+        return np.asarray(np.any(missing, axis=0), np.bool_)
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return find_missing(series)
@@ -301,7 +302,7 @@ def find_gaps(values: Any, columns: Sequence[str] | None = None) -> NDArray[np.b
         gap = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
     else:
         gap = np.array([each is None or each != each for each in array.ravel().tolist()], np.bool_)
-    return gap.reshape(len(array), -1).any(axis=1)
+    return np.asarray(gap.reshape(len(array), -1).any(axis=1), np.bool_)
 
 
 def note_dropped(dropped: int, rows: int) -> tuple[str, ...]:

@@ -408,7 +408,7 @@ class SignedTable:
 def describe_answer(design: Design, outcome: Response, answer: Separation, points: list[Any]) -> Separated:
     """The answer, as where nothing separates, or nothing was decided."""
     flat = np.array(answer.flat, object).reshape(-1, outcome.blocks * (len(design.columns) + int(design.intercept)))
-    said = [(UNIDENTIFIED if free else FINITE, True, 0.0) for free in flat.any(axis=0)]
+    said = [(UNIDENTIFIED if free else FINITE, True, 0.0) for free in np.atleast_1d(flat.any(axis=0))]
     return Separated(
         kind=answer.kind,
         columns=[],
