@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dfeas.data.frames import make_frame
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.files import atomic_write
-from dfeas.data.storage.places import place
+from dfeas.data.storage.places import place, require_folder
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
@@ -144,10 +144,11 @@ class Suspects(Displayed):
         return make_frame(self.points, COLUMNS)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the points as CSV."""
+        """Write the points as CSV. Raises BadInputError where there is no folder for it."""
+        require_folder(out := place(path))
         text = StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *(each.values() for each in self.points)])
-        with atomic_write(place(path)) as file:
+        with atomic_write(out) as file:
             file.write(text.getvalue().encode())
 
 

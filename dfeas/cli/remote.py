@@ -68,7 +68,7 @@ def submit(
     C : float or sequence of float, optional
         Of a soft margin, which is then what is driven; None: a solve.
     **options : any
-        Those of ``dfeas.solve`` or ``dfeas.soft_margin``, but for ``callback``.
+        Those of ``dfeas.solve`` or ``dfeas.soft_margin``, but for ``callback`` and ``force``.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.labels import plain
 from dfeas.data.storage.files import atomic_write, sync
-from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.places import require_apart, require_folder
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.local import local_engine
@@ -83,8 +83,7 @@ def require_name(out: Path, *data: Any) -> None:
     """Raise UsageError for a name that says no format, BadInputError where there is no folder."""
     if out.suffix not in WRITERS:
         raise UsageError(f"{out}: scores are a .npy or .parquet file, or a .zarr folder; choose such a name")
-    if not out.parent.is_dir():
-        raise BadInputError(f"{out.parent}: no such folder; make it, or choose another output")
+    require_folder(out)
     require_apart(out, *data)
 
 

@@ -149,3 +149,19 @@ def test_progress_is_a_line_or_a_call(
     ]
     with pytest.raises(UsageError, match="progress='no': expected True or False or a function"):
         dfeas.ingest(X, tmp_path / "f", y=LABELS, progress="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".zarr"])
+def test_what_is_in_the_place_of_scores_is_said_before_points_are_read(tmp_path: Path, suffix: str) -> None:
+    X, out = np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), tmp_path / f"scores{suffix}"
+    result = dfeas.solve(X, [1, 1, -1])
+    (out / "of others").mkdir(parents=True)
+    for force in (False, True):
+        with pytest.raises(dfeas.UsageError, match="choose another output"):
+            dfeas.predict(result, X, out=out, force=force)
+    assert (out / "of others").is_dir()
+    (empty := tmp_path / f"empty{suffix}").touch()
+    with pytest.raises(dfeas.UsageError, match="no output of this kind"):
+        dfeas.predict(result, X, out=empty, force=True)
+    with pytest.raises(dfeas.BadInputError, match="no such folder"):
+        dfeas.suspects(X, [1, -1, -1]).to_csv(tmp_path / "none" / "points.csv")

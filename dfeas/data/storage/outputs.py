@@ -23,7 +23,7 @@ class OutputKind:
     """What dfeas writes to a path."""
 
     owns: Callable[[Path], bool]  # whether something is one, and nothing else
-    last: tuple[str, ...] = ()  # files of which a folder that is finished has one
+    last: tuple[str, ...] = ()  # files of which a folder that is finished has one; none: it is there whole or not at all
     open: str = ""  # what a folder has besides that can be gone on with
 
 
@@ -56,7 +56,7 @@ def _has_scores(path: Path) -> bool:
         from pyarrow.parquet import read_schema
 
         return {*read_schema(path).names} <= OF_SCORES
-    except (ImportError, OSError, ValueError):
+    except (ImportError, OSError, ValueError, EOFError):
         return False
 
 
@@ -67,7 +67,7 @@ def begins_with(path: Path, text: bytes) -> bool:
 
 
 DATASET = OutputKind(_is_dataset, (MARKER,))
-SCORES = OutputKind(_has_scores, ("zarr.json",))
+SCORES = OutputKind(_has_scores)
 
 
 @contextmanager
@@ -112,4 +112,4 @@ def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterato
 
 
 def _is_finished(path: Path, kind: OutputKind) -> bool:
-    return path.is_file() or any((path / name).exists() for name in kind.last)
+    return path.is_file() or any((path / name).exists() for name in kind.last) or (not kind.last and path.exists())

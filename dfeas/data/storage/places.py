@@ -134,6 +134,12 @@ def paths_of(given: object, what: str) -> tuple[str | Path, ...]:
     return several
 
 
+def require_folder(path: Place) -> None:
+    """Raise BadInputError where there is no folder for an output of this machine."""
+    if isinstance(path, Path) and not path.parent.is_dir():
+        raise BadInputError(f"{path.parent}: no such folder; make it, or choose another output")
+
+
 def require_apart(out: str | Path | ObjectPath, *data: object) -> None:
     """Raise UsageError when what is written would be, or lie in, data by path, or data in it: one would be removed with the
     other. An array that NumPy maps lies in its file.
