@@ -15,7 +15,7 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.verify.core import check
 from tests.bits import iterates
-from tests.faults.faulty import Incident, Meddling, kill, uneven, wait_until
+from tests.faults.faulty import Incident, Meddling, kill, settle, uneven, wait_until
 
 SOME = ("mirror-prox-one-pass", "online-perceptron", "ispvn")  # a pass, a fold, and vectors
 
@@ -39,7 +39,7 @@ def test_four_workers_a_shuffled_order_and_a_killed_worker(
     with local_cluster(4) as client:
         client.register_plugin(shuffled)
         found["4 workers in any order"] = iterates(DaskEngine(client, source, open_source(source), fold_bytes=100_000), SOME)
-        client.unregister_worker_plugin("meddling")
+        settle(client)
         client.register_plugin(Meddling(path, incident))
         found["a worker killed"] = iterates(DaskEngine(client, source, open_source(source), fold_bytes=100_000), SOME)
         wait_until(lambda: len(client.nthreads()) == 4)

@@ -21,7 +21,7 @@ from dfeas.passes.protocol import OnVectors, Ordered
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from dfeas.passes.vectors import Positive, Shift
-from tests.faults.faulty import Count, Meddling, cut_short, flaky, flipped, gone
+from tests.faults.faulty import Count, Meddling, cut_short, flaky, flipped, gone, settle
 
 SOLVES = [
     ("working-set", "one-flip", "infeasible", gone),
@@ -99,7 +99,7 @@ def test_a_read_of_a_worker_may_fail(dataset: Callable[..., Any], client: Any, d
         with pytest.raises(CorruptDataError, match=r"chunk \d+ of X|chunks are missing|X/c\."):
             engine.run(question)
     finally:
-        client.unregister_worker_plugin("meddling")
+        settle(client)
 
 
 def _unreadable(dataset: Any, first: int, stop: int) -> bytes:

@@ -20,7 +20,7 @@ from dfeas.engine.watch import Watch
 from dfeas.errors import ClusterLostError
 from dfeas.passes.softmin import Softmin
 from tests.bits import digest
-from tests.faults.faulty import Incident, Meddling, cut_connections, freeze, kill, leave, wait_until
+from tests.faults.faulty import Incident, Meddling, cut_connections, freeze, kill, leave, settle, wait_until
 
 WORKERS = 2
 
@@ -43,16 +43,28 @@ def _kill_all(pids: list[int]) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _meddle(client: Any, path: Path, incident: Incident) -> None:
+def _of_all(client: Any, ask: Callable[[], Any]) -> Any:
+    """What is asked of every worker, once as many are there as belong to the cluster and none is just going."""
+    answers: list[Any] = []
+
     def ready() -> bool:
         try:
-            client.register_plugin(Meddling(path, incident))
-        except OSError:  # one is just going
+            answers.append(ask())
+        except OSError:
             return False
         mend(client, len(client.nthreads()))
         return len(client.nthreads()) >= WORKERS
 
     wait_until(ready)
+    return answers[-1]
+
+
+def _meddle(client: Any, path: Path, incident: Incident) -> None:
+    _of_all(client, lambda: client.register_plugin(Meddling(path, incident)))
+
+
+def _pids(client: Any) -> list[int]:
+    return list(_of_all(client, lambda: client.run(os.getpid)).values())
 
 
 PASS, FOLD, VECTORS = ("mirror-prox-one-pass", 3), ("online-perceptron", 1), ("ispvn", 1)
@@ -79,14 +91,14 @@ def test_the_bits_are_those_of_an_undisturbed_run(
     options = {"method": method, "eps": 0.01}
     calm = dfeas.solve(path, **options)
     if what == "kill all":
-        what = partial(_kill_all, list(cluster.run(os.getpid).values()))
+        what = partial(_kill_all, _pids(cluster))
     (tmp_path / "marks").mkdir()
     incident = Incident(9000, what, tmp_path / "marks", range(turn, turn + 1))
     _meddle(cluster, path, incident)
     try:
         found = dfeas.solve(path, client=cluster, **options)
     finally:
-        cluster.unregister_worker_plugin("meddling")
+        settle(cluster)
     assert incident.happened
     assert (found.stopped, found.proof) == ("verdict", "rigorous")
     assert digest(found.evidence) == digest(calm.evidence)
@@ -131,7 +143,7 @@ def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
         with pytest.raises(ClusterLostError, match="4 Dask workers died, one after the other"):
             engine.run(Softmin(np.ones((20, 1)), np.ones(1)))
     finally:
-        cluster.unregister_worker_plugin("meddling")
+        settle(cluster)
     assert len(list(incident.marks.iterdir())) <= 4 + 2
 
 
@@ -149,7 +161,7 @@ def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
     def robbed(self: Watch, futures: Any, workers: Any) -> Any:
         times.append(len(futures))
         if len(times) == 3:
-            _kill_all(list(cluster.run(os.getpid).values()))
+            _kill_all(_pids(cluster))
         return gathered(self, futures, workers)
 
     monkeypatch.setattr(Watch, "gather", robbed)
