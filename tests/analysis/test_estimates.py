@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,9 @@ import pyarrow
 import pytest
 
 import dfeas
+from dfeas.analysis.regression.estimates import SignSearch
+from dfeas.run.exact.partition import partition
+from dfeas.verify.dyadic import common
 from tests.exact import solution
 
 Rows = np.ndarray
@@ -85,6 +89,34 @@ def test_estimates_are_finite_infinite_or_not_identified_as_the_cone_of_directio
         assert not [each for each in found.estimates if each.direction * {"+Inf": -1, "-Inf": 1}.get(each.estimate, 0) > 0]
         seen |= {each.estimate for each in found.estimates}
     assert {"finite", "-Inf", "+Inf or -Inf", "not identified"} <= seen
+
+
+@pytest.mark.parametrize("outcome", ["binary", "poisson", "multinomial", "ordinal"])
+def test_signs_of_drawn_columns_are_those_of_an_exact_partition_with_the_other_sign(
+    outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of columns that whole programmes would take too long for; where the direction shown has a zero none is asked."""
+    reaches, asked = SignSearch.reaches, Counter[bool]()
+
+    def beside(self: SignSearch, j: int, sign: int) -> bool | None:
+        found, more = reaches(self, j, sign), np.zeros((1, len(self.along)))
+        more[0, j] = sign
+        assert self.along[j] * sign < 0
+        assert found == partition(common(np.vstack([self.rows, more]))[0]).beyond[-1]
+        asked[bool(found)] += 1
+        return found
+
+    monkeypatch.setattr(SignSearch, "reaches", beside)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((30, 6)) * 10.0 ** rng.integers(-6, 7, 6) + (seed % 2) * rng.integers(-3, 4, 6) * 1e3
+        X[:, 0] = rng.random(30) < 0.3
+        score = X[:, :4] / np.abs(X[:, :4]).max(axis=0) @ rng.standard_normal(4)
+        y = np.digitize(score, np.quantile(score, [0.5] if outcome == "binary" else [0.9, 0.95]))
+        for each in dfeas.check_separation(X, y, outcome=outcome).estimates:
+            assert each.certain
+            assert each.direction or each.estimate in ("finite", "+Inf or -Inf")
+    assert min(asked[True], asked[False]) > 5
 
 
 def table_columns(table: Any) -> list[str]:

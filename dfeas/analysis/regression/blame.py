@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import SHOWN, Design, Floats, Matrix, Places
 from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, Asked, Codes, Regression, Response, wide
+from dfeas.verify.arithmetic import TINY
 from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import independent, product, solve
 
@@ -56,6 +57,8 @@ class Direction:
             return cls(np.append(np.zeros(len(design.columns)), -1.0)[None, :], None)
         most = max(abs(value) for value in whole)
         values = np.array([float(value / most) if isinstance(value, float) else value / most for value in whole], np.float64)
+        lost = (values == 0) & np.array([value != 0 for value in whole])  # too small for a float: its sign is said all the same
+        values[lost] = [math.copysign(TINY, value) for value, out in zip(whole, lost, strict=True) if out]
         if outcome.kind == "adjacent":  # thresholds are smaller in the question
             values[: len(outcome.classes) - 1] *= math.lcm(*range(1, len(outcome.classes)))
         exact = None if isinstance(whole, np.ndarray) else _blocks(np.array(whole, object), design, outcome)

@@ -7,8 +7,9 @@ is in the interior); N is what is orthogonal to all rows. The estimate of coeffi
 * not identified, where some d of N has d_j != 0: columns depend on each other (R says NA);
 * finite, where all d of L have d_j = 0: it is that of the regression on the rows that are on it (Albert and Anderson 1984,
   Geyer 2009);
-* infinite otherwise. It has the sign of d_j where that is the same along all of C, which it is where L has one dimension
-  more than N, and where weights x >= 0 have sum x_i a_i = e_j or -e_j, by Farkas.
+* infinite otherwise: of either sign where the d_j of one in the interior is 0, as some d of L with d_j != 0 leads away from it
+  both ways. It has the sign of d_j where that is the same along all of C, which it is where L has one dimension more than N,
+  and where weights x >= 0 have sum x_i a_i = e_j or -e_j, by Farkas.
 
 All of it is linear algebra in whole numbers. L and N are found while rows go by: no row is read for them alone.
 """
@@ -22,12 +23,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.outcome import IN_ORDER, Codes, Regression, Response, sign_rows
 from dfeas.display import Grid, Part, Row
+from dfeas.linalg.points import Indices
+from dfeas.run.exact.guesses import SURE, CentredPoints, equilibrate
 from dfeas.run.exact.partition import partition
-from dfeas.run.exact.search import unscale_vectors
+from dfeas.run.exact.search import settle_direction, unscale_vectors
+from dfeas.run.resources import never
 from dfeas.run.solver_thread import Abandoned, run_solver_here
 from dfeas.verify.dyadic import Integers, common, find_orthogonal, integer_signs
 from dfeas.verify.integers import independent, orthogonal
@@ -138,13 +143,16 @@ class Extent:
             span.across = np.vstack([np.zeros((q, free.shape[1]), object), free])
             span.rows = np.zeros((len(digits[0]) - free.shape[1] + len(first), 0))  # of their rank
 
-    def estimates(self, direction: Direction, sign: Callable[[int, float], str | None]) -> list[CoefficientEstimate]:
-        """Of all coefficients, where a ``sign`` along all directions is looked for that the one shown does not prove."""
-        along = direction.values if self.design.intercept else direction.values[:, :-1]
-        return table_of(self.design, self.outcome, [(*self._say(j, d, sign), d) for j, d in enumerate(along.ravel().tolist())])
+    def estimates(
+        self, direction: Direction, regression: Regression | None = None, stop: Callable[[], bool] = never
+    ) -> list[CoefficientEstimate]:
+        """Of all coefficients; in rows that are given signs are looked for, until ``stop``, that those shown do not prove."""
+        along = (direction.values if self.design.intercept else direction.values[:, :-1]).ravel()
+        signs = None if regression is None else SignSearch.of(regression, along, self.y, stop)
+        return table_of(self.design, self.outcome, [(*self._say(j, d, signs), d) for j, d in enumerate(along.tolist())])
 
-    def _say(self, j: int, along: float, find_sign: Callable[[int, float], str | None]) -> tuple[str, bool]:
-        shown = PLUS if along > 0 else MINUS if along < 0 else NOT_FINITE
+    def _say(self, j: int, along: float, signs: SignSearch | None) -> tuple[str, bool]:
+        shown = PLUS if along > 0 else MINUS
         if self.wide:
             return NOT_FINITE if along else UNDECIDED, False
         if self.every.across[j].any():
@@ -152,10 +160,12 @@ class Extent:
         if not self.on.across[j].any():
             proved = self.rank in (None, len(self.on.rows))
             return FINITE if proved else UNDECIDED, proved
+        if not along:
+            return EITHER, True
         if self.on.across.shape[1] == self.every.across.shape[1] + 1:
             return shown, True
-        sign = find_sign(j, along)
-        return sign or shown, sign is not None
+        other = None if signs is None else signs.reaches(j, -1 if along > 0 else 1)
+        return EITHER if other else shown, other is not None
 
 
 def table_of(design: Design, outcome: Response, said: Sequence[tuple[str, bool, float]]) -> list[CoefficientEstimate]:
@@ -183,28 +193,67 @@ def show_estimates(found: Sequence[CoefficientEstimate], directed: bool) -> Iter
         yield Row(None, f"and {len(order) - LINES} more coefficients, {ends}")
 
 
-def sign_of(regression: Regression, stop: Callable[[], bool]) -> Callable[[int, float], str | None]:
-    """What finds the sign of a coefficient along all directions, as integers decide; None for large tables, and when it is to
-    stop: whether with the row of its other sign beside them some direction has that row beyond it.
-    """
-    points, codes, intercept = regression.points, regression.codes, regression.design.intercept
-    small = points.shape[0] * (points.shape[1] + 1) * regression.outcome.blocks**2 <= TRIED
-    rows = sign_rows(points, codes, regression.outcome, intercept, positive=True)[0] if small else np.zeros((0, 0))
-    rows = np.unique(rows if isinstance(rows, np.ndarray) else rows.toarray(), axis=0)
+@dataclass(frozen=True)
+class SignSearch:
+    """Whether some direction has another sign than the one that is shown, as integers decide."""
 
-    def reaches(j: int, sign: int) -> bool:
-        more = np.zeros(rows.shape[1])
-        more[j] = sign
-        split = run_solver_here(partial(partition, common(np.vstack([rows, more]))[0]), stop)
-        return bool(split.beyond[-1])
+    rows: Floats  # (s, d) each once; none of a large table
+    conflict: Indices  # those of them that are on the hyperplane
+    along: Floats  # (d,) has all others beyond it
+    even: CentredPoints | None
+    stop: Callable[[], bool]
 
-    def find_sign(j: int, shown: float) -> str | None:
+    @classmethod
+    def of(cls, regression: Regression, along: Floats, y: Integers | None, stop: Callable[[], bool]) -> SignSearch:
+        points, codes, intercept = regression.points, regression.codes, regression.design.intercept
+        small = points.shape[0] * (points.shape[1] + 1) * regression.outcome.blocks**2 <= TRIED
+        rows = sign_rows(points, codes, regression.outcome, intercept, positive=True)[0] if small else np.zeros((0, len(along)))
+        rows = np.unique(rows if isinstance(rows, np.ndarray) else rows.toarray(), axis=0)
+        conflict = np.zeros(0, np.int64) if y is None else np.flatnonzero(integer_signs(rows, y)[0] == 0)
+        return cls(rows, conflict, along, equilibrate(rows, centred=intercept) if small else None, stop)
+
+    def reaches(self, j: int, sign: int) -> bool | None:
+        """Whether some direction has the sign of coefficient j; None for a large table, and when it is to stop."""
+        if not len(self.rows) or self.stop():
+            return None
+        more = np.zeros((1, len(self.along)))
+        more[0, j] = sign
+        found, few = (None, None) if self.even is None else self._guess(self.even, more)
+        if found is not None and self._is_along(found, j, sign):
+            return True
         try:
-            if not small or stop():
-                return None
-            plus, minus = shown > 0 or reaches(j, 1), shown < 0 or reaches(j, -1)
+            if few is not None and not self._is_beyond(self.rows[few], more):
+                return False
+            return self._is_beyond(self.rows, more)
         except Abandoned:
             return None
-        return EITHER if plus and minus else PLUS if plus else MINUS
 
-    return find_sign
+    def _guess(self, even: CentredPoints, more: Floats) -> tuple[Floats | None, NDArray[np.bool_] | None]:
+        """Float64's: such a direction, or the rows, weights of which sum to the opposite of ``more`` (1, d), with those on the
+        hyperplane. The cone of the rows has a point that is nearest to it, which is either it, or off in such a direction.
+        """
+        with np.errstate(all="ignore"):
+            wanted = -even.take(more)[0]
+            wanted /= np.abs(wanted).max()
+            wanted /= np.linalg.norm(wanted)
+        try:
+            x: Floats = scipy.optimize.nnls(even.points.T, wanted)[0]
+        except (RuntimeError, ValueError):  # it does not end, or numbers are too large
+            return None, None
+        z = even.points.T @ x - wanted
+        if np.linalg.norm(z) > SURE:
+            return even.direction(z), None
+        few = x > 0
+        few[self.conflict] = True
+        return None, few
+
+    def _is_along(self, y: Floats, j: int, sign: int) -> bool:
+        """Whether y, moved a little to where all rows are strictly beyond, has the sign, and every row on its side."""
+        if not np.isfinite(y).all() or not y[j] * sign > 0:
+            return False
+        inner = settle_direction(self.rows, self.conflict, y + self.along * abs(y[j] / self.along[j]) / 2)
+        return inner is not None and inner[j] * sign > 0 and bool((integer_signs(self.rows, inner)[0] >= 0).all())
+
+    def _is_beyond(self, rows: Floats, more: Floats) -> bool:
+        split = run_solver_here(partial(partition, common(np.vstack([rows, more]))[0]), self.stop)
+        return bool(split.beyond[-1])

@@ -398,4 +398,4 @@ def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:
     told = describe_answer(found.design, found.outcome, answer, list(tally.rows))
     described = describe_separation(found.design, found.outcome, told, direction, tally, lambda change: None)
     fits = find_fits(found.design, found.outcome, asked)
-    return replace(described, estimates=extent.estimates(direction, lambda j, sign: None), fits=fits)
+    return replace(described, estimates=extent.estimates(direction), fits=fits)

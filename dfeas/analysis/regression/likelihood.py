@@ -18,7 +18,6 @@ from dfeas.analysis.regression.estimates import (
     CoefficientEstimate,
     Extent,
     show_estimates,
-    sign_of,
     table_of,
 )
 from dfeas.analysis.regression.outcome import (
@@ -310,7 +309,7 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     told = describe_answer(design, outcome, answer, [label[row] for row in tally.rows])
     found = describe_separation(design, outcome, told, direction, tally, try_change)
     fits = find_fits(design, outcome, asked)
-    return replace(found, estimates=extent.estimates(direction, sign_of(regression, stop)), fits=fits)
+    return replace(found, estimates=extent.estimates(direction, regression, stop), fits=fits)
 
 
 def _fewest(

@@ -121,6 +121,10 @@ class CentredPoints:
     shift: Floats  # (d,) multiples of the intercept that were taken away before; zero for itself
     place: int  # of the intercept; -1 without one
 
+    def take(self, points: Floats) -> Floats:
+        """Others of the same features, of any length."""
+        return (points - points[:, self.place, None] * self.shift) * self.scale
+
     def direction(self, z: Floats) -> Floats:
         y: Floats = z * self.scale
         y[self.place] -= 0.0 if self.place < 0 else self.shift @ y
