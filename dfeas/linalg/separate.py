@@ -32,6 +32,8 @@ ROUGH = 0.05
 """Share of active columns that may still change when C is raised."""
 FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
 
+FAR = -1.0
+"""Score of a soft separator below which a column is in a conflict that needs no other coordinates."""
 RESCALED_C, RESCALINGS = 1e8, 8
 """How far C is raised before columns are rescaled by those inside of the margin, and so often at most."""
 EXCHANGES = 30
@@ -253,6 +255,10 @@ def _in_float64(
     """Separate a subset from C on, as far as float64 can tell, and as it was rescaled."""
     part = even.part(rows)
     plain = part if even is matrix else matrix.part(rows)
+    if tolerance is None and part.scores(v).min() < FAR:
+        solution = _raise_C(plain, Newton(part, v), C, RESCALED_C, None)
+        if solution.outcome == CONFLICT:
+            return replace(solution, rows=rows[solution.rows]), None
     rescaled = RescaledColumns.rescale(part) if tolerance is None else None
     if rescaled is None:
         solution = _raise_C(plain, Newton(part, v), C, LAST_C, tolerance)

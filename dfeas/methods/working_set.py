@@ -78,6 +78,8 @@ SLACK = 0.01
 """|Ax| is brought so far below eps that rounding leaves it there."""
 WRONG = 8
 """Columns outside of the sample that a conflict is looked for with: wrong labels score far below what a sample misses."""
+LIKE = 0.5
+"""Share of the median score of a sample that a wrong label is beyond the hyperplane, at least, to be taken for one."""
 NEAREST = 5
 """Lowest columns of W per feature, below the last of which all are wanted: 3 passes of all data for each of 16 seeds of 20,000
 points at 1e-10 from a plane, of 40 or 60 features; 3 to 5 passes with 3 of them, and of six seeds 4 to 10 with none.
@@ -254,10 +256,12 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         columns = state.columns
         assert columns is not None
         matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
-        solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
+        early = self._has_wrong_label(state, columns)
+        near = self._find_near_conflict(state, columns) if early else None
+        solution = near or solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
         steps = state.steps + solution.steps
-        if solution.outcome == CONFLICT and state.solution is not None:
-            solution = self._concentrate(state.facts, state.cap, columns, solution, state.solution.y)
+        if not early and state.solution is not None and self._is_spread(state, columns, solution):
+            solution = self._find_near_conflict(state, columns) or solution
         if state.closeness is not None and solution.outcome == SEPARATED:
             closer = solve(matrix, solution, state.closeness)
             steps += closer.steps
@@ -277,22 +281,33 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             state = replace(state, stalled=describe_unresolved(state.facts))
         return state
 
-    def _concentrate(self, facts: Facts, cap: int, columns: Columns, solution: Solution, y: Floats) -> Solution:
-        """A conflict in fewer blocks, where there is one, as these are read once more to check it: among the blocks of the
-        sample, which have many columns, and the few columns that were most wrong by the ``y`` that separated all others.
+    def _has_wrong_label(self, state: PointWorkingSetState, columns: Columns) -> bool:
+        """Whether some columns are as wrong, by the y that separated W before, as columns at random are right: what a sample
+        misses is near to its hyperplane.
         """
-        sampled = schedule(facts, cap, self.seed).sample.blocks
-        if len(np.unique(columns.index[solution.rows] * facts.blocks // facts.n)) <= len(sampled) + WRONG:
-            return solution
-        score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
-        chosen = np.isin(columns.index * facts.blocks // facts.n, sampled)
+        drawn = self._schedule(state).count
+        if state.solution is None or state.solution.outcome != SEPARATED or state.dropped or drawn >= len(columns):
+            return False
+        score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
+        return bool(score.min() < -LIKE * np.median(score[:drawn]))
+
+    def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
+        """Whether a conflict lies in more blocks than those of the sample, which have many columns, and few others."""
+        blocks = np.unique(columns.index[solution.rows] * state.facts.blocks // state.facts.n)
+        return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + WRONG
+
+    def _find_near_conflict(self, state: PointWorkingSetState, columns: Columns) -> Solution | None:
+        """A conflict in few blocks, as these are read once more to check it, and among few columns, which takes less: those of
+        the sample's blocks and the few that were most wrong by the y that separated all others.
+        """
+        assert state.solution is not None
+        score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
+        chosen = np.isin(columns.index * state.facts.blocks // state.facts.n, self._schedule(state).sample.blocks)
         chosen[np.argsort(score, kind="stable")[:WRONG]] = True
         rows = np.flatnonzero(chosen)
         some = columns.take(rows)
-        other = solve(column_matrix(some.points, some.scale, solver_room(facts)))
-        if other.outcome != CONFLICT:
-            return solution
-        return replace(solution, rows=rows[other.rows], weight=other.weight, upper=other.upper)
+        found = solve(column_matrix(some.points, some.scale, solver_room(state.facts)))
+        return replace(found, rows=rows[found.rows]) if found.outcome == CONFLICT else None
 
     def _drop_columns(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
         """Keep the lowest of W and of what was taken, as many as there is room for, and separate them; |Ax| does not grow."""
