@@ -46,6 +46,8 @@ TAKEN = 4
 """Points for each dimension that a read takes in."""
 LEAST = 64
 """Points that are worth a read."""
+LITTLE = 1 << 14
+"""Entries of points whose partition takes little more than to begin a thread."""
 HELD = 20_000_000
 """Entries of the first working set, which is dense, and in integers."""
 POOLED = 1 << 18
@@ -102,8 +104,9 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
     while True:
         some = rows(data, chosen)
         points, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
+        run = run_solver_here if points.size <= LITTLE else run_solver
         try:
-            split = run_solver(partial(partition, points), stop)
+            split = run(partial(partition, points), stop)
         except Abandoned:
             return STOPPED
         wanted = _expect_sides(points, exponent, split)
