@@ -251,7 +251,9 @@ class SignSearch:
         """Whether y, moved a little to where all rows are strictly beyond, has the sign, and every row on its side."""
         if not np.isfinite(y).all() or not y[j] * sign > 0:
             return False
-        inner = settle_direction(self.rows, self.conflict, y + self.along * abs(y[j] / self.along[j]) / 2)
+        with np.errstate(all="ignore"):
+            inside = y + self.along * abs(y[j] / self.along[j]) / 2
+        inner = settle_direction(self.rows, self.conflict, inside)
         return inner is not None and inner[j] * sign > 0 and bool((integer_signs(self.rows, inner)[0] >= 0).all())
 
     def _is_beyond(self, rows: Floats, more: Floats) -> bool:
