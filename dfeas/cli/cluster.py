@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ADDRESS: dict[str, Any] = {"metavar": "ADDR", "envvar": variable("scheduler"), "show_envvar": True}
 CLUSTER = [
     option("Where", "--scheduler", help="Run on this Dask cluster.", **ADDRESS),
-    option("Where", "--scheduler-file", type=click.Path(), metavar="FILE", help="Run on the Dask cluster of this file."),
+    option("Where", "--scheduler-file", type=click.Path(), metavar="FILE", help="Run on the Dask cluster named by this file."),
     option("Where", "--local", type=click.IntRange(1), metavar="N", help="Run on N worker processes here."),
     option("Where", "--cluster", "made_by", metavar="MODULE:FUNCTION", help="Run on the Dask cluster that it returns."),
 ]

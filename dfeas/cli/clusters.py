@@ -44,13 +44,13 @@ HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) -
     ),
 )
 @asks(PLACE, OF_DATA, ALSO, GO_ON, METHOD, options_of(solve))
-@asks(options_of(soft_margin, *SOFT, C="Fit a soft margin. Price of losses; several together."))
+@asks(options_of(soft_margin, *SOFT, C="Fit a soft margin. Price of losses; several are fitted together."))
 def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Have the cluster itself drive a run, and return at once.
 
-    It is a solve of DATA, or with --C a svm; the id of the run is printed. DATA and RUN are paths that all workers see, or
-    URLs. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the worker that drives die, another one
-    goes on from the last checkpoint.
+    The run is a solve of DATA, or with --C an svm; its id is printed. DATA and RUN are paths that all workers see, or URLs.
+    dfeas status ID and dfeas fetch ID ask for the run later, from anywhere. If the worker that drives dies, another one goes on
+    from the last checkpoint.
     """
     if not is_typed("C"):
         options = drop_options(options, SOFT, "{} is for svm, this is a solve: give --C, too")
@@ -71,7 +71,7 @@ def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     """Say how far a run is, here or on a cluster.
 
-    RUN is its folder or its URL, or the id of a submitted run; without it, all runs of the cluster.
+    RUN is a folder or a URL, or the id of a submitted run; without it, all runs of the cluster are shown.
     """
     if run is not None and (is_url(run) or Path(run).is_dir()):
         answer = run_status(run)
@@ -101,7 +101,7 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
 def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bool) -> None:
     """Copy the result of a submitted run here.
 
-    RUN is its id, or its URL in an object store; result, certificate and trace come into a new folder.
+    RUN is an id, or a URL in an object store; result, certificate and trace are copied into a new folder.
     """
     with nullcontext() if is_url(run) else cluster.join() as client:
         folder = remote.fetch(run, out, force=force, client=client)
@@ -117,7 +117,7 @@ def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bo
 def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
     """End a submitted run, with a checkpoint.
 
-    RUN is its id. It ends after the read that it is at, and dfeas resume goes on with it.
+    RUN is the id of a run. It ends after the read that it is at, and dfeas resume goes on with it.
     """
     with cluster.join() as client:
         answer = remote.cancel(run, client=client)
@@ -126,13 +126,13 @@ def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
 
 
 @click.command(cls=Command, examples=("dfeas config --write", "dfeas config --write --force"))
-@option("Output", "--write", "writes", is_flag=True, help="Put it where Dask reads it, on this machine.")
+@option("Output", "--write", "writes", is_flag=True, help="Write it where Dask reads it, on this machine.")
 @option("Output", "--force", is_flag=True, help="Replace a file that says something else.")
 @asks(JSON)
 def config(writes: bool, force: bool, as_json: bool) -> None:
     """Print or write the Dask configuration for workers.
 
-    Workers need it for speed. With --write it is put where Dask reads it: the file or the folder of DASK_CONFIG, otherwise
+    Workers need it for speed. With --write it is written where Dask reads it: the file or folder of DASK_CONFIG, otherwise
     ~/.config/dask/dfeas.yaml. Do so on every machine of a cluster, before its scheduler and its workers start.
     """
     if force and not writes:

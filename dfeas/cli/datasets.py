@@ -32,21 +32,21 @@ TOLD: Told = {
         "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]",
         {"metavar": "FILE|NAME", "names": ("--labels",)},
     ),
-    "label_column": ("Data", "In tables and .h5ad; an index works in tables, -1 is the last.", {"metavar": "NAME"}),
+    "label_column": ("Data", "Of labels, in tables and .h5ad; in tables also an index, -1 is the last.", {"metavar": "NAME"}),
     "positive": ("Data", "This class against all others.", {"metavar": "CLASS"}),
-    "format": ("Format", "When the name of SRC does not tell.", {"type": Name(FORMATS), "metavar": "NAME"}),
+    "format": ("Format", "Format of SRC, if its name does not tell.", {"type": Name(FORMATS), "metavar": "NAME"}),
     "header": ("Format", "Whether the first line of CSV holds names.  [default: look]", {}),
-    "sep": ("Format", "Between cells of text.  [default: , in CSV, tab in TSV]", {"metavar": "CHAR"}),
-    "decimal": ("Format", "Between digits of numbers in text.", {"metavar": "CHAR"}),
-    "features": ("Format", "Features of svmlight.  [default: look]", {"metavar": "M"}),
-    "dtype": ("Format", "Round tables and svmlight to it.", {"type": Name(DTYPES), "metavar": "TYPE"}),
+    "sep": ("Format", "Separator of cells in text.  [default: , in CSV, tab in TSV]", {"metavar": "CHAR"}),
+    "decimal": ("Format", "Decimal sign of numbers in text.", {"metavar": "CHAR"}),
+    "features": ("Format", "Number of features in svmlight.  [default: look]", {"metavar": "M"}),
+    "dtype": ("Format", "Round tables and svmlight to this type.", {"type": Name(DTYPES), "metavar": "TYPE"}),
     "zero_based": ("Format", "Indices of svmlight begin with 0, not 1.", {}),
     "sparse": (
         "Format",
         "How svmlight and arrays are stored.  [default: as suits their zeros]",
         {"names": ("--sparse/--dense",)},
     ),
-    "shard": ("Format", "Blocks in files of so many bytes, 0: a file each.  [default: 1GB above 10GB]", {"metavar": "SIZE"}),
+    "shard": ("Format", "Put blocks into files of this size; 0: a file each.  [default: 1GB above 10GB]", {"metavar": "SIZE"}),
 }
 """Arguments of ``dfeas.ingest`` that are options of commands."""
 
@@ -60,13 +60,13 @@ TOLD: Told = {
 )
 @click.argument("kind", type=Name([*KINDS, *CONE_KINDS]), metavar="KIND")
 @click.argument("out", type=DATA)
-@option("Data", "--features", required=True, type=int, metavar="M", help="Features of a point.")
+@option("Data", "--features", required=True, type=int, metavar="M", help="Number of features.")
 @option("Data", "--points", type=Count(), metavar="N", help="Number of points, such as 2e9.")
 @option("Data", "--cones", metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
 @option("Data", "--margin", default=0.01, show_default=True, metavar="R", help="Best margin of planted and one-flip.")
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
-@option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="As it is stored.")
-@option("Data", "--density", type=float, metavar="D", help="Sparse points like text: this share is not zero.")
+@option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="Type of entries.")
+@option("Data", "--density", type=float, metavar="D", help="Sparse points, like text: this share is not zero.")
 @asks(options_of(write_dataset, "shard", told=TOLD), FORCE, QUIET, JSON)
 def generate(
     kind: str, out: str, cones: str | None, density: float | None, as_json: bool, quiet: bool, force: bool, **options: Any
@@ -75,10 +75,10 @@ def generate(
 
     \b
     KIND
-    halfspace         random points on both sides of a random plane: feasible,
-                      thin margin
-    planted           all points at margin >= R from a planted plane, pairs
-                      exactly at R: feasible, best margin R
+    halfspace         random points on both sides of a random hyperplane:
+                      feasible, thin margin
+    planted           all points at margin >= R from a planted hyperplane,
+                      pairs exactly at R: feasible, best margin R
     gaussian          standard normal points, random labels: infeasible when
                       there are many more points than features
     one-flip          planted, with one label wrong: infeasible
@@ -90,8 +90,8 @@ def generate(
     cones-scattered   the same, and a conflict of more than m cones that are
                       spread over the data: infeasible
 
-    With --density they look like text, and planted ones have a margin of R or more.
-    Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
+    With --density points look like text, and planted ones have a margin of R or more. Integers and float16, for halfspace and
+    gaussian, are rounded normal numbers; integers cover their whole range.
     """
     points, shard = options.pop("points"), options.pop("shard")
     options["m"], options["n"] = options.pop("features"), points

@@ -34,19 +34,19 @@ from dfeas.run.termination import Stop
 from dfeas.run.trace import what_is_missing
 
 BUDGET = "Budget of the process."
-AS_SOLVED = "As it was solved."
+AS_SOLVED = "As in the solve."
 MEMORY = options_of(run_predict, "memory", memory=BUDGET)
 
 
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
 @option("Question", "--method", type=MethodName(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@asks(OF_DATA, ALSO, options_of(make_plan, C="Of a soft margin: plan svm with these prices of losses."), JSON)
+@asks(OF_DATA, ALSO, options_of(make_plan, C="Plan a soft margin with these prices of losses."), JSON)
 def plan(data: str, as_json: bool, **options: Any) -> None:
     """Say what a run would cost: memory, passes and time.
 
-    It is about each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
-    --method that does not fit the memory is refused with the number. With --C it is about svm.
+    The plan has each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
+    --method that does not fit in memory is refused with the number. With --C the plan is about svm.
     """
     put(make_plan([data, *options.pop("also")], **make_arguments(options)), as_json)
 
@@ -59,12 +59,12 @@ def plan(data: str, as_json: bool, **options: Any) -> None:
 def verify(target: str, certificate: str | None, memory: str | None, quick: bool, as_json: bool, **options: Any) -> None:
     """Check a certificate against the stored data.
 
-    TARGET is a run, or the data of a CERTIFICATE. A run says itself what it was about. A certificate says how its points were
-    scaled and centred: the numbers for it are compared with the data. Where --scale, --center or --no-normalize are given it
-    must be about that.
+    TARGET is a run, or the data of a CERTIFICATE. A run itself says what it was about. A certificate says how its points were
+    scaled and centred: its numbers are compared with the data. If you give --scale, --center or --no-normalize, the
+    certificate must be about that.
 
-    All points are read. With --quick a conflict is proved from the blocks that it is in, and all others are taken to be what
-    their stored checksums say; a separator is about all points.
+    All points are read. With --quick only the blocks of a conflict are read, and all others are taken to be what their stored
+    checksums say; for a separator all points are read anyway.
     """
     classes = None if certificate is not None else classes_of(place(target))
     if certificate is None:
@@ -90,7 +90,7 @@ def verify(target: str, certificate: str | None, memory: str | None, quick: bool
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
 @asks(OF_DATA[:2])
-@option("Question", "--positive", metavar="CLASS", help="This class against all others, when they have two.")
+@option("Question", "--positive", metavar="CLASS", help="This class against all others, if the run has two.")
 @asks(MEMORY, FORCE, JSON)
 def predict(
     run: str, data: str, out: Path, y: str | None, positive: str | None, memory: str | None, force: bool, as_json: bool
@@ -98,12 +98,12 @@ def predict(
     """Score points by the hyperplane of a run.
 
     The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. DATA may be a table: the column that
-    is no feature of the run has the labels. Of a one-vs-rest run OUT gets the
-    number of the class with the largest score, from 0 in the order that is printed. A .parquet file or a .zarr folder has both,
-    score and class. OUT appears when it is whole; in memory are some blocks and their scores.
+    is no feature of the run has the labels. For a one-vs-rest run OUT gets the number of the class with the largest score, from
+    0 in the order that is printed. A .parquet file or a .zarr folder gets both score and class. OUT appears when it is whole;
+    memory holds only some blocks and their scores.
 
-    Says how many points have the class of their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each,
-    over its norm, in their order, and the critical cones are named.
+    If DATA has labels, the command says how many points get the class of their label. For cones OUT gets the least eigenvalue
+    of each, over its norm, in their order, and the critical cones are named.
     """
     options: dict[str, Any] = {"positive": positive, "memory": memory, "progress": True}
     answer = run_predict(run, data, y, out=out, force=force, **options)
@@ -120,16 +120,16 @@ def predict(
 )
 @click.argument("table", type=DATA)
 @option("Data", "--label-column", multiple=True, metavar="NAME", help="The outcome, or NAME,NAME; all others are regressors.")
-@option("Question", "--formula", metavar="FORMULA", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
-@option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
+@option("Question", "--formula", metavar="FORMULA", help='Formula, such as "died ~ age + C(ward)", by formulaic.')
+@option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; may be repeated.")
 @option("Data", "--weights-column", metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
-@option("Data", "--strata", metavar="NAME", help="Of outcome conditional, poisson or cox: which rows are compared.")
-@option("Data", "--time-column", metavar="NAME", help="Of outcome cox, whose label column is 1 where the event came.")
-@option("Data", "--text", multiple=True, metavar="NAME", help="A column that is text, as 5 mg or <5; any number of them.")
-@option("Data", "--sep", metavar="CHAR", help="Between cells.  [default: , in CSV, tab in TSV]")
-@option("Data", "--decimal", default=".", metavar="CHAR", help="Between digits of numbers in CSV.  [default: .]")
-@option("Data", "--missing", type=Name(MISSING), default="raise", metavar="NAME", help="Say drop for rows that miss a value.")
-@option("Question", "--outcome", type=Name(OUTCOMES), metavar="NAME", help="What is regressed.  [default: as it looks]")
+@option("Data", "--strata", metavar="NAME", help="With outcome conditional, poisson or cox: strata of rows.")
+@option("Data", "--time-column", metavar="NAME", help="With outcome cox, whose label column is 1 for an event.")
+@option("Data", "--text", multiple=True, metavar="NAME", help="A column that is text, as 5 mg or <5; may be repeated.")
+@option("Data", "--sep", metavar="CHAR", help="Separator of cells.  [default: , in CSV, tab in TSV]")
+@option("Data", "--decimal", default=".", metavar="CHAR", help="Decimal sign of numbers in CSV.  [default: .]")
+@option("Data", "--missing", type=Name(MISSING), default="raise", metavar="NAME", help="drop leaves out rows with a gap.")
+@option("Question", "--outcome", type=Name(OUTCOMES), metavar="NAME", help="Kind of outcome.  [default: seen from the values]")
 @option("Question", "--positive", metavar="CLASS", help="This class against all others.")
 @option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
 @asks(options_of(find_separation, "max_passes", "time_limit", "memory"), JSON)
@@ -138,10 +138,10 @@ def check_separation(
 ) -> None:
     """Say whether the estimates of a regression are finite.
 
-    Of a logistic, multinomial or Poisson regression, and if they are not, because of which columns, levels and rows, and what
-    to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size, or a file of
-    Stata, SPSS or SAS. Text, categories and booleans are coded: the first level in order is the reference. Nothing is written
-    but to a scratch folder, which is removed.
+    The regression may be logistic, multinomial, Poisson or another --outcome. If estimates are not finite, the answer names the
+    columns, levels and rows, and what to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet or a folder
+    of it, of any size, or a file of Stata, SPSS or SAS. Text, categories and booleans are coded: the first level in order is
+    the reference. Nothing is written except to a scratch folder, which is removed.
     """
     if bool(label_column) == (formula is not None):
         raise click.UsageError("give --label-column NAME, or --formula TEXT")
@@ -165,13 +165,13 @@ def check_separation(
 
 @click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))
 @click.argument("data", type=DATA)
-@option("Output", "--out", type=LOCAL, metavar="FILE", help="All of them, as CSV; must not exist.")
+@option("Output", "--out", type=LOCAL, metavar="FILE", help="CSV file of all suspects; must not exist.")
 @asks(OF_DATA, ALSO, options_of(find_suspects), CLUSTER, JSON)
 def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """List points whose labels are wrong, or that have to go.
 
-    The points that are needed are enough: without them a hyperplane separates all others. How many have to go at least is
-    proved, too, by as many conflicts without a common point. Of a point that may flip the other label is right.
+    Without the points that are needed a hyperplane separates all others. How many have to go at least is proved, too, by as
+    many conflicts without a common point. A point that may flip is on the right side with the other label.
     """
     if out is not None and out.exists():
         raise click.UsageError(f"--out {out}: exists already; choose another file or remove it")
@@ -193,8 +193,8 @@ def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **opt
 def report(runs: tuple[str, ...], out: Path | None, memory: str | None, no_data: bool, opens: bool, as_json: bool) -> None:
     """Write a page about finished runs that opens offline.
 
-    Its path is printed. A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib:
-    "pip install matplotlib".
+    The path of the page is printed. A folder that holds runs in its direct subfolders stands for all of them. The command needs
+    matplotlib: "pip install matplotlib".
     """
     page = write_report(runs, out, memory=memory, data=not no_data)
     say(json.dumps({"page": str(page), "runs": [str(folder) for folder in find_runs(runs).values()]}) if as_json else page)

@@ -24,7 +24,7 @@ from dfeas.methods.registry import METHODS
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("point")
-@asks(NAMED, options_of(find_in_hull, eps="Stop undecided when no hyperplane leaves a margin above it."), GO_ON)
+@asks(NAMED, options_of(find_in_hull, eps="Stop undecided when no hyperplane has a margin above it."), GO_ON)
 @method_of([*METHODS])
 def in_hull(point: str, data: str, **values: Any) -> None:
     """Decide whether a point is in the convex hull of others.
@@ -47,12 +47,12 @@ def in_hull(point: str, data: str, **values: Any) -> None:
 @click.argument("b", type=LOCAL)
 @asks(NAMED[1:], options_of(find_feasible))
 @option("Question", "--equal", nargs=2, type=DATA, metavar="E F", help="Equalities E x = f: files of E and of f.")
-@option("Question", "--bounds", metavar="LOW,HIGH", help="Of all variables, or a file (.npy) of m such pairs.  [default: none]")
+@option("Question", "--bounds", metavar="LOW,HIGH", help="Of all variables, or a file (.npy) of m pairs.  [default: none]")
 @asks(QUIET, JSON)
 def feasible(data: str, b: Path, bounds: str | None, **values: Any) -> None:
     """Decide whether A x <= b has a solution.
 
-    A is what solve takes, without labels; b is a .npy file or a zarr array. A solution, or multipliers that show that there is
+    A is what solve takes, without labels; B is a .npy file or a zarr array. A solution, or multipliers that prove that there is
     none, are written to the folder RUN.
     """
     values["bounds"] = bounds

@@ -66,7 +66,7 @@ NAMED = {name: named for names in SECTIONS.values() for name, named in names.ite
 
 TOPICS = {
     "completion": """
-        Completion of commands, options, methods and kernels by the Tab key. Once, for your shell:
+        The Tab key completes commands, options, methods and kernels. Type once, for your shell:
 
           bash  echo 'eval "$(_DFEAS_COMPLETE=bash_source dfeas)"' >> ~/.bashrc
           zsh   echo 'eval "$(_DFEAS_COMPLETE=zsh_source dfeas)"' >> ~/.zshrc
@@ -85,20 +85,20 @@ TOPICS = {
         object with error and exit_code. stdout has the result only.
         """,
     "environment": """
-        What is set once for a machine, for the commands and for Python; what is typed says
-        more:
+        Settings of a machine, for the commands and for Python; an option or argument that is
+        given counts more:
 
           DFEAS_MEMORY=8GB             --memory
-          DFEAS_CACHE_DIR=DIR          keeps blocks of object stores
-          DFEAS_SCRATCH=DIR            for what memory does not hold, such as tiles of a kernel
+          DFEAS_CACHE_DIR=DIR          folder that keeps blocks of object stores
+          DFEAS_SCRATCH=DIR            folder for what memory does not hold, as tiles of a kernel
           DFEAS_CHECKPOINT_EVERY=60    seconds between checkpoints
-          DFEAS_STORAGE_PATIENCE=600   seconds that storage which is away is waited for
+          DFEAS_STORAGE_PATIENCE=600   seconds to wait for storage that does not answer
           DFEAS_SAME_BITS=1            --same-bits
           DFEAS_SCHEDULER=ADDR         --scheduler, of commands
           DFEAS_PROGRESS=0             --quiet; in Python 1 shows progress
 
         NO_COLOR and FORCE_COLOR say whether verdicts have a colour; DFEAS_TRACEBACK=1
-        shows where an error came from that nobody foresaw.
+        shows where an unforeseen error came from.
         """,
 }
 """Texts of ``dfeas help`` that are about no command."""
@@ -199,7 +199,7 @@ def _describe_options(word: str, parent: click.Context) -> list[str]:
 def help(context: click.Context, topic: str | None) -> None:
     """Show the help of a command, or of a topic.
 
-    Topics are completion, environment and exit-codes, and words of options, such as weights: which commands have them.
+    Topics are completion, environment and exit-codes. A word of an option, such as weights, shows which commands have it.
     """
     parent = context.parent
     assert parent is not None, "it is a command of the group"

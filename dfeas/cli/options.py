@@ -25,7 +25,7 @@ Body = Callable[..., None]
 def describe_methods() -> str:
     """The methods, before the examples of a help text."""
     return "\b\nMethods:\n" + "\n".join(
-        fill(method.traits.summary, 78, initial_indent=f"  {name:<24}", subsequent_indent=f"{'':<26}")
+        fill(method.traits.summary, 78, initial_indent=f"  {name:<30}", subsequent_indent=f"{'':<32}")
         for name, method in METHODS.items()
     )
 
@@ -45,39 +45,39 @@ Told: TypeAlias = Mapping[str, tuple[str, str, dict[str, Any]]]
 """Of options by the name of the argument: their heading, their help, and what else they need of click."""
 TOLD: Told = {
     "methods": ("Question", "Names of methods, see below.", {"metavar": "A,B,.."}),
-    "first": ("Question", "The first verdict ends all; otherwise each goes on to its own, or a limit.", {}),
+    "first": ("Question", "End all at the first verdict; otherwise each goes on to its own, or a limit.", {}),
     "positive": ("Question", "This class against all others.", {"metavar": "CLASS"}),
     "intercept": ("Question", "Any hyperplane, or only those through the origin.  [default: any, of points with labels]", {}),
     "one_vs_rest": ("Question", "Each class against the rest, on the same reads.", {}),
-    "mask": ("Question", "Booleans (.npy), one a point or cone: only these count.", {"metavar": "FILE", "type": LOCAL}),
+    "mask": ("Question", "Booleans (.npy) for points or cones: only true ones count.", {"metavar": "FILE", "type": LOCAL}),
     "scale": ("Question", "Scale each feature, without writing anything.", {"type": Name(SCALES)}),
-    "center": ("Question", "Subtract the mean of each feature, likewise.", {}),
-    "normalize": ("Question", "Points over their own lengths, or over the greatest.  [default: own]", {}),
-    "kernel": ("Kernel", "Of the space in which to separate.", {"metavar": "NAME", "type": Name(KERNELS)}),
-    "gamma": ("Kernel", "Of the kernel.  [default: one over the median (squared) distance]", {"metavar": "G"}),
-    "degree": ("Kernel", "Of the polynomial kernel.  [default: 3]", {"metavar": "D"}),
-    "coef0": ("Kernel", "Of the polynomial kernel.  [default: 1]", {"metavar": "C0"}),
+    "center": ("Question", "Subtract the mean of each feature, in the same way.", {}),
+    "normalize": ("Question", "Divide points by their own lengths, or by the greatest.  [default: own]", {}),
+    "kernel": ("Kernel", "Kernel of the space in which to separate.", {"metavar": "NAME", "type": Name(KERNELS)}),
+    "gamma": ("Kernel", "Parameter of the kernel.  [default: one over the median (squared) distance]", {"metavar": "G"}),
+    "degree": ("Kernel", "Degree of the polynomial kernel.  [default: 3]", {"metavar": "D"}),
+    "coef0": ("Kernel", "Constant of the polynomial kernel.  [default: 1]", {"metavar": "C0"}),
     "eps": (
         "Question",
-        "Stop with eps-infeasible when no margin above it exists.  [default: never; 0.001 of methods of the papers]",
+        "Stop with eps-infeasible when no margin above it exists.  [default: never; 0.001 for methods of the papers]",
         {"metavar": "E"},
     ),
-    "margin_tolerance": ("Question", "Go on to the maximum margin, up to this share of it.", {"metavar": "T"}),
-    "start": ("Question", "Begin from this finished run on data like this.", {"metavar": "RUN", "type": DATA}),
+    "margin_tolerance": ("Question", "Go on until the margin is within this share of the maximum.", {"metavar": "T"}),
+    "start": ("Question", "Begin from this finished run on similar data.", {"metavar": "RUN", "type": DATA}),
     "margin": ("Question", "Margin, or eps, for which theorems bound the passes.", {"metavar": "R", "show_default": True}),
-    "C": ("Question", "Price of losses; several on the same reads.", {"metavar": "C,..", "type": Numbers()}),
+    "C": ("Question", "Price of losses; several are fitted on the same reads.", {"metavar": "C,..", "type": Numbers()}),
     "loss": ("Question", "What a point on the wrong side costs.", {"type": Name(LOSSES), "show_default": True}),
-    "tol": ("Question", "Relative gap of objective and lower bound to end at.", {"metavar": "T", "show_default": True}),
+    "tol": ("Question", "End at this relative gap of objective and lower bound.", {"metavar": "T", "show_default": True}),
     "folds": ("Question", "Choose C by cross-validation in K folds, on the same reads.", {"metavar": "K"}),
-    "class_weight": ("Question", "Of the classes -1 and +1, or balanced.", {"metavar": "A,B", "type": Numbers("balanced")}),
+    "class_weight": ("Question", "Weights of classes -1 and +1, or balanced.", {"metavar": "A,B", "type": Numbers("balanced")}),
     "weights": ("Question", "A .npy file with a weight for each point.", {"metavar": "FILE", "type": LOCAL}),
     "intercept_scaling": ("Question", "The bias costs b^2 / (2 S^2); by default it is free.", {"metavar": "S"}),
-    "random_state": ("Question", "Draws the folds.", {"metavar": "S"}),
+    "random_state": ("Question", "Seed that draws the folds.", {"metavar": "S"}),
     "dual": ("Question", "Write the dual variables to this .npy file.", {"metavar": "FILE", "type": LOCAL}),
     "probability": ("Question", "Calibrate probabilities by the folds, in one read more.", {}),
-    "quick": ("Question", "Of a conflict read only its blocks.", {}),
-    "max_passes": ("Limits", "Stop after so many reads of the data.", {"metavar": "N"}),
-    "time_limit": ("Limits", "Stop beyond this time; a short read ends first.", {"metavar": "SECONDS"}),
+    "quick": ("Question", "For a conflict, read only its blocks.", {}),
+    "max_passes": ("Limits", "Stop after so many passes over the data.", {"metavar": "N"}),
+    "time_limit": ("Limits", "Stop after this time, at the end of a short read.", {"metavar": "SECONDS"}),
     "memory": (
         "Limits",
         "Budget of a process for blocks and answers.",
@@ -166,7 +166,7 @@ NAMED = [
 ]
 """A place that is found when none is given."""
 ALSO = option(
-    "Question", "--also", type=DATA, multiple=True, metavar="DATA", help="A dataset whose points follow; any number of them."
+    "Question", "--also", type=DATA, multiple=True, metavar="DATA", help="A dataset whose points follow; may be repeated."
 )
 LABELS = option(
     "Question",
@@ -175,7 +175,7 @@ LABELS = option(
     metavar="FILE",
     help="Labels (.npy, zarr) of a zarr array, or instead of those of DATA.",
 )
-COLUMN = option("Question", "--label-column", "column", metavar="NAME", help="The labels, where DATA is a file of points.")
+COLUMN = option("Question", "--label-column", "column", metavar="NAME", help="Column of labels, if DATA is a file of points.")
 UNLABELLED = option(
     "Question", "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
 )

@@ -86,14 +86,14 @@ VERBS = {
     ),
 )
 @asks(RUN, ALSO, METHOD, options_of(api.solve))
-@option("Question", "--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
+@option("Question", "--separation", is_flag=True, help="Go on to tell complete, quasi-complete and overlap apart.")
 @option("Question", "--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
 @option("Question", "--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
 def solve(data: str, separation: bool, hard_margin: bool, one_vs_rest: bool, **values: Any) -> None:
     """Decide whether labelled points are separable.
 
     Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, a zarr array (n, m) with --labels, or
-    a file that ingest takes, if it is small beside the memory. Without a cluster the work is done in this process.
+    a file that ingest takes, if it is small beside the memory. Without a cluster this process does the work.
     """
     asked = [flag for flag, given in zip(VERBS, (separation, hard_margin, one_vs_rest), strict=True) if given]
     if len(asked) > 1:
@@ -117,9 +117,9 @@ def solve(data: str, separation: bool, hard_margin: bool, one_vs_rest: bool, **v
 def svm(data: str, **values: Any) -> None:
     """Fit a soft margin: a support vector machine.
 
-    Hyperplane, result and trace are written to the folder RUN. It minimises |w|^2/2 + C times the sum of the losses of the
+    Hyperplane, result and trace are written to the folder RUN. The fit minimises |w|^2/2 + C times the sum of the losses of the
     points as they are stored, or centred and scaled, with a free bias (as LIBSVM; with --intercept-scaling 1 as LIBLINEAR),
-    until objective and lower bound are as near as --tol. dfeas predict RUN applies it.
+    until objective and lower bound are as near as --tol. dfeas predict RUN applies the hyperplane.
     """
     begin(api.soft_margin, data, **values)
 
@@ -136,8 +136,8 @@ def svm(data: str, **values: Any) -> None:
 def race(data: str, **values: Any) -> None:
     """Run several methods on the same reads.
 
-    A run of each is written to the folder RUN, and ends with its own verdict or limit. Limits of passes hold for each method;
-    reads are counted once. dfeas compare RUN and dfeas report RUN show them again.
+    The run of each method is written to the folder RUN, and ends with its own verdict or limit. --max-passes holds for each
+    method; reads are counted once. dfeas compare RUN and dfeas report RUN show the runs again.
     """
     begin(api.race, data, **values)
 
@@ -145,12 +145,12 @@ def race(data: str, **values: Any) -> None:
 @click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))
 @click.argument("run", type=DATA)
 @option("Where", "--data", type=DATA, metavar="DATA", help="The data, if it has been moved.")
-@option("Where", "--labels", "y", metavar="FILE", help="Its label array, when it is a zarr array.")
-@asks(options_of(api.resume, "max_passes", "time_limit", max_passes=ANEW, time_limit="A new limit, likewise."), GO_ON)
+@option("Where", "--labels", "y", metavar="FILE", help="Its label array, if it is a zarr array.")
+@asks(options_of(api.resume, "max_passes", "time_limit", max_passes=ANEW, time_limit="A new limit, counted likewise."), GO_ON)
 def resume(run: str, data: str | None, y: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Go on with a run that was interrupted or hit a limit.
 
-    It may be one of solve, svm or race, and goes on from its last checkpoint. The cluster may be another one, or none. The
+    RUN may be one of solve, svm or race, and goes on from its last checkpoint. The cluster may be another one, or none. The
     answer has the same bits as that of a run that was never interrupted.
     """
     folder = place(run)
