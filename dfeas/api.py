@@ -71,8 +71,8 @@ def ingest(
     """Write the dataset OUT from a file, a folder, an array or a data frame.
 
     Names of features are kept where the source has them: columns of frames and tables, the index of var of .h5ad, an attribute
-    ``feature_names`` or ``features`` or a dimension scale in HDF5, an array ``feature_names`` in .npz. Nothing is left of OUT
-    where it fails.
+    ``feature_names`` or ``features`` or a dimension scale in HDF5, an array ``feature_names`` in .npz. If it fails, nothing is
+    left of OUT.
 
     Parameters
     ----------
@@ -82,48 +82,48 @@ def ingest(
         or a folder of it; of svmlight (also .gz, .bz2); of an SDPA sparse file (.dat-s), which makes a dataset of cones. Sparse
         matrices are CSR and CSC: ``X`` of .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote.
     out : path
-        The dataset, which must not exist, but see ``force``.
+        The dataset, which must not exist; see ``force``.
     points : str
         Name of the array of points in .npz and HDF5.
     y : array (n,), path, or str, optional
-        Or the name of an array in SRC (default ``y`` in .npz and HDF5). Of two values they become signs, of more codes.
+        Labels, or the name of an array in X (default ``y`` in .npz and HDF5). Two values become signs, more become codes.
     label_column : str, optional
-        Of a table, by name or index: all others are features, and with ``y`` all are; of .h5ad a column of obs.
+        Column of a table, by name or index: all others are features, and with ``y`` all are; or a column of obs in .h5ad.
     positive : str, optional
         The class that counts as +1, against all others.
     format : {"csv", "tsv", "parquet", "svmlight"}, optional
-        For names that do not tell.
+        Needed if the name of the file does not tell it.
     header : bool, optional
         Whether CSV has names in its first line; None looks.
     sep : str, optional
-        Between the cells of text; None is a comma in CSV, and a tab in TSV.
+        Separator of cells in text; None is a comma in CSV, and a tab in TSV.
     decimal : {".", ","}
-        Between the digits of numbers in text.
+        Decimal sign of numbers in text.
     features : int, optional
-        Of svmlight; None takes as many as its indices say.
+        Number of features in svmlight; None takes as many as its indices say.
     dtype : {"float32", "float64"}, optional
-        To which tables and svmlight are rounded.
+        Type to which tables and svmlight are rounded.
     zero_based : bool
         Indices of svmlight begin with 0, not with 1.
     sparse : bool, optional
-        How svmlight and arrays are stored; None stores them sparse when SRC is, and less than a quarter of the entries are not
-        zero.
+        How svmlight and arrays are stored; None stores them sparse if X is sparse and less than a quarter of its entries are
+        not zero.
     block_rows : int, optional
-        Points of a block; None takes as many as suit their size.
+        Points in a block; None chooses by their size.
     shard : str or int, optional
         Bytes of a file of several blocks, such as ``1GB``; 0 makes a file of each block. None does so up to 10 GB of points,
-        and takes 1 GB for more, but not of Dask arrays and frames: a worker has all points of a file that it writes.
+        and takes 1 GB for more, but not for Dask arrays and frames: a worker holds all points of a file that it writes.
     client : dask.distributed Client or cluster, str, or bool, optional
-        That of ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
-        compressed; they see SRC and OUT under the same paths. The bytes are the same.
-        Of Dask arrays and frames they write the partitions that they have; labels come to this process.
+        As in ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
+        compressed; they must see X and OUT under the same paths. The bytes are the same.
+        They write the partitions that they have of Dask arrays and frames; labels come to this process.
     force : bool
         Replace a dataset that is at OUT, once the new one is written; nothing else is replaced.
     progress : bool, or callable, optional
-        Show a line on stderr, as the commands do; or call this with the points done, and those in all, as far as is known.
+        Show a line on stderr, as the commands do; or call this with the points done, and the number of all, if known.
         None: the setting, which shows nothing unless ``DFEAS_PROGRESS`` says so.
     note : callable, optional
-        Told what was cast or dropped.
+        Called with a line about what was cast or dropped.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def ingest(
     Raises
     ------
     BadInputError, CorruptDataError
-        What cannot be used, or read.
+        X cannot be used, or not be read.
     UsageError
         OUT exists, or an option does not apply.
     ClusterLostError
@@ -203,11 +203,11 @@ def generate(
     Parameters
     ----------
     instance : Instance
-        What, how large, from which seed.
+        Kind, size and seed of the points.
     out : path
         The dataset.
     shard, force, progress : optional
-        As of ``dfeas.ingest``.
+        As in ``dfeas.ingest``.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def generate(
     Raises
     ------
     UsageError
-        OUT exists, or a shard is no size.
+        OUT exists, or ``shard`` is no size.
 
     Examples
     --------
@@ -260,48 +260,48 @@ def solve(
     Parameters
     ----------
     X : array (n, m), data frame, path, paths, or cones
-        Row j is point j, of NumPy, SciPy, zarr, HDF5 or Dask; or the path of a dfeas dataset, of a zarr array or of a small
-        file of points; in a list those of several, whose points follow each other as those of one. With a client a dense array
+        Row j is point j of an array of NumPy, SciPy, zarr, HDF5 or Dask; or the path of a dfeas dataset, a zarr array or a
+        small file of points; or a list of several paths, whose points follow each other as those of one. With a client an array
         or frame of Dask is solved where it lies, in its partitions, as they are persisted or computed anew in each pass. Or
         cones: what ``dfeas.from_scs`` and ``dfeas.from_cone_rows`` return, a dataset of cones, or an SDPA sparse file, without
         labels.
     y : array (n,) of two values, path, or str, optional
-        Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
-        points without labels: A'y > 0 for all of them as they are.
+        Labels; for a frame also the name of a column. None if the dataset has them, and for cones. ``"all-positive"`` asks
+        about points without labels: A'y > 0 for all of them as they are.
     method : str
-        A name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. Not all
-        of them work with a kernel or on cones, where others do, too; an unknown name is refused with those that there are.
+        A name of ``dfeas.METHODS``, or ``auto``: the working set if it fits in memory, otherwise mirror prox. Not all of them
+        work with a kernel or on cones, and others work only there; the message about an unknown name lists those that do.
     positive : str, optional
         The class that counts as +1, against all others.
     intercept : bool, optional
-        Ask about any hyperplane, by a feature equal to 1; False: about those through the origin. By default points with labels
-        have one; without labels, with a kernel and on cones there is none.
+        Ask about any hyperplane, by a feature equal to 1; False: only about those through the origin. By default points with
+        labels have an intercept; without labels, with a kernel and on cones there is none.
     mask : array (n,) of bool, or path, optional
-        Only these points count; the path is that of a .npy file. Of cones whole ones: an entry for each cone, in their order,
-        or one for each of their rows.
+        Only the true points count; the path is that of a .npy file. For cones an entry for each cone, in their order, or one
+        for each of their rows.
     transform : {"std", "maxabs", "center", "lengths"}, or several, optional
         ``"center"`` subtracts the mean of each feature; not for sparse points. ``"std"`` or ``"maxabs"`` multiplies it then by
-        one over its standard deviation, or over its greatest magnitude. Columns are points over their own length, with
-        ``"lengths"`` over the length of the longest point, so that margins are distances of the points from the hyperplane, as
-        a share of that length. Nothing is written. But for centring without an intercept, where the hyperplane goes through
-        the mean of the points, it changes margins and the work, not which points can be separated.
+        one over its standard deviation, or over its greatest magnitude. Points are divided by their own length, with
+        ``"lengths"`` by the length of the longest point, so that margins are distances of the points from the hyperplane, as
+        a share of that length. Nothing is written. This changes margins and the work, not which points can be separated,
+        except for centring without an intercept, where the hyperplane goes through the mean of the points.
     kernel : str, callable, or Kernel, optional
         Ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, a function of two blocks of points, or a
         ``dfeas.Kernel``, which has parameters, too.
     eps : float, optional
-        A run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points. By default that is no
-        answer of ``auto`` and of working sets; of another method that is named it is one at 0.001.
+        The run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points. By default ``auto``
+        and working sets do not end so; another method that you name does so at 0.001.
     margin_tolerance : float, optional
         Go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane of maximum
         margin (hard-margin SVM) up to this share.
     start : path, or Result, optional
-        A finished run on data like this, of ``dfeas.solve`` or ``dfeas.soft_margin``: its hyperplane is asked about first, or
-        the points of its conflict. Other points, more points and another order are welcome; features are the same. It changes
-        the reads, not what is proved. For working sets on points; with a kernel a run with one, whose expansion is looked at.
+        A finished run of ``dfeas.solve`` or ``dfeas.soft_margin`` on similar data: its hyperplane is tried first, or the
+        points of its conflict. There may be other points, more points or another order, with the same features. It changes
+        the reads, not what is proved. For working sets on points; with a kernel a run with one, whose expansion is tried.
     max_passes : int, optional
-        Stop after so many reads of the data.
+        Stop after so many passes over the data.
     time_limit : float, optional
-        Stop beyond so many seconds: a read ends first where that takes less than two more.
+        Stop after so many seconds; a read ends first if that takes less than two more.
     memory : int or str, optional
         Budget in bytes, per process, for blocks, answers and columns in memory; text such as ``"2GB"`` or ``"512MiB"``. None:
         the setting.
@@ -315,7 +315,7 @@ def solve(
     force : bool
         Replace what a run of dfeas left in ``out`` before, once the new one is finished; nothing else is replaced.
     callback : callable, optional
-        Called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
+        Called with the record of each read, for each class; when it returns True or raises StopIteration, the run ends as
         ``interrupted``, with a checkpoint, unless that read decided it.
 
     Returns
@@ -326,19 +326,19 @@ def solve(
     Raises
     ------
     UsageError
-        What cannot be asked so: options, paths of outputs.
+        Options do not fit together, or an output cannot be written.
     BadInputError
         Points or labels that do not pose the problem: shapes, types, entries that are not finite.
     CorruptDataError
         Stored data that is missing, damaged, or not what it was.
     KeyboardInterrupt, ClusterLostError
-        When the run has been saved.
+        Raised when the run has been saved.
 
     Notes
     -----
-    Feasible: some y has l_j x_j'y > 0 for all points. Infeasible: some x >= 0 that is not zero has sum_j x_j l_j x_j = 0 [1]_.
-    Exactly one of them holds, and a verdict is said when a checker that shares no code with the search has proved it. With an
-    intercept x_j has one feature more, equal to 1.
+    Feasible: some y has l_j x_j'y > 0 for all points. Infeasible: some weights c >= 0, not all zero, have sum_j c_j l_j x_j = 0
+    [1]_. Exactly one of the two holds, and a verdict is given when a checker that shares no code with the search has proved it.
+    With an intercept x_j has one feature more, equal to 1.
 
     References
     ----------
@@ -382,18 +382,18 @@ def one_vs_rest(
     force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> OneVsRest:
-    """Decide of each class whether a hyperplane separates it from the rest, all on the same reads.
+    """Decide for each class whether a hyperplane separates it from the rest, all on the same reads.
 
     Parameters
     ----------
     X, y : array (n, m), data frame, or path
-        As of ``dfeas.solve``, with labels of any number of values.
+        As in ``dfeas.solve``, with labels of any number of values.
     method : str
-        That of ``dfeas.solve``; not every method shares its reads.
+        As in ``dfeas.solve``; not every method can share reads.
     intercept, mask, transform, kernel, eps, margin_tolerance : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     max_passes, time_limit, memory, client, out, force, callback : optional
-        As of ``dfeas.solve``; limits of passes hold for each class, memory is
+        As in ``dfeas.solve``; limits of passes hold for each class, memory is
         shared, and ``out`` gets a run folder for each class.
 
     Returns
@@ -404,7 +404,7 @@ def one_vs_rest(
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Examples
     --------
@@ -442,25 +442,25 @@ def race(
     force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> Race:
-    """Run several methods side by side: their questions ride on the same reads of the data.
+    """Run several methods side by side on the same reads of the data.
 
     Passes are limited for each method, memory is for all of them together, and ``out`` gets a run folder for each method, and
-    race.json. Samples of working sets are of the same blocks, and share a read. Points in order and n-vectors are read on reads
-    of their own. With a kernel all products with the Gram matrix are one.
+    race.json. Working sets sample the same blocks, and share that read. Methods that take points in order or n-vectors need
+    reads of their own. With a kernel all methods share the products with the Gram matrix.
 
     Parameters
     ----------
     X, y : array (n, m), data frame, path, or cones
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     methods : sequence of str, or str
         Names of methods, as of ``dfeas.solve``, each once, in text with commas between them; or methods of your own, which are
         objects with the functions of ``dfeas.methods.protocol.Method``, on points without a kernel.
     first : bool
-        The first verdict ends all; otherwise each goes on to a verdict of its own, or a limit.
+        End all methods at the first verdict; otherwise each goes on to its own verdict, or a limit.
     positive, intercept, mask, transform, kernel, eps, margin_tolerance : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     max_passes, time_limit, memory, client, out, force, callback : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Returns
     -------
@@ -470,7 +470,7 @@ def race(
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Examples
     --------
@@ -518,49 +518,49 @@ def soft_margin(
 ) -> SoftMarginResult:
     """Minimise |w|^2/2 + C sum_j c_j loss(1 - l_j (x_j'w + b)) over labelled points as they are stored, up to a relative gap.
 
-    The bias b is free, as LIBSVM and the textbooks have it. Points that are centred or scaled are the x_j of this: the result
-    is in their units, but for ``coef`` and ``bias``, which are in those of X.
+    The bias b is free, as in LIBSVM and the textbooks. If points are centred or scaled, these are the x_j: the result is in
+    their units, except ``coef`` and ``bias``, which are in those of X.
 
     Parameters
     ----------
     X, y : array (n, m), data frame, or path
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     method : str
-        ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, to compare with.
+        ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, for comparison.
     positive, intercept, mask : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     transform : {"std", "maxabs", "center"}, or several, optional
-        As of ``dfeas.solve``. With a free bias centring alone changes no hyperplane, only how far numbers cancel; a bias that
+        As in ``dfeas.solve``. With a free bias centring alone changes no hyperplane, only how far numbers cancel; a bias that
         has a price is that of the centred points, and without an intercept the hyperplane goes through their mean.
     C : float, or sequence of float
-        Price of losses, above 0; of several, all are found on the same reads. With folds the one of least error on the points
-        that were left out is chosen, of equals the smallest; without folds the greatest.
+        Price of losses, above 0; several are fitted on the same reads. With folds the one with the least error on the points
+        that were left out is chosen, of equal ones the smallest; without folds the greatest.
     loss : {"hinge", "squared_hinge"}
         max(0, z), or its square; as LIBLINEAR, without a factor of one half.
     tol : float
-        (objective - lower bound of the minimum) / objective at which it ends.
+        The fit ends when (objective - lower bound of the minimum) / objective is at most this.
     folds : int
-        Of cross-validation, at least 2; each point is in one, by its index and ``random_state``. 0: none.
+        Number of folds of cross-validation, at least 2; each point is in one, by its index and ``random_state``. 0: none.
     class_weight : "balanced", or two floats, optional
-        Of the classes -1 and +1; ``balanced`` is n / (2 n_class).
+        Weights of the classes -1 and +1; ``balanced`` is n / (2 n_class).
     weights : array (n,), or path, optional
-        Of the points that count, >= 0; the path is that of a .npy file.
+        Weights of the points that count, >= 0; the path is that of a .npy file.
     intercept_scaling : float s, optional
         The bias adds b^2/(2 s^2) to what is minimised; with 1 that is what LIBLINEAR minimises.
     random_state : int
-        Draws the folds.
+        Seed that draws the folds.
     dual : path, optional
         A .npy file for the dual variables alpha (n,) of the chosen C, those that prove ``lower``, written in one more read
         without keeping them: 0 <= alpha_j <= c_j for the hinge, 0 <= alpha_j for its square; w is the sum of alpha_j l_j x_j
-        up to ``dual.residual``; with a free bias ``dual.value`` takes off what a sum of alpha_j l_j other than 0 may be
+        up to ``dual.residual``; with a free bias ``dual.value`` subtracts what a sum of alpha_j l_j other than 0 may be
         worth. At a limit they are those of the bound so far. Not for ``sgd``.
     start : path, SoftMarginResult, or array (m,) or (m+1,), optional
-        A finished run of ``dfeas.soft_margin`` on data like this, or a hyperplane as a result has it in y, to begin from.
+        A finished run of ``dfeas.soft_margin`` on similar data, or a hyperplane as in ``y`` of a result, to begin from.
     probability : bool
         With folds: calibrate the scores of the points that each leaves out, in one read more, for ``predict_proba`` (Platt
         1999; Lin, Lin and Weng 2007). They are estimates: nothing about them is proved.
     max_passes, time_limit, memory, client, out, force, callback : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Returns
     -------
@@ -570,7 +570,7 @@ def soft_margin(
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Examples
     --------
@@ -622,21 +622,21 @@ def soft_margin_classes(
     Parameters
     ----------
     X, y : array (n, m), data frame, or path
-        As of ``dfeas.solve``, with labels of any number of values.
+        As in ``dfeas.solve``, with labels of any number of values.
     method : str
         That of ``dfeas.soft_margin``.
     intercept, mask : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     transform : optional
-        As of ``dfeas.soft_margin``.
+        As in ``dfeas.soft_margin``.
     C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual : optional
-        As of ``dfeas.soft_margin``; weights that are balanced are of two classes only.
+        As in ``dfeas.soft_margin``; ``balanced`` works for two classes only.
     start : path, SoftMarginClasses, or array (classes, m) or (classes, m+1), optional
-        A finished run on data like this with the same classes, or hyperplanes to begin from.
+        A finished run on similar data with the same classes, or hyperplanes to begin from.
     probability : bool
-        As of ``dfeas.soft_margin``, for each class.
+        As in ``dfeas.soft_margin``, for each class.
     max_passes, time_limit, memory, client, out, force, callback : optional
-        As of ``dfeas.one_vs_rest``.
+        As in ``dfeas.one_vs_rest``.
 
     Returns
     -------
@@ -646,7 +646,7 @@ def soft_margin_classes(
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Examples
     --------
@@ -689,14 +689,14 @@ def resume(
     mask : array (n,) of bool, or path, optional
         Likewise.
     kernel : callable, optional
-        The function of Python that was the kernel, if one was.
+        The Python function that was the kernel, if one was.
     max_passes, time_limit, client, callback : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Returns
     -------
     Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin, Separation or Hull
-        What the call would have returned. Limits count from the beginning of the run; those that are not given are as they
+        What the call would have returned. Limits count from the beginning of the run; those that are not given stay as they
         were.
 
     Raises

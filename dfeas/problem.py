@@ -51,7 +51,7 @@ Transforms: TypeAlias = Word | Sequence[Word]
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel in whose space points are asked about; it is normalised, K(x, x) = 1.
+    """A kernel, in whose space points are separated; it is normalised, K(x, x) = 1.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Kernel:
         A name of ``dfeas.KERNELS``, or a function of two blocks of points, (b, m) and (c, m), that returns (b, c), symmetric
         and positive definite.
     gamma : float, optional
-        By default one over the median (squared) distance of a sample.
+        By default one over the median (squared) distance in a sample.
     degree : int, optional
         Of the polynomial kernel; by default 3.
     coef0 : float, optional

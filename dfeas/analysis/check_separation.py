@@ -72,62 +72,62 @@ def check_separation(
     time_limit: float | None = None,
     memory: str | int | None = None,
 ) -> Separated | Separations:
-    """Say whether a regression of y on X has finite estimates; if not because of which columns and rows, and what helps.
+    """Say whether a regression of y on X has finite estimates; if not, because of which columns and rows, and what helps.
 
-    Logit, probit, multinomial logit and Poisson regressions have no finite estimate where a combination of columns separates
-    their outcomes; software then reports large numbers with larger errors, or none at all. Every answer is proved.
+    Logit, probit, multinomial logit and Poisson regressions have no finite estimates if a combination of columns separates
+    the outcomes; software then reports large numbers with larger errors, or none at all. Every answer is proved.
 
     Parameters
     ----------
     X : data frame, array (n, m), SciPy sparse matrix, formula, model, or path
-        A frame of pandas, polars, pyarrow or Dask; a formula such as ``"died ~ age + C(ward)"``, by formulaic, the frame or
-        path is ``y``; a model of statsmodels (Logit, Probit, MNLogit, Poisson, GLM of Binomial or Poisson with its weights and
-        trials), fitted or not; or
-        the path of a CSV, Parquet, Stata, SPSS or SAS file, of any size. Text, categories and booleans of a frame are coded by
+        A frame of pandas, polars, pyarrow or Dask; a formula such as ``"died ~ age + C(ward)"``, by formulaic, where ``y`` is
+        the frame or path; a model of statsmodels (Logit, Probit, MNLogit, Poisson, GLM of Binomial or Poisson with its weights
+        and trials), fitted or not; or the
+        path of a CSV, Parquet, Stata, SPSS or SAS file, of any size. Text, categories and booleans of a frame are coded by
         treatment: the first level in order is the reference, and ``kind[b]`` is 1 where kind is b.
     y : array (n,), str, list of str, data frame, or path, optional
-        Outcomes, or the name of a column of the frame. With a formula the frame; a model has its own. A list of names of
-        columns asks about each in turn, and none is a regressor of the others. A file whose columns take a sixteenth of memory
-        at most is read once for all of them, text once before to see which columns are numbers; a larger one as often for
-        each as if it were alone.
+        Outcomes, or the name of a column of the frame; with a formula the frame; a model has its own. A list of column names
+        asks about each in turn, and none is a regressor of the others. A file whose columns take at most a sixteenth of memory
+        is read once for all of them, text once before to see which columns are numbers; a larger file is read anew for each
+        outcome.
     intercept : bool
-        Whether the regression has one. Without one the first column of text keeps all its levels, as in R.
+        Whether the regression has an intercept. Without one the first column of text keeps all its levels, as in R.
     outcome : str, optional
         "binary", "multinomial", "poisson", "log-binomial", "ordinal", "adjacent", "conditional" or "cox". Without it two values
-        are binary and more texts multinomial; of more numbers it has to be said. For counts, or amounts >= 0, under a log link
-        say ``"poisson"``. Of "cox" y is time and event, which is 1 or 0: names of two columns, two arrays, or an array (n, 2);
-        a formula says ``Surv(time, event) ~``.
+        are binary and more texts multinomial; for more numbers it must be given. For counts, or amounts >= 0, under a log link
+        give ``"poisson"``. With "cox" y is time and event, which is 1 or 0: names of two columns, two arrays, or an array
+        (n, 2); a formula has ``Surv(time, event) ~``.
     positive : scalar, optional
-        The class that is 1, of two or against all others; of "cox" the event.
+        The class that is 1, of two or against all others; with "cox" the value that is an event.
     weights : array (n,), series, or str, optional
-        Weights of the rows, >= 0, or the name of their column, which is no regressor then. Rows of weight 0 are not in the
-        likelihood: their outcomes are no classes, and their texts no levels. All others count alike. A value that is missing
-        is refused in every row, as by statsmodels.
+        Weights of the rows, >= 0, or the name of their column, which then is no regressor. Rows of weight 0 are not in the
+        likelihood: their outcomes are no classes, and their texts no levels. All others count alike. A missing value is
+        refused in every row, as by statsmodels.
     strata : array (n,), series, or str, optional
-        Which rows are compared in a "conditional" logit, and in "poisson" and "cox", if not all; or the name of their column.
+        Strata, or the name of their column: only rows of one are compared, in "conditional", "poisson" and "cox".
     text : list of str
-        Columns of a frame or a file that are text, also where their levels look like numbers: ``5 mg``, ``<5``. Others are
-        refused with the cell, where they are text only because of some of them.
+        Columns of a frame or a file that are text even if levels look like numbers: ``5 mg``, ``<5``. Other columns are
+        refused, with the cell, if they are text only because of some cells.
     sep, decimal : str
-        Between the cells of a CSV file (a comma where it is not said), and between the digits of its numbers.
+        Separator of cells in a CSV file, by default a comma, and the decimal sign of its numbers.
     missing : {"raise", "drop"}
-        What is done with rows that miss a value, as in statsmodels; ``notes`` of the answer say how many were dropped.
+        What happens to rows that miss a value, as in statsmodels; ``notes`` of the answer says how many were dropped.
     max_passes, time_limit, memory : optional
-        As of ``dfeas.solve``; of several outcomes for each.
+        As in ``dfeas.solve``; with several outcomes they hold for each.
 
     Returns
     -------
     Separated, or Separations of a list of names
         ``finite``, ``kind``, ``estimates`` of all coefficients, ``columns``, ``levels``, ``points`` and ``advice``; print it
-        for sentences and a table. Of several outcomes a mapping by name.
+        for sentences and a table. For several outcomes a mapping by name.
 
     Raises
     ------
     BadInputError
-        Values that are missing, by column, count and first row; dates; texts that differ in all rows; columns and outcomes that
+        Missing values, by column, count and first row; dates; texts that differ in all rows; columns and outcomes that
         cannot be used.
     UsageError
-        An outcome that has to be said, a model of another likelihood or of none (GEE), or one with priors or a penalty, a
+        An ``outcome`` that must be given, a model with another likelihood or none (GEE), or with priors or a penalty, a
         package that is not installed.
 
     Examples

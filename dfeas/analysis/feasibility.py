@@ -59,25 +59,25 @@ class Feasibility(Saved):
     verdict : Verdict
         ``feasible``, ``infeasible`` or ``undecided``.
     proof : Proof
-        ``exact``; of a feasible system ``rigorous`` where signs were decided with bounds of all rounding errors.
+        ``exact``; or ``rigorous`` for a feasible system whose signs were decided with bounds of all rounding errors.
     message : str
         What was found, in words.
     x : array (m,) of float64, optional
         A solution, or the rounding of one.
     violated : int
-        Inequalities, equalities counted as two, that ``x`` violates as it is, by rounding; of ``exact`` that is none.
+        Inequalities, equalities counted as two, that ``x`` violates because of rounding; ``exact`` violates none.
     exact : list of Fraction, optional
-        The solution (m,) of which the verdict is proved: ``x`` itself where that violates nothing.
+        The proved solution (m,): equal to ``x`` if that violates nothing.
     rows : array (s,) of int64, optional
-        Rows of A in a certificate of Farkas that there is none.
+        Rows of A in a Farkas certificate, if there is no solution.
     u : list of int, optional
-        (s,) their multipliers, positive.
+        (s,) multipliers of these rows, positive.
     v : list of int, optional
         (p,) multipliers of the equalities.
     upper, lower : list of int, optional
-        (m,) those of the bounds, of at least zero: A'u + E'v + upper - lower = 0, and b'u + f'v + upper'high - lower'low < 0.
+        (m,) those of the bounds, at least zero: A'u + E'v + upper - lower = 0, and b'u + f'v + upper'high - lower'low < 0.
     result : Result
-        Of the points that the question was put to.
+        The verdict about the points that stand for the inequalities.
 
     Examples
     --------
@@ -132,31 +132,31 @@ def feasible(
     force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> Feasibility:
-    """Decide whether some x has A x <= b, and solves equalities within bounds, where these are given.
+    """Decide whether some x has A x <= b, satisfies equalities and keeps to bounds, if these are given.
 
     Parameters
     ----------
     A : array (n, m), data frame, or path
-        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None where there are equalities only.
+        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities.
     b : array (n,), or path
-        Of finite numbers.
+        Right sides, finite numbers.
     equal : (E, f), optional
-        E x = f: an array (p, m), or path, that memory holds, and one (p,).
+        E x = f: an array (p, m) and one (p,), or paths, which memory holds.
     bounds : (low, high), sequence of m such pairs, ``scipy.optimize.Bounds``, or path, optional
-        Of all variables, or of each; None, or an infinite number, is none. The path is that of a .npy file (m, 2). Unlike
-        those of ``scipy.optimize.linprog`` variables have none where nothing is said.
+        One pair for all variables, or one for each; None, or an infinite number, is no bound. The path is that of a .npy file
+        (m, 2). Unlike in ``scipy.optimize.linprog``, variables have no bounds by default.
     max_passes, time_limit, memory, client, out, force, callback : optional
-        As of ``dfeas.solve``. With a client A is a Dask array or frame.
+        As in ``dfeas.solve``. With a client A is a Dask array or frame.
 
     Returns
     -------
     Feasibility
-        A solution, or multipliers that show that there is none.
+        A solution, or multipliers that prove that there is none.
 
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     References
     ----------

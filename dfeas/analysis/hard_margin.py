@@ -49,15 +49,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class HardMargin(Saved):
-    """The hyperplane of maximum margin, up to a share of it; where there is none, ``result``, and how infeasible points are.
+    """The hyperplane of maximum margin, up to a share of it; if there is none, ``result``, and how infeasible the points are.
 
-    With an intercept it is that of the textbooks: the farthest from its nearest point, with a free bias, of points as they are
-    centred and scaled, whatever their lengths. Without one it is that of the unit points.
+    With an intercept it is that of the textbooks: the hyperplane farthest from its nearest point, with a free bias, for points
+    as they are centred and scaled, whatever their lengths. Without an intercept it is that of the unit points.
 
     Attributes
     ----------
     result : Result
-        Of the solve; margin_lower and margin_upper are those of unit points, with the bias in |w|.
+        Result of the solve; margin_lower and margin_upper are those of unit points, with the bias in |w|.
     lower : float, optional
         With an intercept: distance of the hyperplane from its nearest point, centred and scaled as asked, proved.
     upper : float, optional
@@ -66,23 +66,23 @@ class HardMargin(Saved):
     bias : float, optional
         0 without an intercept, unless points are centred.
     margin : float, optional
-        Of the stored points: 1 / |w|, their least distance from the hyperplane.
+        1 / |w|, the least distance of the stored points from the hyperplane.
     radius : float, optional
         Length of the longest point, centred and scaled as asked, with its intercept.
     corrections : float, optional
-        Of a perceptron on unit points, at most: 1 / margin_lower^2.
+        A perceptron makes at most so many on unit points: 1 / margin_lower^2.
     dimension : int, optional
-        Vapnik: with an intercept, at most min(m, radius^2 / lower^2) + 1; of unit points min(m, 1 / margin_lower^2) + 1.
+        Vapnik: with an intercept at most min(m, radius^2 / lower^2) + 1, for unit points min(m, 1 / margin_lower^2) + 1.
     leave_one_out : float, optional
-        Share of errors of the exact one, at most: support points / n.
+        The exact hyperplane errs on at most this share: support points / n.
     w : array (m,), optional
-        Canonical: the least l_j (x_j'w + bias) of the stored points is 1. Of infeasible points the unit vector (m,) or (m+1,)
+        Canonical: the least l_j (x_j'w + bias) of the stored points is 1. For infeasible points the unit vector (m,) or (m+1,)
         whose margin on unit points is margin_lower, if a ball is proved.
     support : array of int64, optional
-        Points that make the upper end: of the hulls, or without an intercept their unit columns; of infeasible points some
+        Points that prove the upper end: those of the hulls, or without an intercept unit points; for infeasible points some
         whose hull has a ball of radius -margin_upper about the origin.
     weights : array, optional
-        Theirs, on the simplex, of hulls half in each class; None with methods that weigh all points.
+        Weights of these points, on the simplex, half in each class; None with methods that weigh all points.
 
     Examples
     --------
@@ -165,31 +165,31 @@ def hard_margin(
     """Find the hyperplane of maximum margin up to a share of it, and what follows from it.
 
     With an intercept this is the hard-margin support vector machine of the textbooks: of points as they are stored, or centred
-    and scaled, with a free bias. It takes about seven reads more than the solve. With ``intercept=False`` points count as unit
-    vectors, as elsewhere in dfeas, and it takes one more. Infeasible points of up to 50 features are asked how infeasible they
-    are, which takes up to eight reads: both ends of the bracket come nearer to the negative margin. With ``out`` the folder
-    gets ``margin.json``, too.
+    and scaled, with a free bias. It takes a few reads more than ``dfeas.solve``. With ``intercept=False`` points count as unit
+    vectors, as elsewhere in dfeas. If the points are infeasible and have up to 50 features, it finds out how infeasible they
+    are, in a few reads more: both ends of the bracket come nearer to the negative margin. With ``out`` the folder also gets
+    ``margin.json``.
 
     Parameters
     ----------
     X, y : array (n, m), data frame, or path
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     margin_tolerance : float, optional
         The share; by default 0.001.
     method, positive, intercept, mask, transform, eps : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     max_passes, time_limit, memory, client, out, force, callback : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Returns
     -------
     HardMargin
-        The canonical hyperplane, its margin, and bounds that textbooks derive from it; where there is none only the result.
+        The canonical hyperplane, its margin, and bounds that textbooks derive from it; only the result if there is none.
 
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     References
     ----------

@@ -45,7 +45,7 @@ EPS = 1e-9
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Hull(Displayed):
-    """Where a point is, with evidence.
+    """Whether a point is in a hull, with evidence.
 
     Attributes
     ----------
@@ -54,18 +54,18 @@ class Hull(Displayed):
     proof : str
         "exact", "rigorous" or "none".
     support : array (s,) of int64, optional
-        Points that make it, when it is inside or as good as.
+        Points whose combination it is, if it is inside or nearly so.
     weights : array (s,) of float64, optional
-        Of the convex combination, up to rounding.
+        Weights of the convex combination, up to rounding.
     distance : float, optional
         Between the point and the combination, as float64 computes it.
     coef : array (m,) of float64, optional
-        Normal of a hyperplane through the point, all points are on its positive side; or its rounding, where
+        Normal of a hyperplane through the point that has all points on its positive side; or its rounding, if
         ``result.evidence`` has it in whole numbers.
     result : Result
-        Of the points seen from the point: bracket, proof, cost.
+        Result about the points as seen from this point: bracket, proof, cost.
     exactly : Separation, optional
-        Of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no coef.
+        Separation of the points (x_j, 1) and -(p, 1), if float64 could not decide; then there is no coef.
 
     Examples
     --------
@@ -125,31 +125,31 @@ def in_hull(
 ) -> Hull:
     """Decide whether a point is in the convex hull of others, the boundary included.
 
-    It is undecided only when a limit of time or passes ends it, or where a larger eps is enough: no hyperplane through the
-    point leaves a margin above eps, and it is within ``distance`` of the hull.
+    The answer is undecided only if a limit of time or passes ends the run, or a larger eps does: no hyperplane through the
+    point has a margin above eps, and the point is within ``distance`` of the hull.
 
     Parameters
     ----------
     point : array (m,) or (1, m), series, data frame of one row, or path
-        The path is that of a .npy file. Names of entries are those of the features, in any order, where X has names, too.
+        The path is that of a .npy file. If entries and features have names, these say which belong together, in any order.
     X : array (n, m), data frame, or path
         What ``dfeas.solve`` takes, without labels: those of a dataset do not matter.
     method : str
         A name of ``dfeas.METHODS``, or ``auto``.
     eps : float
-        |Ax| up to this ends the run in float64; where it is not larger than 1e-9 integers go on from there.
+        |Ax| up to this ends the run in float64; if eps is at most 1e-9, integers go on from there.
     max_passes, time_limit, memory, client, out, force, callback : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Returns
     -------
     Hull
-        Where the point is, with the points that make it, or the hyperplane between.
+        Where the point is, with the points of the combination, or the hyperplane between.
 
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Examples
     --------

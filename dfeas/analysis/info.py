@@ -99,22 +99,22 @@ def info(X: str | Path, y: str | Path | None = None) -> Info:
     X : path
         What ``dfeas.solve`` takes: a dataset, a zarr array, or a small file, which is read.
     y : path, or str, optional
-        Of an array or a file, as ``dfeas.solve`` takes them by path.
+        Labels of an array or a file, as ``dfeas.solve`` takes them by path.
 
     Returns
     -------
     Info
-        ``n``, ``m``, ``dtype``, ``bytes``, ``blocks``, ``classes``, ``features`` and ``fingerprint``; ``values`` has all of a
+        ``n``, ``m``, ``dtype``, ``bytes``, ``blocks``, ``classes``, ``features`` and ``fingerprint``; ``values`` has the whole
         header.
 
     Raises
     ------
     UsageError
-        No path.
+        X is no path.
     BadInputError
-        Nothing that could be solved is there.
+        X is nothing that could be solved.
     CorruptDataError
-        It is damaged, or its ingest did not finish.
+        X is damaged, or its ingest did not finish.
 
     Examples
     --------

@@ -41,8 +41,8 @@ def load(run: str | Path) -> Loaded:
     Returns
     -------
     Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin, Separation or Feasibility
-        What the call returned, with its certificate; data that was in memory, and a function that was the kernel, are not in a
-        folder. The path of a soft margin has the chosen hyperplane only.
+        What the call returned, with its certificate, but without data that was in memory and without a function that was the
+        kernel. ``path`` of a soft margin has only the chosen hyperplane.
 
     Raises
     ------

@@ -83,11 +83,11 @@ class Separation(Saved):
     kind : str, optional
         "complete", "quasi-complete" or "overlap"; None: not decided.
     proof : Proof
-        Rigorous only of complete, whose separator ``result`` has; none: not decided.
+        Rigorous only for complete, whose separator ``result`` has; none: not decided.
     on : int
         Points on the hyperplane of y, when it is quasi-complete: no other has fewer.
     rank : int, optional
-        Of the points that conflict; of all points when they overlap.
+        Rank of the points that conflict; of all points if they overlap.
     message : str
         What was found, in words.
     y : list of int, optional
@@ -95,11 +95,11 @@ class Separation(Saved):
     support : array of int64, optional
         Points that conflict.
     weights : list of int, optional
-        (s,) positive, with an exactly zero sum of the signed points of the support.
+        (s,) positive; with them the sum of the signed points of the support is exactly zero.
     flat : list of list
-        Vectors (d,) orthogonal to all points that overlap, a basis: features that depend on each other.
+        A basis of the vectors (d,) orthogonal to all points that overlap: features that depend on each other.
     result : Result
-        Of the solve that came first.
+        Result of the solve that came first.
 
     Examples
     --------
@@ -158,25 +158,25 @@ def separation(
 ) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
 
-    With ``out`` the folder gets ``separation.json``, too. Limits of time and passes hold
-    for everything together.
+    With ``out`` the folder also gets ``separation.json``. Limits of time and passes
+    hold for everything together.
 
     Parameters
     ----------
     X, y : array (n, m), data frame, or path
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     method, positive, intercept, max_passes, time_limit, memory, client, out, force, callback : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Returns
     -------
     Separation
-        Which of the three, with evidence in integers where float64 could not tell.
+        Which of the three, with evidence in integers if float64 could not decide.
 
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     References
     ----------

@@ -81,23 +81,23 @@ class Suspects(Displayed):
     Attributes
     ----------
     at_least : int
-        So many have to go, whichever, proved by as many ``conflicts`` without a common point.
+        At least so many points have to go, proved by as many ``conflicts`` without a common point.
     enough : int
-        So many are enough, those that are ``needed``: y separates all others, proved.
+        So many points are enough, those that are ``needed``: y separates all others, proved.
     points : list of dict
-        Those that are needed, the most suspect first, then others that a hyperplane with a wider margin has wrong: ``point`` is
+        Needed points, the most suspect first, then others on the wrong side of a hyperplane with a wider margin: ``point`` is
         the index, ``name`` that of the row in a frame, ``label`` the class, ``score`` a_j'y under that hyperplane, and ``flip``
         says that the other label is right for y, or for that hyperplane: proved.
     stopped : Stop
-        ``verdict``: each point that is needed is in conflict with some that stay; or the limit that came first.
+        ``verdict``: each needed point conflicts with some that stay; otherwise the limit that came first.
     n : int
-        Points of the data.
+        Number of points.
     y : array (m,) or (m+1,) of float64
         The separator, with the intercept last.
     conflicts : list of list of int
-        Their points.
+        The points of each conflict.
     passes, reads : float
-        Reads that looked for suspects, and all, with those of survey and checker.
+        Reads that looked for suspects; all reads, with survey and checker.
     seconds : float
         Wall time.
 
@@ -166,14 +166,14 @@ def suspects(
 ) -> Suspects:
     """Find points that have to go, or to change their labels, before a hyperplane separates the others.
 
-    There are no checkpoints: it begins anew each time.
+    There are no checkpoints: each call begins anew.
 
     Parameters
     ----------
     X, y : array (n, m), data frame, or path
-        As of ``dfeas.solve``; or X is a result of that on data by path, and all else is as it was there.
+        As in ``dfeas.solve``; or X is a result of it on data by path, and all else is as it was there.
     positive, intercept, mask, max_passes, time_limit, memory, client : optional
-        As of ``dfeas.solve``. Both numbers are proved where a limit comes first, too.
+        As in ``dfeas.solve``. Both numbers are proved even if a limit comes first.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def suspects(
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     References
     ----------

@@ -40,7 +40,7 @@ def verify_run(
 ) -> Check:
     """Check the certificates of a finished run against its data, and what all its files say against both.
 
-    Those of all classes of a one-vs-rest run are checked in one read, with a kernel in two.
+    The certificates of all classes of a one-vs-rest run are checked in one read, with a kernel in two.
 
     Parameters
     ----------
@@ -49,22 +49,22 @@ def verify_run(
     X, y, mask : optional
         The data, if it was in memory or has been moved, as of ``dfeas.solve``.
     kernel : callable, optional
-        The function of Python that was the kernel, if one was: it is not kept in a file.
+        The Python function that was the kernel, if one was: no file keeps it.
     quick : bool
-        Of conflicts read the blocks that they are in only, and take all others to be what their stored checksums say. A
-        separator is about all points, which are read.
+        For conflicts read only their blocks, and take all others to be what their stored checksums say. For a separator all
+        points are read anyway.
     memory : int or str
         Budget in bytes for blocks.
 
     Returns
     -------
     Check
-        What was proved, and what else the run says that nothing proves; of each class in ``classes``.
+        What was proved, and what the run says that nothing proves; for each class in ``classes``.
 
     Raises
     ------
     CheckFailedError
-        The certificate does not prove the verdict, or a file claims what is not so.
+        The certificate does not prove the verdict, or a file claims something false.
     UndecidedError
         There is no verdict.
     BadInputError, CorruptDataError
@@ -228,8 +228,8 @@ def verify_certificate(
 ) -> Check:
     """Check a certificate against data, by path or in memory, in one read.
 
-    A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when
-    ``transform`` says something, it must be about that.
+    The certificate itself says how features are scaled and centred, and its numbers are compared with the data; if you give
+    ``transform``, it must be about that.
 
     Parameters
     ----------
@@ -238,9 +238,9 @@ def verify_certificate(
     certificate : path, or Certificate
         The file, ``certificate.npz``, or ``evidence`` of a result.
     y, positive, intercept, mask, transform : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     kernel, quick, memory : optional
-        As of ``dfeas.verify_run``.
+        As in ``dfeas.verify_run``.
 
     Returns
     -------
@@ -250,9 +250,9 @@ def verify_certificate(
     Raises
     ------
     CheckFailedError
-        It proves nothing of this data.
+        The certificate proves nothing about this data.
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Examples
     --------

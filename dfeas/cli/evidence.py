@@ -128,7 +128,7 @@ def predict(
 @option("Data", "--text", multiple=True, metavar="NAME", help="A column that is text, as 5 mg or <5; may be repeated.")
 @option("Data", "--sep", metavar="CHAR", help="Separator of cells.  [default: , in CSV, tab in TSV]")
 @option("Data", "--decimal", default=".", metavar="CHAR", help="Decimal sign of numbers in CSV.  [default: .]")
-@option("Data", "--missing", type=Name(MISSING), default="raise", metavar="NAME", help="drop leaves out rows with a gap.")
+@option("Data", "--missing", type=Name(MISSING), default="raise", metavar="NAME", help="drop leaves out incomplete rows.")
 @option("Question", "--outcome", type=Name(OUTCOMES), metavar="NAME", help="Kind of outcome.  [default: seen from the values]")
 @option("Question", "--positive", metavar="CLASS", help="This class against all others.")
 @option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")

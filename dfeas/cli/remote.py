@@ -53,7 +53,7 @@ def submit(
 ) -> str:
     """Have a worker of a cluster drive ``dfeas.solve``, and return the id of the run at once.
 
-    Should the driving worker die, another one goes on from the last checkpoint.
+    If the driving worker dies, another one goes on from the last checkpoint.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ def submit(
     client : dask.distributed Client or cluster, str, or bool
         That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
     C : float or sequence of float, optional
-        Of a soft margin, which is then what is driven; None: a solve.
+        Fit a soft margin with this C; None: a solve.
     **options : any
-        Those of ``dfeas.solve`` or ``dfeas.soft_margin``, but for ``callback`` and ``force``.
+        Those of ``dfeas.solve`` or ``dfeas.soft_margin``, except ``callback`` and ``force``.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def submit(
     Raises
     ------
     UsageError
-        Options that make no sense, or no scheduler answers.
+        Options do not fit together, or no scheduler answers.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class _Cancelled:
 
 
 def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
-    """How submitted runs are, one or all of them.
+    """The state of submitted runs, one or all of them.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def cancel(run: str, *, client: Any = True) -> RunStatus:
     Returns
     -------
     RunStatus
-        At once: its task is still "processing" where it had begun, otherwise "cancelled", and will not begin.
+        The state at once: the task is still "processing" if it had begun, otherwise "cancelled", and will not begin.
 
     Raises
     ------
@@ -293,7 +293,7 @@ def fetch(run: str, out: str | Path | None = None, *, force: bool = False, clien
     out : path, optional
         The folder; by default one named by the id, or as the run is.
     force : bool
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     client : dask.distributed Client or cluster, str, or bool
         That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
 

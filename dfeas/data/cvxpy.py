@@ -22,9 +22,9 @@ OTHERS = {"exp": "an exponential cone", "p3d": "a power cone", "pnd": "a power c
 def from_cvxpy(problem: Any) -> Dataset:
     """The constraints of a problem of cvxpy in memory, for ``dfeas.solve``: are they strictly feasible?
 
-    Inequalities, norms and matrix inequalities are to hold strictly, those of attributes such as ``nonneg`` and ``PSD``, too,
-    and equalities exactly. The objective is not looked at. After ``result = dfeas.solve(..)`` the call
-    ``result.unpack(problem)`` sets ``value`` of variables, or ``dual_value`` of constraints to a certificate of none.
+    Inequalities, norms and matrix inequalities must hold strictly, those of attributes such as ``nonneg`` and ``PSD``, too,
+    and equalities exactly. The objective is ignored. After ``result = dfeas.solve(..)`` the call
+    ``result.unpack(problem)`` sets ``value`` of variables, or, without a solution, ``dual_value`` of constraints.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ def from_cvxpy(problem: Any) -> Dataset:
     Returns
     -------
     Dataset
-        What ``dfeas.solve`` takes, as of ``dfeas.from_scs``.
+        What ``dfeas.solve`` takes, as from ``dfeas.from_scs``.
 
     Raises
     ------
     BadInputError
         A constraint is not convex, or needs an exponential or power cone; a variable is an integer, a parameter has no value.
     UsageError
-        It is no problem of cvxpy, or SCS, for which cvxpy writes it, is not installed.
+        ``problem`` is none of cvxpy, or SCS, for which cvxpy writes it, is not installed.
 
     Examples
     --------

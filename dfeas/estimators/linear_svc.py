@@ -101,7 +101,7 @@ class SoftMarginClassifier(LinearClassifier):
 class LinearSVC(SoftMarginClassifier):
     """Soft-margin hyperplane of points that need not fit in memory, with a proved gap.
 
-    It minimises |w|^2/2 + C sum of losses, with a free bias, as ``sklearn.svm.SVC``; ``sklearn.svm.LinearSVC`` has
+    It minimises |w|^2/2 + C sum of losses, with a free bias, as ``sklearn.svm.SVC`` does; ``sklearn.svm.LinearSVC`` has
     ``intercept_scaling=1``.
 
     Parameters
@@ -109,15 +109,15 @@ class LinearSVC(SoftMarginClassifier):
     C : float
         Price of losses, > 0.
     memory, max_passes, time_limit, verbose, callback : optional
-        As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
+        As in ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
     client : dask.distributed Client or cluster, str, or bool, optional
-        As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
+        As in ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
     fit_intercept : bool
         Any hyperplane, not only those through the origin.
     loss : {"squared_hinge", "hinge"}
-        Of a point on the wrong side of its margin.
+        Loss of a point on the wrong side of its margin.
     tol : float
-        Relative gap between objective and lower bound at which it ends.
+        Relative gap between objective and lower bound at which the fit ends.
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply those of points.
     intercept_scaling : float s, optional
@@ -125,9 +125,9 @@ class LinearSVC(SoftMarginClassifier):
     probability : bool
         ``predict_proba`` estimates probabilities, from scores of points that ``folds`` leave out, in one read more.
     folds : int
-        For these; each point is in one, by its index and ``random_state``.
+        Number of folds for these; each point is in one, by its index and ``random_state``.
     random_state : int
-        Of the folds.
+        Seed of the folds.
     warm_start : bool
         Begin from the last ``coef_``.
 
@@ -146,7 +146,7 @@ class LinearSVC(SoftMarginClassifier):
     objective_ : array (k,)
         What was minimised.
     results_ : list of SoftMarginResult
-        Those of ``dfeas.soft_margin``. After ``partial_fit`` those of the last points that moved a hyperplane.
+        Results of ``dfeas.soft_margin``; after ``partial_fit`` those of the last points that moved a hyperplane.
 
     Examples
     --------
@@ -213,22 +213,22 @@ class LinearSVCCV(SoftMarginClassifier):
     Cs : sequence of float
         Values of C to choose from.
     memory, max_passes, time_limit, verbose, callback, client, fit_intercept : optional
-        As of ``LinearSVC``.
+        As in ``LinearSVC``.
     loss, tol, class_weight, intercept_scaling, probability : optional
-        As of ``LinearSVC``.
+        As in ``LinearSVC``.
     folds : int
-        Of cross-validation; each point is in one, by its index and ``random_state``.
+        Number of folds of cross-validation; each point is in one, by its index and ``random_state``.
     random_state : int
-        Of the folds.
+        Seed of the folds.
 
     Attributes
     ----------
     C_ : float
-        The chosen one.
+        The chosen C.
     errors_ : array (len(Cs),)
         Mean over folds, with several classes over their problems, too.
     coef_, intercept_, classes_, n_iter_, gap_, objective_, results_
-        As of ``LinearSVC``.
+        As in ``LinearSVC``.
 
     Examples
     --------

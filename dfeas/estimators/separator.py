@@ -31,18 +31,18 @@ RIDGE = 1e-9
 class Separator(LinearClassifier):
     """A hyperplane that separates the classes, or the proof that there is none.
 
-    Where there is none it predicts by the soft margin with C = 1. More than two classes share the reads.
+    If there is none, it predicts by the soft margin with C = 1. More than two classes share the reads.
 
     Parameters
     ----------
     memory, max_passes, time_limit, verbose, callback : optional
-        As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
+        As in ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
     client : dask.distributed Client or cluster, str, or bool, optional
-        As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
+        As in ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
     fit_intercept : bool
         Any hyperplane, not only those through the origin.
     eps : float, optional
-        A proof that no margin is above it ends the fit, too; by default as of ``dfeas.solve``.
+        A proof that no margin is above it also ends the fit; by default as in ``dfeas.solve``.
     method : str
         A name of ``dfeas.METHODS``, or ``auto``.
     margin_tolerance : float, optional
@@ -51,7 +51,7 @@ class Separator(LinearClassifier):
     Attributes
     ----------
     separable_ : bool
-        Whether all classes are separated, each from the rest; two from each other.
+        Whether all classes are separated, each from the rest, or two from each other.
     verdicts_ : list of str
         One for each problem.
     margin_ : array (k,)
@@ -131,7 +131,7 @@ class Separator(LinearClassifier):
 class KernelSeparator(Classifier):
     """A function of a kernel's space that separates the classes, or the proof that there is none.
 
-    Where there is none it predicts by a soft margin (squared hinge, C = 1) of at most ``SOFT`` points, drawn at random. More
+    If there is none, it predicts by a soft margin (squared hinge, C = 1) of at most ``SOFT`` points, drawn at random. More
     than two classes share the reads and the values of the kernel.
 
     Parameters
@@ -139,20 +139,20 @@ class KernelSeparator(Classifier):
     kernel : str or callable
         A name of ``dfeas.KERNELS``, or a function of rows A (a, m) and B (b, m) with values (a, b).
     memory, max_passes, time_limit, verbose, callback : optional
-        As of ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
+        As in ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
     client : dask.distributed Client or cluster, str, or bool, optional
         Computes the chunks of Dask arrays and frames; the kernel is evaluated in this process. It is not kept after.
     gamma, degree, coef0 : optional
-        Of the kernel, as of ``dfeas.Kernel``.
+        Parameters of the kernel, as in ``dfeas.Kernel``.
     method : str
         A method that works with a kernel, or ``auto``.
     eps, margin_tolerance : optional
-        As of ``Separator``.
+        As in ``Separator``.
 
     Attributes
     ----------
     separable_, verdicts_, margin_, classes_, n_iter_, results_
-        As of ``Separator``.
+        As in ``Separator``.
     support_ : list of array
         Indices of the points of each function.
     dual_coef_ : list of array

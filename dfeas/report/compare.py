@@ -62,22 +62,22 @@ def compare(*runs: str | Path | Sequence[str | Path]) -> Comparison:
     Parameters
     ----------
     *runs : path, or sequence of paths
-        Folders of runs, each by itself or in lists; one that holds runs stands for all of them.
+        Folders of runs, single or in lists; a folder that holds runs stands for all of them.
 
     Returns
     -------
     Comparison
-        A list of dictionaries, one a run; print it for a table. Of soft margins the keys are theirs. It has ``to_frame()``,
-        ``to_latex()`` and ``plot()``.
+        A list of dictionaries, one for each run; print it for a table. Soft margins have keys of their own. It has
+        ``to_frame()``, ``to_latex()`` and ``plot()``.
 
     Raises
     ------
     BadInputError
         There is no finished run.
     CorruptDataError
-        One is damaged.
+        A run is damaged.
     UsageError
-        No run, or soft margins among others.
+        No run is given, or soft margins together with other runs.
 
     Examples
     --------

@@ -64,10 +64,10 @@ def report(
     Parameters
     ----------
     runs : path, or sequence of paths
-        Folders of runs; one that holds runs in its direct subfolders stands for all of them. Soft margins are not reported with
-        others.
+        Folders of runs; one that holds runs in its direct subfolders stands for all of them. Soft margins cannot be reported
+        together with others.
     out : path, optional
-        The page; by default ``report.html`` in the folder, when a single one is given. A page of ours is replaced.
+        The page; by default ``report.html`` in the folder, when a single one is given. A page that dfeas wrote is replaced.
     memory : int or str
         Budget in bytes for reading the data.
     data : bool
@@ -81,11 +81,11 @@ def report(
     Raises
     ------
     UsageError
-        Without matplotlib, without ``out`` for several folders, or when ``out`` is a file that is not ours.
+        Without matplotlib, without ``out`` for several folders, or if ``out`` is a file that dfeas did not write.
     BadInputError
         There is no finished run.
     CorruptDataError
-        Files of a run are missing or damaged. Data that has gone is said on the page.
+        Files of a run are missing or damaged. If only the data is gone, the page says so.
 
     Examples
     --------

@@ -210,13 +210,13 @@ def plan(
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
 
-    With ``C`` what ``dfeas.soft_margin`` would; passes are those that a relative gap of 1e-3 usually takes. With a kernel a
-    sample of the points is read that says what gamma is, if nobody does.
+    With ``C`` it is about ``dfeas.soft_margin``; passes are those that a relative gap of 1e-3 usually takes. With a kernel
+    whose gamma is not given a sample of the points is read to find it.
 
     Parameters
     ----------
     X, y : array (n, m), data frame, path, or cones
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
     method : str, optional
         Only this one.
     margin : float
@@ -226,7 +226,7 @@ def plan(
     one_vs_rest : bool
         Of each class against the rest, as ``dfeas.one_vs_rest``.
     positive, intercept, mask, transform, kernel, memory : optional
-        As of ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def plan(
     Raises
     ------
     UsageError, BadInputError, CorruptDataError
-        As ``dfeas.solve``.
+        As in ``dfeas.solve``.
 
     Examples
     --------

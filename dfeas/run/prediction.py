@@ -171,40 +171,40 @@ def predict(
     memory: str | int | None = None,
     progress: bool | Progress | None = None,
 ) -> Prediction | ConePrediction:
-    """Score points by the best direction of a run, in one read; of a one-vs-rest run by those of all classes.
+    """Score points by the best direction of a run, or by those of all classes of a one-vs-rest run, in one read.
 
     Parameters
     ----------
     run : result, or path
-        Of a run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data is read again for the
+        A run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data is read again for the
         points of the expansion.
     X : array (n, m), data frame, path, or cones
         What ``dfeas.solve`` takes.
     y : array (n,), path, or str, optional
-        Compared with the scores. Of a frame or a table the column that is no feature of the run has them, if nobody says more.
+        Labels to compare with the scores. By default the column of a frame or table that is no feature of the run.
     out : path, optional
-        A .npy file for the scores (n,), float64, of a one-vs-rest run for the classes (n,), int16; or a .parquet file or
-        a .zarr folder with ``score`` and ``class``. It appears when it is whole; in memory are some blocks.
+        A .npy file for the scores (n,), float64, or for the classes (n,), int16, of a one-vs-rest run; or a .parquet file or
+        a .zarr folder with ``score`` and ``class``. It appears when it is whole; memory holds only some blocks.
     force : bool
         Replace what such a call has written to ``out``, once the new one is written.
     positive : str, optional
         The class that counts as +1, as for ``dfeas.solve``.
     kernel : callable, optional
-        The function of Python that was the kernel, if one was.
+        The Python function that was the kernel, if one was.
     memory : int or str
         Budget in bytes for blocks, and for the scores of some of them.
     progress : bool, or callable, optional
-        Show how many points are in ``out``, or be told ``(done, of)``; by default as ``dfeas.configure`` has it.
+        Show how many points are in ``out``, or be told ``(done, of)``; by default the setting.
 
     Returns
     -------
     Prediction or ConePrediction
-        Scores and classes, but those in ``out``; of cones the least eigenvalue of each, over its norm.
+        Scores and classes, unless they are in ``out``; for cones the least eigenvalue of each, over its norm.
 
     Raises
     ------
     UsageError
-        Another ``run``, ``positive`` with a run of all classes, or ``out`` is no name of such a file.
+        ``run`` is no such run, ``positive`` is given with a run of all classes, or ``out`` has another suffix.
     BadInputError
         The run has no direction, or the points have other features or classes, or are not finite.
 

@@ -173,9 +173,9 @@ class PerClass(Saved, Predictor):
 class Result(Fitted):
     """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
 
-    ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
-    predicted to be of the class ``classes[1]``. ``separator`` is what the certificate holds, of points as they were seen. Of
-    what a result may be without, and ``verdict`` tells, type checkers take that it is there.
+    ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 if a point is
+    predicted to be of the class ``classes[1]``. ``separator`` is what the certificate holds, for points as they were seen. Type
+    checkers assume that fields are there which a result may lack, as ``verdict`` tells.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class Result(Fitted):
     proof : Proof
         ``exact``, ``rigorous``, ``floating_point`` or ``none``.
     method : str
-        The one that found it.
+        The method that found the verdict.
     why : str
         Why this method.
     m : int
@@ -198,20 +198,20 @@ class Result(Fitted):
     margin_lower : float
         The lower end of the bracket: margin_lower <= best margin <= margin_upper.
     margin_upper : float
-        The upper end; no unit vector has a greater margin on the unit points. Below 0 of infeasible points whose hull is proved
-        to have a ball of radius -margin_upper about the origin.
+        The upper end; no unit vector has a greater margin on the unit points. Below 0 if the points are infeasible and their
+        hull is proved to have a ball of radius -margin_upper about the origin.
     eps : float, optional
-        |Ax| that was an answer, if one was.
+        The |Ax| that counted as an answer, if one did.
     margin_tolerance : float, optional
-        The one that was asked for, if any.
+        The tolerance that was asked for, if any.
     passes : float
         Reads that the method asked for; a partial read counts as its share.
     reads : float
-        All reads: also survey, recovery and check.
+        All reads, also those of survey, recovery and check.
     iterations : int
         Steps of the method.
     bytes_read : int
-        What these reads took, from storage or from blocks that were kept in memory.
+        Bytes of these reads, from storage or from blocks kept in memory.
     seconds : float
         Wall time of the run.
     certificate : str, optional
@@ -219,7 +219,7 @@ class Result(Fitted):
     fingerprint : str
         Hash of the data.
     versions : dict of str
-        Those of dfeas, and of what it stands on, that computed it.
+        Versions of dfeas and the libraries that computed the result.
     data : dict, optional
         Path, labels, positive, intercept; None for arrays in memory.
     conflicts : list of dict
@@ -227,32 +227,32 @@ class Result(Fitted):
     detail : str
         What the checker proved, in words.
     bits : str, optional
-        ``same``; ``mixed`` where a worker computed by other software or on another processor than this process; None: nobody
-        else computed.
+        ``same``; ``mixed`` if a worker had other software or another processor than this process; None: there were no
+        workers.
     workers : list of dict, optional
-        Those, and who was left out, with the reason; None: nobody.
+        These workers, and those left out, with the reason; None: there are none.
     kernel : dict, optional
         Name and parameters.
     sides : dict of Side, optional
-        Which class is -1 and which is +1, and how many points each has; None: of cones, or not known.
+        Which class is -1 and which is +1, and how many points each has; None for cones, or if not known.
     features : list of str, optional
-        Names of the features; None where the data has none.
+        Names of the features; None if the data has none.
     evidence : Certificate, optional
         What the file of the certificate holds.
     weighed : Sparse, optional
-        Of a separator: what margin_upper comes from.
+        For a separator: the weights that give margin_upper.
     nearest : Columns, optional
-        Of a separator: points that it is nearest to, for a run that begins from this one.
+        For a separator: points nearest to it, for a run that begins from this one.
     points : Dataset, optional
         Points in memory: a kernel needs some to predict.
     function : Function, optional
-        The function of Python that is the kernel.
+        The Python function that is the kernel.
     trace : Trace, optional
         What was known after each pass, as ``trace.jsonl`` has it: a sequence of dictionaries, ``to_frame()`` makes a table.
     x : array (m,) of float64, optional
-        Of a feasible problem of ``dfeas.from_scs``, in the variables of A: what y says, rounded.
+        For a feasible problem of ``dfeas.from_scs``: the solution that y stands for, rounded.
     dual : array (N,) of float64, optional
-        Of one that is not, z in the dual cone with A'z = 0 and b'z <= 0, rounded. In no file.
+        For an infeasible one: z in the dual cone with A'z = 0 and b'z <= 0, rounded. No file has it.
 
     Examples
     --------
@@ -362,7 +362,7 @@ class Result(Fitted):
         X, y, mask : optional
             The data, as of ``dfeas.solve``, if it was in memory or has been moved.
         kernel, quick, memory : optional
-            As of ``dfeas.verify_run``.
+            As in ``dfeas.verify_run``.
 
         Returns
         -------

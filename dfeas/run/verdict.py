@@ -269,7 +269,7 @@ class Race(Saved):
     Attributes
     ----------
     results : dict of Result
-        By method, ranked: verdicts first, those of fewer passes before others; what is undecided by the width of its bracket.
+        By method, ranked: verdicts first, by their passes; undecided ones by the width of their brackets.
     reads : float
         Of the data: what several methods asked at once counts once.
 

@@ -62,24 +62,24 @@ class Certificate(Displayed):
     kind : str
         "separator" or "gordan"; or "hyperplane", which proves nothing.
     fingerprint : str
-        Of the data that it is about.
+        Fingerprint of the data that it is about.
     y : array (m,) or (m+1,) of float64
-        The separator, with the intercept last; of a conflict the direction that scores its points, if there is one.
+        The separator, with the intercept last; for a conflict the direction that scores its points, if there is one.
     support : array (s,) of int64
         Indices of points, ascending.
     weights : array (s,) of float64
-        On the simplex, or any of a kernel.
+        Weights on the simplex, or any with a kernel.
     kernel : str
         Name and parameters, if there is one.
     view : str
         How the data is seen, if not as it is stored.
     features : tuple of str
-        Names of the m features of the data; empty where it has none.
+        Names of the m features of the data; empty if it has none.
     integers : tuple of int
-        The separator in whole numbers, of which y is the rounding, or weights of stored points, of which the weights are;
-        empty where y or the weights themselves are what is proved.
+        The separator in whole numbers, whose rounding is y, or whole weights of stored points, whose rounding are the weights;
+        empty if y or the weights themselves are proved.
     whole : int
-        Weights of the certificate that these are some of; 0: these are all.
+        Number of all weights of the certificate, if these are only some; 0: these are all.
 
     Examples
     --------

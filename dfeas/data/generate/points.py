@@ -118,7 +118,7 @@ class Instance(GeneratedPoints):
     Parameters
     ----------
     kind : {"halfspace", "planted", "gaussian", "one-flip"}
-        Random points on both sides of a random plane; every point at a margin of at least R, which is the best; standard normal
+        Random points on both sides of a random hyperplane; points at a margin of at least R, which is the best; standard normal
         points with random labels; planted, with one label wrong, which is infeasible.
     m : int
         Features.
@@ -129,14 +129,14 @@ class Instance(GeneratedPoints):
     seed : int
         The same seed gives the same data.
     dtype : str
-        As entries are stored, such as ``float32``, ``float64`` or ``int8``.
+        Type of the stored entries, such as ``float32``, ``float64`` or ``int8``.
     block_rows : int
-        Points of a block; 0 takes as many as suit their size.
+        Points in a block; 0 chooses by their size.
 
     Raises
     ------
     UsageError
-        What no such dataset can be.
+        No dataset can have these values.
 
     Examples
     --------

@@ -99,7 +99,7 @@ def ingest_dataset(cones: Dataset, out: str | Path, progress: Progress | None = 
 def from_cone_rows(X: Any, cones: Mapping[str, Any]) -> Dataset:
     """A product of cones in memory, for ``dfeas.solve`` or ``dfeas.ingest``; an array that needs no padding is not copied.
 
-    The question is whether some y has X y in the interior of the cones. SCS's own, with a right side, is ``dfeas.from_scs``.
+    The question is whether some y has X y in the interior of the cones. ``dfeas.from_scs`` takes SCS's, with a right side.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ def from_cone_rows(X: Any, cones: Mapping[str, Any]) -> Dataset:
 def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
     """The problem of SCS in memory, for ``dfeas.solve``: is there an x with A x + s = b and s in the interior of the cones?
 
-    It is made homogeneous; ``result.x`` is the x, in the variables of A, and ``result.dual`` the z of a no. ``infeasible`` says
-    that no x has b - A x in the interior. SCS says it where none has it in the cones at all: what it solves on their boundary
-    only is not feasible here.
+    The problem is made homogeneous; ``result.x`` is the x, in the variables of A, or ``result.dual`` the z of a no.
+    ``infeasible`` says that no x has b - A x in the interior. SCS says so only if no x has it in the cones at all: what SCS
+    solves on their boundary is not feasible here.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
         The right side.
     cones : dict
         Kinds and sizes, as SCS has them, ``{'z': 1, 'l': 3, 'q': [5, 5], 's': [6]}``, ``z`` with the first rows: equalities,
-        which are solved in fractions, and hold exactly of what is proved.
+        which are solved in fractions, and hold exactly in the proof.
 
     Returns
     -------

@@ -73,22 +73,22 @@ class SoftMarginResult(Fitted):
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
     That is |w|^2/2 + sum_j c_j loss(1 - l_j (x_j'w + b)) over the points as they are stored, or centred and scaled; c_j is C
-    times the weights of the class and of the point. With ``intercept_scaling`` s it has b^2/(2 s^2) more.
+    times the weights of the class and of the point. With ``intercept_scaling`` s it also has b^2/(2 s^2).
 
     Attributes
     ----------
     stopped : Stop
         ``VERDICT`` when all gaps are small enough.
     message : str
-        How near to the minimum it is, in words.
+        How near to the minimum the hyperplane is, in words.
     C : float
-        The one that was given, or that cross-validation chose.
+        The C that was given, or that cross-validation chose.
     loss : str
         "hinge" or "squared_hinge".
     objective : float
         |w|^2/2 + the sum of all losses, at the w that was found.
     lower : float
-        Bound of its minimum, proved.
+        Lower bound of the minimum, proved.
     gap : float
         (objective - lower) / objective.
     margin : float
@@ -98,11 +98,11 @@ class SoftMarginResult(Fitted):
     error : float, optional
         Weighted share of all points on the wrong side.
     fits : list of Fit
-        Of all C and folds.
+        The fits of all C and folds.
     validation : list of Validation
-        Of each C; empty without folds.
+        Errors of each C; empty without folds.
     method : str
-        The one that found it.
+        The method that found the hyperplane.
     m : int
         Features.
     n : int
@@ -114,44 +114,44 @@ class SoftMarginResult(Fitted):
     passes : float
         Reads that the method asked for.
     reads : float
-        Also those of the survey.
+        All reads, also those of the survey.
     iterations : int
         Steps of the method.
     bytes_read : int
-        What these reads took.
+        Bytes of these reads.
     seconds : float
         Wall time of the run.
     fingerprint : str
         Hash of the data.
     versions : dict of str
-        Those of dfeas, and of what it stands on, that computed it.
+        Versions of dfeas and the libraries that computed the result.
     data : dict, optional
         Path, labels, positive, intercept; None for arrays in memory.
     y : array (m,) or (m+1,)
-        With the intercept last, of points as they were seen: ``coef`` and ``bias`` are in the units of X.
+        The hyperplane with the intercept last, for points as they were seen; ``coef`` and ``bias`` are in the units of X.
     path : array (fits, m) or (fits, m+1)
         The hyperplanes of all C and folds, as y.
     certificate : str, optional
         Path of the file with y.
     dual : DualVariables, optional
-        Dual variables, where they were asked for.
+        Dual variables, if they were asked for.
     bits : str, optional
-        ``same``; ``mixed`` where a worker computed by other software or on another processor than this process; None: nobody
-        else computed.
+        ``same``; ``mixed`` if a worker had other software or another processor than this process; None: there were no
+        workers.
     workers : list of dict, optional
-        Those, and who was left out, with the reason; None: nobody.
+        These workers, and those left out, with the reason; None: there are none.
     sides : dict of Side, optional
         Which class is -1 and which is +1, and how many points each has.
     features : list of str, optional
-        Names of the features; None where the data has none.
+        Names of the features; None if the data has none.
     calibration : tuple of two floats, optional
-        a and b of ``predict_proba``: P(+1) = 1 / (1 + exp(-(a s + b))) for a score s; None where it was not asked for.
+        a and b of ``predict_proba``: P(+1) = 1 / (1 + exp(-(a s + b))) for a score s; None if it was not asked for.
     weighed : Sparse, optional
-        Of the hinge: dual variables of the points in memory, divided by their sum.
+        With the hinge: dual variables of the points in memory, divided by their sum.
     view : str
         How points were seen, as certificates say it; empty for points as they are stored.
     trace : Trace, optional
-        What was known after each pass, as ``trace.jsonl`` has it, of the problem with the widest gap.
+        What was known after each pass about the problem with the widest gap, as ``trace.jsonl`` has it.
 
     Examples
     --------
