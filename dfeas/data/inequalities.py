@@ -154,7 +154,7 @@ def _limits(bounds: Any, m: int) -> Floats:
     given = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in pairs]
     found: Floats = exact(given, np.float64, "bounds")
     if not ((found[:, 0] < np.inf) & (found[:, 1] > -np.inf)).all():
-        raise BadInputError("bounds: one that no number is within; None is no bound")
+        raise BadInputError("bounds: a pair that no number is within; None is no bound")
     return found
 
 

@@ -195,8 +195,8 @@ class Crew:
             return UsageError(f"no worker of the cluster is one of {sorted(self._chosen or ['all'])} with resources {wanted}")
         if UsageError in kinds:
             return UsageError(
-                f"{text}; start workers where the dfeas is installed that is here; where only dfeas itself lacks, an archive "
-                "of its folder will do: client.upload_file('dfeas.zip')"
+                f"{text}; start workers with the dfeas that is installed here; if they lack nothing but dfeas, send an archive "
+                "of its folder: client.upload_file('dfeas.zip')"
             )
         kind = CorruptDataError if CorruptDataError in kinds else BadInputError
         return kind(f"{text}; let all workers see the same data under this path")

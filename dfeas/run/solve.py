@@ -219,7 +219,7 @@ def go_on(run: Place, problem: Problem, limits: Limits, resources: Resources, ou
         job = earlier.job
         named = not job.kernel or json.loads(job.kernel)["name"] in KERNELS
         if problem.kernel is not None and (named or problem.function is None):
-            raise UsageError(f"{run}: kernel is for the function of Python that was the kernel of a run; leave it out")
+            raise UsageError(f"{run}: kernel is for the Python function that was the kernel of a run; leave it out")
         problem = Problem(_as_asked(run, job.data, problem.spec), problem.kernel)
         limits = Limits(
             max_passes=job.asked.max_passes if limits.max_passes is None else limits.max_passes,

@@ -47,7 +47,7 @@ def load_model(run: Any) -> FittedModel:
     if certificate is None:
         raise BadInputError(f"{name}: the run left neither a hyperplane nor points that conflict: nothing to start from")
     if (values["data"] or {}).get("point") is not None:
-        raise BadInputError(f"{name}: a run of a hull, whose hyperplane goes through its point: start from one of points")
+        raise BadInputError(f"{name}: a run of a hull, whose hyperplane goes through its point: start from a run about points")
     file = name if isinstance(run, Fitted) else f"{name}/{CERTIFICATE}"
     return FittedModel(name, values, (certificate,), (file,), None)
 

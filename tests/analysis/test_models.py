@@ -252,7 +252,7 @@ def test_a_column_that_is_called_like_a_level_is_told_apart_from_it() -> None:
     found = dfeas.check_separation(pd.DataFrame({"q": q, "q[x]": x, "z": rng.normal(size=200)}), y, intercept=True)
     assert (found.columns, found.levels) == (["q[b]", "q[x]"], {"q": ["b"]})
     assert "level b of q and column q[x] separate " in str(found)
-    with pytest.raises(dfeas.BadInputError, match=r"column q\[c\] is called as a level of a factor is; rename"):
+    with pytest.raises(dfeas.BadInputError, match=r"column q\[c\] has the name of a level of a factor; rename"):
         dfeas.check_separation(pd.DataFrame({"q": q, "q[c]": x}), y, intercept=True)
 
 

@@ -217,7 +217,7 @@ class ColumnSurvey:
         why = "has another whole number in each row: drop it if it is an id"
         notes = tuple(f"column {name or '(no name)'} {why}" for name in ids)
         if twice:
-            raise BadInputError(f"{self.where}: column {twice[0]} is called as a level of a factor is; rename one of them")
+            raise BadInputError(f"{self.where}: column {twice[0]} has the name of a level of a factor; rename one of them")
         return Design(tuple(columns), factors, intercept, notes)
 
 

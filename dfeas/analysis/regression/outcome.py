@@ -205,7 +205,7 @@ class Values:
     def outcome(self, asked: str | None, positive: Any = None) -> Response:
         notes = weightless(self.rows, self.counted)
         if positive is not None and asked in ("multinomial", "poisson", *IN_ORDER):
-            raise UsageError(f"outcome {asked}: no class of it is the positive one; leave out {spell('positive')}")
+            raise UsageError(f"outcome {asked}: none of its classes is the positive one; leave out {spell('positive')}")
         about = self._outcome(LIKE.get(asked or "", asked), positive)
         if asked == "conditional" and about.of_shares:
             raise BadInputError(f"{self._where}: shares between 0 and 1; expected cases and controls of a conditional logit")

@@ -192,7 +192,7 @@ def test_functions_that_are_no_kernels_are_said(kernel: Callable[..., np.ndarray
 def test_an_interrupted_run_goes_on_to_the_same_bits(room: Path, tmp_path: Path) -> None:
     whole = dfeas.solve(room / "ring", kernel="polynomial")
     dfeas.solve(room / "ring", kernel="polynomial", max_passes=1, out=tmp_path / "run")
-    with pytest.raises(UsageError, match="kernel is for the function of Python"):
+    with pytest.raises(UsageError, match="kernel is for the Python function"):
         dfeas.resume(tmp_path / "run", kernel="rbf")
     found = dfeas.resume(tmp_path / "run", max_passes=100)
     assert isinstance(found, dfeas.Result)
