@@ -307,7 +307,10 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         rows = np.flatnonzero(chosen)
         some = columns.take(rows)
         found = solve(column_matrix(some.points, some.scale, solver_room(state.facts)))
-        return replace(found, rows=rows[found.rows]) if found.outcome == CONFLICT else None
+        if found.outcome != CONFLICT:
+            return None
+        # the y that has the others right shows which are wrong
+        return replace(found, w=state.solution.w, margin=float(score.min()), rows=rows[found.rows])
 
     def _drop_columns(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
         """Keep the lowest of W and of what was taken, as many as there is room for, and separate them; |Ax| does not grow."""
