@@ -38,7 +38,8 @@ nitpicky = False
 suppress_warnings = ["myst.strikethrough"]
 
 autosummary_generate = True
-shutil.rmtree(Path(__file__).with_name("reference") / "api", ignore_errors=True)  # pages of names that are no longer public
+# of names that are no longer public
+shutil.rmtree(Path(__file__).with_name("reference") / "python" / "names", ignore_errors=True)
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 autodoc_typehints = "none"
