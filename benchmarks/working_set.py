@@ -103,7 +103,7 @@ def own(data: Path, room: Path, scale: float, only: list[str]) -> None:
         turns = [run_once([*words, "--out", str(room / f"run-{i}"), "--json"]) for _ in range(TURNS)]
         seconds, processor, memory, values = min(turns, key=lambda turn: turn[0])
         named = ""
-        if full.kind == "one-flip":
+        if values["conflicts"] and full.kind == "one-flip":
             named = f"{values['conflicts'][0]['point']} (flipped: {instance.wrong_point})"
         bound = 5 * read + 20 if most is None else most
         print(

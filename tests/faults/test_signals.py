@@ -151,6 +151,15 @@ def test_an_interrupt_of_what_python_runs_from_a_text_has_the_exit_code_of_all(t
     assert (done.returncode, done.stdout, done.stderr) == (75, "said", "")
 
 
+@pytest.fixture
+def hanging_up() -> Iterator[None]:
+    """A terminal that goes ends this program, as by default, also where it was started so that it does not."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hanging_up")
 def test_what_nobody_asks_about_yet_is_interrupted() -> None:
     with asked_to_stop() as stop, pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
