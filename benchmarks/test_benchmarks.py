@@ -35,7 +35,7 @@ SMALL = {
         *("--budget-mb", "40", "--passes", "2", "--methods", "perceptron"),
         *("--instances", "halfspace", "--workers", "1"),
     ],
-    "working_set": ["--only", "one-flip,ride-along", "--scale", "0.002"],
+    "working_set": ["--only", "one-flip 100 ,ride-along", "--scale", "0.002"],
     "wide": ["--scale", "0.004", "--limit", "30", "--shapes", "2", "--kinds", "planted"],
     "peers": [
         *("--only", "table, overlap;soft margin, 50", "--scale", "0.02", "--limit", "20", "--turns", "1"),

@@ -84,7 +84,8 @@ def test_generate_solve_verify(room: Path, tmp_path: Path, method: str, data: st
 
 @pytest.mark.parametrize("data", ["normal", "thin"])
 def test_every_method_on_the_other_families(room: Path, tmp_path: Path, data: str) -> None:
-    words = ("--methods", ",".join(METHODS), "--eps", 0.02, "--memory", "8GB", "--json")
+    methods = ",".join(name for name in METHODS if name != "rescaled-perceptron")  # has taken its time above
+    words = ("--methods", methods, "--eps", 0.02, "--memory", "8GB", "--json")
     done = dfeas("race", data, "--out", tmp_path / "race", *words, cwd=room)
     assert done.returncode == 0, done.stderr
     # the best margin of thin is below eps: both answers are right
