@@ -230,7 +230,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, names: Any, began: 
     certificates = [replace(blank, kind="gordan", support=index, weights=weight) for index, weight in ordered]
     checked = checking(certificates) if certificates else Checked([], 0.0)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
-    score = dict(zip(search.columns.index.tolist(), search.score(wide.y).tolist(), strict=True))
+    score = dict(zip(search.columns.index.tolist(), search.score(wide.y, np.inf).tolist(), strict=True))
     points = []
     for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
         known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
@@ -272,8 +272,9 @@ class _Search:
         self.passes += len(question.blocks) / self.session.dataset.blocks if isinstance(question, Partial) else 1
         return self.session.engine.run(question)
 
-    def score(self, y: Floats) -> Floats:
-        return self.matrix.scores(y, np.inf)
+    def score(self, y: Floats, level: float = 0.0) -> Floats:
+        """In float64 up to a level, as signs have to be; above it float32 is enough to tell which are the lowest."""
+        return self.matrix.scores(y, level)
 
     def run(self) -> Stop:
         """Until no suspect can stay, or a limit comes first, after which W is still looked at while there is time."""
@@ -341,8 +342,10 @@ class _Search:
     def _judge(self) -> bool:
         """Whether y is another one after each suspect that is not known to be needed has joined what stays, if it can."""
         score, moved, most = self.score(self.y), False, GROUP * self.d
+        met = np.zeros(0, np.int64)
         for suspect in sorted({*np.flatnonzero(~self.stays).tolist()} - self.needed, key=lambda row: -score[row]):
-            some = _lowest(score, self.stays & ~self.used, most)
+            unused = self.stays & ~self.used
+            some = np.union1d(_lowest(score, unused, most), met[unused[met]])
             while not (self.stays[suspect] or suspect in self.needed or self.until()):
                 rows = np.union1d(some, [suspect])
                 found = solve(self.matrix.part(rows))
@@ -359,7 +362,8 @@ class _Search:
                 missed = self.stays & (trial <= 0)
                 if missed.any():
                     free = missed & ~self.used  # conflicts without a common point are what is wanted
-                    some = np.union1d(some, _lowest(trial, free if free.any() else missed, max(MORE * self.d, len(some))))
+                    more = _lowest(trial, free if free.any() else missed, max(MORE * self.d, len(some)))
+                    some = met = np.union1d(some, more)
                 else:
                     self.y, score, moved = found.y, trial, True
                     self.stays |= trial > 0

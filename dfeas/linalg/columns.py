@@ -201,7 +201,7 @@ class ColumnMatrix:
 
     def scores(self, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
         """Scores (c,) (D a_j)'v, wrong by ``within`` at most, or in float64 where they are not clearly above ``level``."""
-        if not self.single:
+        if not self.single or level == np.inf:
             return self._wide(v)
         score = self._narrow((self.feature * v).astype(np.float32))
         error = NARROW * float(np.linalg.norm(v))

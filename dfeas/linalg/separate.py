@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.linalg.basic import SMALL, among_heavy, basic, conflict, find_conflict, independent, solve_gram
+from dfeas.linalg.basic import DEAR, SMALL, among_heavy, basic, conflict, find_conflict, independent, solve_gram
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.columns import BASIS_BYTES, ColumnMatrix, multiply_out
 from dfeas.linalg.newton import Newton
@@ -33,7 +33,7 @@ ROUGH = 0.05
 FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
 
 FAR = -1.0
-"""Score of a soft separator below which a column is in a conflict that needs no other coordinates."""
+"""Score of a soft separator below which a column is in a conflict that needs no other coordinates, where a QR is dear."""
 RESCALED_C, RESCALINGS = 1e8, 8
 """How far C is raised before columns are rescaled by those inside of the margin, and so often at most."""
 EXCHANGES = 30
@@ -255,7 +255,7 @@ def _in_float64(
     """Separate a subset from C on, as far as float64 can tell, and as it was rescaled."""
     part = even.part(rows)
     plain = part if even is matrix else matrix.part(rows)
-    if tolerance is None and part.scores(v).min() < FAR:
+    if tolerance is None and part.shape[0] * part.shape[1] ** 2 > DEAR and part.scores(v).min() < FAR:
         solution = _raise_C(plain, Newton(part, v), C, RESCALED_C, None)
         if solution.outcome == CONFLICT:
             return replace(solution, rows=rows[solution.rows]), None
