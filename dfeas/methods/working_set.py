@@ -288,7 +288,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         drawn = self._schedule(state).count
         if state.solution is None or state.solution.outcome != SEPARATED or state.dropped or drawn >= len(columns):
             return False
-        score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
+        score = column_matrix(columns.points, columns.scale).scores(state.solution.y, 0.0)
         return bool(score.min() < -LIKE * np.median(score[:drawn]))
 
     def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
@@ -301,7 +301,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         the sample's blocks and the few that were most wrong by the y that separated all others.
         """
         assert state.solution is not None
-        score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
+        score = column_matrix(columns.points, columns.scale).scores(state.solution.y, 0.0)
         chosen = np.isin(columns.index * state.facts.blocks // state.facts.n, self._schedule(state).sample.blocks)
         chosen[np.argsort(score, kind="stable")[:WRONG]] = True
         rows = np.flatnonzero(chosen)
