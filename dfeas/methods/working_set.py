@@ -256,12 +256,13 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         columns = state.columns
         assert columns is not None
         matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
-        early = self._has_wrong_label(state, columns)
-        near = self._find_near_conflict(state, columns) if early else None
+        score = None if state.solution is None else matrix.scores(state.solution.y, 0.0)
+        early = score is not None and self._has_wrong_label(state, score)
+        near = self._find_near_conflict(state, columns, score) if score is not None and early else None
         solution = near or solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
         steps = state.steps + solution.steps
-        if not early and state.solution is not None and self._is_spread(state, columns, solution):
-            solution = self._find_near_conflict(state, columns) or solution
+        if score is not None and not early and self._is_spread(state, columns, solution):
+            solution = self._find_near_conflict(state, columns, score) or solution
         if state.closeness is not None and solution.outcome == SEPARATED:
             closer = solve(matrix, solution, state.closeness)
             steps += closer.steps
@@ -281,14 +282,13 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             state = replace(state, stalled=describe_unresolved(state.facts))
         return state
 
-    def _has_wrong_label(self, state: PointWorkingSetState, columns: Columns) -> bool:
+    def _has_wrong_label(self, state: PointWorkingSetState, score: Floats) -> bool:
         """Whether some columns are as wrong, by the y that separated W before, as columns at random are right: what a sample
         misses is near to its hyperplane.
         """
         drawn = self._schedule(state).count
-        if state.solution is None or state.solution.outcome != SEPARATED or state.dropped or drawn >= len(columns):
+        if state.solution is None or state.solution.outcome != SEPARATED or state.dropped or drawn >= len(score):
             return False
-        score = column_matrix(columns.points, columns.scale).scores(state.solution.y, 0.0)
         return bool(score.min() < -LIKE * np.median(score[:drawn]))
 
     def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
@@ -296,12 +296,11 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         blocks = np.unique(columns.index[solution.rows] * state.facts.blocks // state.facts.n)
         return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + WRONG
 
-    def _find_near_conflict(self, state: PointWorkingSetState, columns: Columns) -> Solution | None:
+    def _find_near_conflict(self, state: PointWorkingSetState, columns: Columns, score: Floats) -> Solution | None:
         """A conflict in few blocks, as these are read once more to check it, and among few columns, which takes less: those of
         the sample's blocks and the few that were most wrong by the y that separated all others.
         """
         assert state.solution is not None
-        score = column_matrix(columns.points, columns.scale).scores(state.solution.y, 0.0)
         chosen = np.isin(columns.index * state.facts.blocks // state.facts.n, self._schedule(state).sample.blocks)
         chosen[np.argsort(score, kind="stable")[:WRONG]] = True
         rows = np.flatnonzero(chosen)

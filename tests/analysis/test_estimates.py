@@ -14,7 +14,10 @@ import pyarrow
 import pytest
 
 import dfeas
+from dfeas.analysis.regression.blame import Direction
+from dfeas.analysis.regression.design import Column, Design
 from dfeas.analysis.regression.estimates import SignSearch
+from dfeas.analysis.regression.outcome import Response
 from dfeas.run.exact.partition import partition
 from dfeas.verify.dyadic import common
 from tests.exact import solution
@@ -117,6 +120,13 @@ def test_signs_of_drawn_columns_are_those_of_an_exact_partition_with_the_other_s
             assert each.certain
             assert each.direction or each.estimate in ("finite", "+Inf or -Inf")
     assert min(asked[True], asked[False]) > 5
+
+
+def test_a_coefficient_that_is_too_small_for_a_float_keeps_its_sign() -> None:
+    design = Design(tuple(Column(name, name) for name in "abc"))
+    direction = Direction.of((1 << 1100, -1, 0, 5), False, design, Response("binary", ("0", "1")))
+    assert np.sign(direction.values).tolist() == [[1, -1, 0, 1]]
+    assert direction.values[0, 0] == 1
 
 
 def table_columns(table: Any) -> list[str]:

@@ -217,6 +217,19 @@ def test_one_wrong_label_is_named_first(arrays: Callable[..., Any]) -> None:
     assert len(sparse.index) <= 31
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_conflict_comes_with_the_hyperplane_that_has_all_but_the_wrong_labels_right(
+    arrays: Callable[..., Any], seed: int
+) -> None:
+    """It is looked for among the blocks of the sample, and the few that are most wrong."""
+    X, labels = arrays("one-flip", 20, 50_000, margin=0.01, seed=seed)
+    found = dfeas.solve(X, labels)
+    assert (found.verdict, found.proof) == ("infeasible", "exact")
+    flipped, *others = found.conflicts
+    assert flipped["point"] == Instance("one-flip", 20, 50_000, 0.01, seed=seed).wrong_point
+    assert flipped["score"] < 0 < min(each["score"] for each in others)
+
+
 def test_conflicts_are_reported_with_the_users_own_classes(arrays: Callable[..., Any]) -> None:
     instance = Instance("one-flip", 10, 3000, 0.05)
     X, labels = arrays("one-flip", 10, 3000, margin=0.05)
