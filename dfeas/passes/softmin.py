@@ -7,7 +7,8 @@ For columns a_j and a question (y, mu):
     mean = A softmax(-A'y / mu)   the gradient of -mu lse
 
 mu = 0 is the limit: mean is the column ``arg`` and lse is not finite. Each tile is read once: scores, running minimum,
-exponentials, weighted sum; earlier sums are rescaled when the minimum drops (the flash-attention pattern).
+exponentials, weighted sum; earlier sums are rescaled when the minimum drops (the flash-attention pattern). Sums are made
+of each block alone, and of several at once they are added in the order of the tree: the same bits, in fewer Python calls.
 
 ``low`` and ``arg`` do not depend on how the points are cut into blocks, nor on the precision of the fast product: every
 column that could attain the minimum, by the rounding bound of that product, is scored again in a fixed order in float64.
@@ -15,9 +16,11 @@ column that could attain the minimum, by the rounding bound of that product, is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import local
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +31,8 @@ SINGLE_LIMIT = 2.0**14
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""
 NEGLIGIBLE = 100.0
 """A tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums."""
-
+MOMENTS = 1 << 17
+"""Numbers in the sums of blocks that are scanned at once."""
 
 _spare = local()
 """Of each thread ``moment`` (k, m), the last that was used up, for the next block: fresh memory costs more than sums."""
@@ -46,17 +50,18 @@ class SoftminAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SoftminPartial:
-    """Sums over some blocks, relative to their own minimum."""
+    """Sums over some blocks, relative to the least of their fast scores."""
 
     low: Floats  # (k,) inf when empty
-    arg: Indices  # (k,)
-    total: Floats  # (k,) sum_j exp((low - a_j'y) / mu); 1 for mu = 0
-    moment: Floats  # (k, m) sum_j exp((low - a_j'y) / mu) a_j; the column arg for mu = 0
+    arg: Indices  # (k,) -1 when empty
+    shift: Floats  # (k,) the least fast score; inf when empty
+    total: Floats  # (k,) sum_j exp((shift - a_j'y) / mu); 1 for mu = 0
+    moment: Floats  # (k, m) sum_j exp((shift - a_j'y) / mu) a_j; the column arg for mu = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Softmin:
-    """k questions: Y (m, k) in any scale, mu (k,) >= 0."""
+class SoftminSums:
+    """k questions, of points or of cones: Y (m, k) in any scale, mu (k,) >= 0. What is found is merged alike."""
 
     Y: Floats
     mu: Floats
@@ -72,13 +77,18 @@ class Softmin:
         return len(self.mu)
 
     def empty(self) -> SoftminPartial:
+        shift, total, moment = self._sums(1)
+        return SoftminPartial(shift[0].copy(), np.full(self.width, -1, np.int64), shift[0], total[0], moment[0])
+
+    def _sums(self, blocks: int) -> tuple[Floats, Floats, Floats]:
+        """Empty sums of so many blocks: shift (blocks, k), total (blocks, k) and moment (blocks, k, m)."""
         m, k = self.Y.shape
         moment, _spare.moment = getattr(_spare, "moment", None), None
-        if moment is None or moment.shape != (k, m):
-            moment = np.zeros((k, m))
+        if blocks > 1 or moment is None or moment.shape != (k, m):
+            moment = np.zeros((blocks, k, m))
         else:
             moment.fill(0)
-        return SoftminPartial(np.full(k, np.inf), np.full(k, -1, np.int64), np.zeros(k), moment)
+        return np.full((blocks, k), np.inf), np.zeros((blocks, k)), moment.reshape(blocks, k, m)
 
     @cached_property
     def _soft(self) -> Indices:
@@ -101,98 +111,132 @@ class Softmin:
     def _narrow(self) -> Array:
         return np.ascontiguousarray(self.Y, np.float32)
 
-    def scan(self, block: Block) -> SoftminPartial:
-        partial = self.empty()
-        single = self._admits_single and block.single
-        questions: Array = self._narrow if single else self.Y
-        factor: Array = block.sides.narrow if single else block.sides.scale()
-        slack = rounding(block.terms, single) * self._lengths
-        soft = self._soft
-        # scores that only choose what is scored again may be summed in any order
-        alone = block.fast_scores(questions[:, 0])[None] if len(self.mu) == 1 and not soft.size else None
-        for rows in block.tiles():
-            points = block.tile(rows, single)
-            scores = _scores(points, factor[rows], questions, block.intercept) if alone is None else alone[:, rows]
-            least = scores.min(axis=1)
-            lower = np.flatnonzero(least <= partial.low + slack)
-            near = np.minimum(least + 2 * slack, partial.low + slack)
-            # y = 0 scores every column 0, and the first row stands for all
-            lowest = [(scores[i] <= near[i]).nonzero()[0] if self._lengths[i] > 0 else np.zeros(1, np.int64) for i in lower]
-            candidates = [rows.start + some for some in lowest]
-            for i, some, exact in zip(lower, candidates, block.exact_scores_each(candidates, self._each[lower]), strict=True):
-                self._lower(partial, i, block.start, some, exact)
-            live = soft[least[soft] - partial.low[soft] < NEGLIGIBLE * self.mu[soft]]
-            if live.size:
-                self._weigh(partial, points, factor[rows], scores, _run(live), block.intercept)
-        for hard in np.flatnonzero((self.mu == 0) & (partial.arg >= 0)):
-            partial.total[hard] = 1.0
-            partial.moment[hard] = block.columns(partial.arg[hard : hard + 1] - block.start)[0]
-        return partial
+    def _shrink(self, shift: Floats, lower: Floats) -> Floats:
+        """Factors of sums relative to ``shift`` that are to be relative to ``lower``; 1 for mu = 0."""
+        gap = np.subtract(lower, shift, out=np.zeros(shift.shape), where=(lower < shift) & (self.mu > 0))
+        return np.asarray(np.exp(gap / np.where(self.mu > 0, self.mu, 1.0)))
 
-    def _lower(self, partial: SoftminPartial, i: np.intp, start: int, candidates: Indices, exact: Floats) -> None:
-        """Lower the running minimum of a question, and rescale its sums, if a candidate's score is lower."""
-        if not exact.size or exact.min() >= partial.low[i]:
-            return
-        best = int(exact.argmin())
-        shrink = np.exp((exact[best] - partial.low[i]) / self.mu[i]) if self.mu[i] > 0 else 0.0
-        partial.total[i] *= shrink
-        partial.moment[i] *= shrink
-        partial.low[i] = exact[best]
-        partial.arg[i] = start + candidates[best]
-
-    def _weigh(
-        self, partial: SoftminPartial, points: Tile, factor: Array, scores: Array, live: Indices | slice, intercept: bool
-    ) -> None:
-        """Add a tile's exponential weights and weighted columns to the sums; may overwrite the scores."""
-        weights = scores[live]
-        shift, mu = partial.low[live, None].astype(scores.dtype), self.mu[live, None].astype(scores.dtype)
-        weights = np.subtract(shift, weights, out=weights)
-        weights /= mu
-        np.exp(weights, out=weights)
-        partial.total[live] += weights.sum(axis=1)
-        weights *= factor
-        m = points.shape[1]
-        moment = partial.moment[live]
-        add_combinations(moment[:, :m], weights, points)
-        if not isinstance(live, slice):
-            partial.moment[live] = moment
-        if intercept:
-            partial.moment[live, m] += weights.sum(axis=1)
+    def _add(self, first: Sequence[Floats], second: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
+        """shift, total and moment of both, in the memory of the first; the second is used up."""
+        lower = np.minimum(first[0], second[0])
+        for shift, total, moment in (first, second):
+            factor = self._shrink(shift, lower)
+            if (factor != 1).any():
+                total *= factor
+                moment *= factor[..., None]
+        _, total, moment = first
+        total += second[1]
+        moment += second[2]
+        return lower, total, moment
 
     def merge(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
-        return self._add(replace(first, moment=first.moment.copy()), replace(second, moment=second.moment.copy()))
+        one, two = (replace(each, total=each.total.copy(), moment=each.moment.copy()) for each in (first, second))
+        return self._join(one, two)
 
     def absorb(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
         """The same, where nobody needs the two any more: long vectors take no fresh memory."""
-        both = self._add(first, second)
+        both = self._join(first, second)
         _spare.moment = second.moment
         return both
 
-    def _add(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
-        """Their sums in the moments of the first; those of the second are used up."""
+    def _join(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
+        """Their sums in the memory of the first; those of the second are used up."""
         # where the first has the lower minimum, or an equal one that it met first; an empty partial never wins
         earlier = (second.arg < 0) | (first.arg < second.arg)
         wins = (first.arg >= 0) & ((first.low < second.low) | ((first.low == second.low) & earlier))
-        low = np.where(wins, first.low, second.low)
-        # factor of the sums that are not relative to the common minimum
-        gap = np.where(first.low == second.low, 0.0, low - np.maximum(first.low, second.low))
-        shrink = np.where(self.mu > 0, np.exp(gap / np.where(self.mu > 0, self.mu, 1.0)), 0.0)
-        one, two = np.where(wins, 1.0, shrink), np.where(wins, shrink, 1.0)
-        for sums, factors in ((first.moment, one), (second.moment, two)):
-            if (factors != 1).any():
-                sums *= factors[:, None]
-        moment = first.moment
-        moment += second.moment
-        total = first.total * one + second.total * two
-        return SoftminPartial(low, np.where(wins, first.arg, second.arg), total, moment)
+        for partial, lost in ((first, ~wins), (second, wins)):
+            if (lost := lost & (self.mu == 0)).any():
+                partial.total[lost] = 0.0
+                partial.moment[lost] = 0.0
+        sums = self._add(*((each.shift, each.total, each.moment) for each in (first, second)))
+        return SoftminPartial(np.where(wins, first.low, second.low), np.where(wins, first.arg, second.arg), *sums)
 
     def finish(self, partial: SoftminPartial) -> SoftminAnswer:
         """The answers; raises ValueError when there was no point at all."""
         if (partial.arg < 0).any():
             raise ValueError("softmin needs at least one point")
         with np.errstate(divide="ignore", invalid="ignore"):
-            lse = np.log(partial.total) - partial.low / self.mu
+            lse = np.log(partial.total) - partial.shift / self.mu
         return SoftminAnswer(partial.low, partial.arg, lse, (partial.moment / partial.total[:, None]).T)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Softmin(SoftminSums):
+    """k questions to points."""
+
+    def scan(self, block: Block) -> SoftminPartial:
+        return self.scan_run([block])
+
+    def scan_run(self, blocks: Sequence[Block]) -> SoftminPartial:
+        count = len(blocks)
+        if count > 1 and (count * self.Y.size > MOMENTS or count & (count - 1)):
+            left = 1 << (count - 1).bit_length() - 1
+            return self.absorb(self.scan_run(blocks[:left]), self.scan_run(blocks[left:]))
+        single = [self._admits_single and block.single for block in blocks]
+        sums = self._sums(len(blocks))
+        scores = [self._weigh(*each) for each in zip(blocks, single, *sums, strict=True)]
+        slack = np.array([rounding(block.terms, narrow) for block, narrow in zip(blocks, single, strict=True)])
+        low, arg = self._find_low(blocks, scores, sums[0], slack[:, None] * self._lengths)
+        while len(sums[0]) > 1:
+            sums = self._add(*([each[i::2] for each in sums] for i in range(2)))
+        shift, total, moment = (each[0] if count == 1 else each[0].copy() for each in sums)
+        for hard in np.flatnonzero((self.mu == 0) & (arg >= 0)):
+            block = next(block for block in blocks if arg[hard] < block.start + block.size)
+            total[hard], moment[hard] = 1.0, block.columns(arg[hard : hard + 1] - block.start)[0]
+        return SoftminPartial(low, arg, shift, total, moment)
+
+    def _weigh(self, block: Block, single: bool, shift: Floats, total: Floats, moment: Floats) -> Array:
+        """Fast scores (k, b) of a block; fills its sums, which are empty."""
+        questions: Array = self._narrow if single else self.Y
+        factor: Array = block.sides.narrow if single else block.sides.scale()
+        m, found = block.points.shape[1], [np.empty((self.width, 0), questions.dtype)]
+        for rows in block.tiles():
+            points = block.tile(rows, single)
+            scores = _scores(points, factor[rows], questions, block.intercept)
+            found.append(scores)
+            least = scores.min(axis=1)
+            if len(found) > 2 and (least < shift).any():
+                shrink = self._shrink(shift, np.minimum(shift, least))
+                total *= shrink
+                moment *= shrink[:, None]
+            np.minimum(shift, least, out=shift)
+            live = self._soft
+            if len(found) > 2:
+                live = live[(least - shift)[live] < NEGLIGIBLE * self.mu[live]]
+            if not live.size:
+                continue
+            some = _run(live)
+            weights = np.subtract(shift[some, None].astype(scores.dtype), scores[some])
+            weights /= self.mu[some, None].astype(scores.dtype)
+            np.exp(weights, out=weights)
+            total[some] += weights.sum(axis=1)
+            weights *= factor[rows]
+            sums = moment[some]
+            add_combinations(sums[:, :m], weights, points)
+            if not isinstance(some, slice):
+                moment[some] = sums
+            if block.intercept:
+                moment[some, m] += weights.sum(axis=1)
+        return found[1] if len(found) == 2 else np.concatenate(found, axis=1)
+
+    def _find_low(
+        self, blocks: Sequence[Block], scores: Sequence[Array], least: Floats, slack: Floats
+    ) -> tuple[Floats, Indices]:
+        """low (k,) and arg (k,) of consecutive blocks from fast scores, the ``least`` (blocks, k), which err by ``slack``."""
+        low, arg = np.full(self.width, np.inf), np.full(self.width, -1, np.int64)
+        bar = (least + slack).min(axis=0)
+        near = (least - slack <= bar) & np.array([[block.size > 0] for block in blocks])
+        for place in np.flatnonzero(near.any(axis=1)).tolist():
+            block, error, asked = blocks[place], slack[place], np.flatnonzero(near[place])
+            fast: Any = scores[place]
+            # y = 0 scores every column 0, and the first row stands for all
+            rows = [
+                np.flatnonzero(fast[i] <= bar[i] + error[i]) if self._lengths[i] > 0 else np.zeros(1, np.int64) for i in asked
+            ]
+            for i, some, exact in zip(asked, rows, block.exact_scores_each(rows, self._each[asked]), strict=True):
+                if exact.size and exact.min() < low[i]:
+                    low[i], arg[i] = exact.min(), block.start + some[exact.argmin()]
+        return low, arg
 
 
 def _run(numbers: Indices) -> Indices | slice:

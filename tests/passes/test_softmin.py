@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from dfeas.engine.scan import Tree
 from dfeas.linalg.points import norms
+from dfeas.passes import softmin
 from dfeas.passes.block import Block
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 
@@ -112,6 +113,24 @@ def test_partials_that_are_used_up_give_the_same_bits_as_those_that_stay(
     for first, second in pairwise(kept):
         question.merge(first, second)
     assert all((a.moment == b).all() for a, b in zip(kept, before, strict=True))
+
+
+@given(problems(), st.integers(1, 9), st.integers(1, 60), st.booleans())
+def test_a_run_of_blocks_gives_the_same_bits_as_each_alone(
+    problem: tuple[np.ndarray, np.ndarray, bool, Softmin], size: int, numbers: int, mixed: bool
+) -> None:
+    X, labels, intercept, question = problem
+    if mixed:
+        X[-1] *= np.finfo(X.dtype).tiny  # its block is worked on in float64, and its point may be zero
+    blocks = [whole(X[i : i + size], labels[i : i + size], intercept, i) for i in range(0, len(X), size)]
+    tree = Tree(question, alone=True)
+    for index, block in enumerate(blocks):
+        tree.push(0, index, question.scan(block))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(softmin, "MOMENTS", numbers)  # of several at once, of some, or of one
+        run = question.finish(question.scan_run(blocks))
+    for one, other in zip(astuple(tree.finish()), astuple(run), strict=True):
+        assert one.tobytes() == other.tobytes()
 
 
 @given(problems())

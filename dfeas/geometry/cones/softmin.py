@@ -42,7 +42,7 @@ from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, 
 from dfeas.linalg.points import combine_rows as combinations
 from dfeas.methods.mixture import Mixture
 from dfeas.passes.block import Block, in_precision
-from dfeas.passes.softmin import Softmin, SoftminAnswer, SoftminPartial
+from dfeas.passes.softmin import SoftminAnswer, SoftminPartial, SoftminSums
 from dfeas.passes.vectors import Recover, SparseWeights
 
 
@@ -139,13 +139,13 @@ class SpectralPartial(SoftminPartial):
 
 
 @dataclass(frozen=True)
-class SpectralSoftmin(Softmin):
+class SpectralSoftmin(SoftminSums):
     """k questions to a dataset of cones: Y (m, k) in any scale, mu (k,) >= 0."""
 
     def empty(self) -> SpectralPartial:
         plain = super().empty()
         none = (np.empty(0),) * len(self.mu)
-        return SpectralPartial(plain.low, plain.arg, plain.total, plain.moment, none)
+        return SpectralPartial(plain.low, plain.arg, plain.shift, plain.total, plain.moment, none)
 
     def scan(self, block: Block) -> SpectralPartial:
         partial = self.empty()
@@ -181,7 +181,7 @@ class SpectralSoftmin(Softmin):
                 partial.moment[i] = combine_scaled(block, np.arange(start, start + len(point)), point, factor)
             else:
                 self._rescale(partial, i, low - lowest[i].best)
-        return SpectralPartial(partial.low, partial.arg, partial.total, partial.moment, tuple(extreme))
+        return SpectralPartial(partial.low, partial.arg, partial.low.copy(), partial.total, partial.moment, tuple(extreme))
 
     def _rescale(self, partial: SpectralPartial, i: int, drop: float) -> None:
         """Make sums of a question relative to a level that is lower by ``-drop``."""
@@ -219,7 +219,7 @@ class SpectralSoftmin(Softmin):
         points = tuple(
             a if arg == mine else b for a, b, arg, mine in zip(first.extreme, second.extreme, both.arg, first.arg, strict=True)
         )
-        return SpectralPartial(both.low, both.arg, both.total, both.moment, points)
+        return SpectralPartial(both.low, both.arg, both.shift, both.total, both.moment, points)
 
     def absorb(self, first: SoftminPartial, second: SoftminPartial) -> SpectralPartial:
         return self.merge(first, second)
@@ -298,7 +298,7 @@ class EuclideanSoftmin(SpectralSoftmin):
             plain.total[i] = np.exp(lse + plain.low[i] / self.mu[i])
             plain.moment[i] = combine_scaled(block, rows, x, factor) * plain.total[i]
         points = tuple(point if mu == 0 else np.empty(0) for point, mu in zip(plain.extreme, self.mu, strict=True))
-        return SpectralPartial(plain.low, plain.arg, plain.total, plain.moment, points)
+        return SpectralPartial(plain.low, plain.arg, plain.shift, plain.total, plain.moment, points)
 
     def merge(self, first: SoftminPartial, second: SoftminPartial) -> SpectralPartial:
         """There is one cone, in one block."""
