@@ -48,6 +48,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separate import CONFLICT, SEPARATED, Solution, solve
 from dfeas.linalg.sparse_columns import column_matrix
@@ -190,9 +191,11 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             return WorkingSet.tell(self, state, answer)
         if not answer.violated:
             return replace(state, met=len(self._schedule(state).batches))
-        over = len(state.columns) + len(answer.index) > state.cap
-        columns = _keep_lowest(state.columns, answer, _direction(state), state.cap) if over else self._join(state, answer)
-        return self.solve_columns(replace(state, met=state.met + 1, columns=columns))
+        met = replace(state, met=state.met + 1)
+        if len(state.columns) + len(answer.index) <= state.cap:
+            return self._solve_with(met, answer)
+        columns = _keep_lowest(state.columns, answer, _direction(state), state.cap)
+        return self.solve_columns(replace(met, columns=columns))
 
     def _threshold(self, state: PointWorkingSetState) -> float:
         """Columns up to this score are wanted: on the first pass, by the scores of the sample, as many as the schedule says."""
@@ -244,72 +247,81 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             after = self._drop_columns(state, answer)
             moved = fresh or (after.bracket.lower, after.bracket.upper) != (before.lower, before.upper)
             return after if moved else replace(after, stalled="float64 tells the margin of the kept columns no better")
-        return self.solve_columns(replace(state, columns=self._join(state, answer)))
+        return self._solve_with(state, answer)
 
-    def _join(self, state: PointWorkingSetState, answer: Selection) -> Columns:
-        """W and what was taken, in memory that has room for what the schedule expects, so that W is not copied each time."""
+    def _solve_with(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
+        """With what was taken; of wrong labels with a conflict among few columns, if there is one, before all are joined."""
+        parts = self._look_wrong(state, answer)
+        near = self._find_near_conflict(state, parts) if parts else None
+        if near is not None:
+            return near
+        # in memory that has room for what the schedule expects, so that W is not copied each time
         assert state.columns is not None
-        return answer.append_to(state.columns, min(state.cap, self._schedule(state).columns))
+        joined = answer.append_to(state.columns, min(state.cap, self._schedule(state).columns))
+        return self.solve_columns(replace(state, columns=joined), spread=not parts)
 
-    def solve_columns(self, state: PointWorkingSetState) -> PointWorkingSetState:
-        """Separate W from where the last separator stands, and more closely where that is wanted."""
+    def solve_columns(self, state: PointWorkingSetState, spread: bool = True) -> PointWorkingSetState:
+        """Separate W from where the last separator stands, and more closely where that is wanted; if a conflict is ``spread``
+        over many blocks, look for one of few.
+        """
         columns = state.columns
         assert columns is not None
         matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
-        score = None if state.solution is None else matrix.scores(state.solution.y, 0.0)
-        early = score is not None and self._has_wrong_label(state, score)
-        near = self._find_near_conflict(state, columns, score) if score is not None and early else None
-        solution = near or solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
-        steps = state.steps + solution.steps
-        if score is not None and not early and self._is_spread(state, columns, solution):
-            solution = self._find_near_conflict(state, columns, score) or solution
+        solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
+        if spread and state.solution is not None and self._is_spread(state, columns, solution):
+            near = self._find_near_conflict(state, [(columns, matrix.scores(state.solution.y, 0.0))])
+            if near is not None:
+                return near
         if state.closeness is not None and solution.outcome == SEPARATED:
             closer = solve(matrix, solution, state.closeness)
-            steps += closer.steps
+            steps = solution.steps + closer.steps
             solution = closer.with_upper(solution) if closer.outcome == SEPARATED else solution.with_upper(closer)
-        state = replace(state, solution=solution, steps=steps)
-        if state.best is None or solution.upper < state.bracket.upper:
-            score = matrix.scores_of(solution.rows, solution.y)
-            index = columns.index[solution.rows]
-            order = np.argsort(index)
-            best = Sparse(index[order], solution.weight[order], score[order], solution.y)
-            z = matrix.combine_rows(solution.rows, solution.weight)
-            state = replace(state, best=best, z=z, bracket=state.bracket.with_upper(solution.upper))
-        if solution.outcome == CONFLICT and len(columns) == state.facts.n:
-            low = float(matrix.scores(solution.y, np.inf).min())
-            state = replace(state, bracket=state.bracket.with_separator(solution.y, low))
-        if solution.outcome not in (SEPARATED, CONFLICT):
-            state = replace(state, stalled=describe_unresolved(state.facts))
-        return state
+            solution = replace(solution, steps=steps)
+        return _note_solution(state, matrix, solution)
 
-    def _has_wrong_label(self, state: PointWorkingSetState, score: Floats) -> bool:
-        """Whether some columns are as wrong, by the y that separated W before, as columns at random are right: what a sample
-        misses is near to its hyperplane.
+    def _look_wrong(self, state: PointWorkingSetState, answer: Selection) -> list[tuple[Columns, Floats]]:
+        """W and what was taken with their scores by the y that separated W, if some of it is as wrong as columns at random are
+        right: what a sample misses is near to its hyperplane. The score of what W has already is infinite.
         """
-        drawn = self._schedule(state).count
-        if state.solution is None or state.solution.outcome != SEPARATED or state.dropped or drawn >= len(score):
-            return False
-        return bool(score.min() < -LIKE * np.median(score[:drawn]))
+        columns, before, drawn = state.columns, state.solution, self._schedule(state).count
+        assert columns is not None
+        assert before is not None
+        if before.outcome != SEPARATED or state.dropped or drawn >= len(columns) + len(answer.score):
+            return []
+        score = column_matrix(columns.points, columns.scale).scores(before.y, 0.0)
+        if answer.low >= -LIKE * np.median(score[:drawn]):
+            return []
+        others = np.where(np.isin(answer.index, columns.index), np.inf, answer.score)
+        edges = np.cumsum([len(piece) for piece in answer.pieces])[:-1]
+        return [(columns, score), *zip(answer.pieces, np.split(others, edges), strict=True)]
 
     def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
         """Whether a conflict lies in more blocks than those of the sample, which have many columns, and few others."""
         blocks = np.unique(columns.index[solution.rows] * state.facts.blocks // state.facts.n)
         return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + WRONG
 
-    def _find_near_conflict(self, state: PointWorkingSetState, columns: Columns, score: Floats) -> Solution | None:
-        """A conflict in few blocks, as these are read once more to check it, and among few columns, which takes less: those of
-        the sample's blocks and the few that were most wrong by the y that separated all others.
+    def _find_near_conflict(
+        self, state: PointWorkingSetState, parts: list[tuple[Columns, Floats]]
+    ) -> PointWorkingSetState | None:
+        """With a conflict in few blocks, as these are read once more to check it, and among few columns, which takes less:
+        those of the sample's blocks and the few that were most wrong by the y that separated all others. W is these then.
         """
         assert state.solution is not None
-        chosen = np.isin(columns.index * state.facts.blocks // state.facts.n, self._schedule(state).sample.blocks)
-        chosen[np.argsort(score, kind="stable")[:WRONG]] = True
-        rows = np.flatnonzero(chosen)
-        some = columns.take(rows)
-        found = solve(column_matrix(some.points, some.scale, solver_room(state.facts)))
+        facts, blocks = state.facts, self._schedule(state).sample.blocks
+        scores = np.concatenate([score for _, score in parts])
+        bar = np.partition(scores, min(WRONG, len(scores)) - 1)[:WRONG].max()
+        chosen = [
+            (part, np.flatnonzero((np.isin(part.index * facts.blocks // facts.n, blocks) & (score < np.inf)) | (score <= bar)))
+            for part, score in parts
+        ]
+        columns = Columns.pick([(part, rows) for part, rows in chosen if len(rows)])
+        matrix = column_matrix(columns.points, columns.scale, solver_room(facts))
+        found = solve(matrix)
         if found.outcome != CONFLICT:
             return None
         # the y that has the others right shows which are wrong
-        return replace(found, w=state.solution.w, margin=float(score.min()), rows=rows[found.rows])
+        found = replace(found, w=state.solution.w, margin=float(scores.min()))
+        return _note_solution(replace(state, columns=columns), matrix, found)
 
     def _drop_columns(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
         """Keep the lowest of W and of what was taken, as many as there is room for, and separate them; |Ax| does not grow."""
@@ -346,6 +358,26 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
     def hopeful(self, state: PointWorkingSetState) -> bool:
         separated = state.solution is not None and state.solution.outcome == SEPARATED
         return separated and (not state.dropped or state.full < PATIENCE)
+
+
+def _note_solution(state: PointWorkingSetState, matrix: ColumnMatrix, solution: Solution) -> PointWorkingSetState:
+    """With a solution of W, and with its x where |Ax| is less than before."""
+    columns = state.columns
+    assert columns is not None
+    state = replace(state, solution=solution, steps=state.steps + solution.steps)
+    if state.best is None or solution.upper < state.bracket.upper:
+        score = matrix.scores_of(solution.rows, solution.y)
+        index = columns.index[solution.rows]
+        order = np.argsort(index)
+        best = Sparse(index[order], solution.weight[order], score[order], solution.y)
+        z = matrix.combine_rows(solution.rows, solution.weight)
+        state = replace(state, best=best, z=z, bracket=state.bracket.with_upper(solution.upper))
+    if solution.outcome == CONFLICT and len(columns) == state.facts.n:
+        low = float(matrix.scores(solution.y, np.inf).min())
+        state = replace(state, bracket=state.bracket.with_separator(solution.y, low))
+    if solution.outcome not in (SEPARATED, CONFLICT):
+        state = replace(state, stalled=describe_unresolved(state.facts))
+    return state
 
 
 def _direction(state: PointWorkingSetState) -> Floats:
