@@ -53,7 +53,7 @@ from dfeas.run.solve import decide, run_terms
 from dfeas.run.solver_thread import Abandoned, run_solver
 from dfeas.run.spec import SEPARATED, Request, RunSpec, require_labels
 from dfeas.run.task import Outcome, blank
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Decision, Proof
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Decision, Proof, describe_ending
 from dfeas.run.trace import RunOptions
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
@@ -281,7 +281,8 @@ def _write_result(
     dataset, (name, why) = session.dataset, method
     job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
     how = RunOptions.of(0.0, Output(progress=output.progress))
-    report_start(open_sinks(stack, session, job, {name: folder}, how, None)[0], dataset, job, None)
+    sinks, _ = open_sinks(stack, session, job, {name: folder}, how, None)
+    report_start(sinks, dataset, job, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     certificate = certificate_of(session.checking.dataset, face, empty)
     checked = session.checking([certificate])
@@ -291,6 +292,9 @@ def _write_result(
         check = None
     decision = Decision("stalled") if check is None else Decision("verdict", check.verdict)
     record = replace(blank(name, 1.0), passes=1.0, iterations=face.reads)
+    for sink in sinks[name]:
+        text = describe_ending(decision, record)
+        sink.note("stopped", text, stopped=decision.stopped, verdict=decision.verdict)
     looks = int(face.kind != OVERLAP or bool(face.flat.shape[1])) + checked.reads
     outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
     result = result_of(session, job, outcome, why, surveyed.reads + outcome.reads, surveyed.positive)

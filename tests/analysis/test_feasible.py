@@ -22,6 +22,8 @@ from dfeas.analysis import feasibility, separation
 from dfeas.errors import BadInputError
 from dfeas.run.exact.search import STOPPED
 from dfeas.run.resources import attend_runs
+from dfeas.run.result_files import TRACE
+from dfeas.run.trace import what_is_missing
 from tests.exact import solution
 
 NONE = np.inf
@@ -218,6 +220,13 @@ def test_a_search_that_is_killed_leaves_no_verdict(monkeypatch: pytest.MonkeyPat
     left = dfeas.load(tmp_path / "run")
     assert isinstance(left, dfeas.Feasibility)
     assert (left.verdict, left.result.stopped) == ("undecided", "interrupted")
+
+
+@pytest.mark.parametrize("right", [-7.0, 7.0])
+def test_what_is_decided_at_once_has_a_whole_trace(tmp_path: Path, right: float) -> None:
+    answer = dfeas.feasible([[1.0], [-1.0], [2.0]], [2.0, 1.0, right], out=tmp_path / "run")
+    assert answer.result.method == "exact"
+    assert not what_is_missing(tmp_path / "run" / TRACE, answer.result.passes)
 
 
 @pytest.mark.parametrize("kind", [np.array, sp.csr_array])
