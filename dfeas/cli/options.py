@@ -135,9 +135,9 @@ def make_arguments(options: dict[str, Any]) -> dict[str, Any]:
 def _option(each: Parameter, told: tuple[str, str, dict[str, Any]], text: str | None) -> Decorator:
     heading, help, more = told
     flag, kind = f"--{each.name.replace('_', '-')}", str(each.annotation).partition(" |")[0]
-    given: dict[str, Any] = {"help": text or help, "default": each.default, **more}
-    if each.default is each.empty:
-        given |= {"default": None, "required": True}
+    # click asks for what is required only where nothing is its default, None included
+    given: dict[str, Any] = {"required": True} if each.default is each.empty else {"default": each.default}
+    given |= {"help": text or help, **more}
     if kind == "bool":
         flag = flag if each.default is False else f"{flag}/--no-{each.name}"
         given["is_flag"] = True

@@ -412,7 +412,8 @@ class VerdictTask(Task[Outcome]):
             certificate = separator(evidence.bracket.y, self.fingerprint, self.kernel)
             certificate = replace(certificate, view=self.view)
         text = describe_ending(self.decision, self.record)
-        self.note("stopped", text, stopped=self.decision.stopped, verdict=self.decision.verdict)
+        verdict = self.decision.verdict if self.check is None else self.check.verdict  # which may prove more
+        self.note("stopped", text, stopped=self.decision.stopped, verdict=verdict)
         return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)
 
 

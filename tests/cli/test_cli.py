@@ -72,6 +72,7 @@ def test_generate_solve_verify(room: Path, tmp_path: Path, method: str, data: st
     assert done.returncode == 0, done.stderr
     values = json.loads(done.stdout)
     assert (values["verdict"], values["stopped"], values["proof"]) == (verdict, "verdict", proof)
+    assert json.loads((run / "trace.jsonl").read_text().splitlines()[-1])["verdict"] == verdict
     assert verify_run(run).verdict == verdict
     if method == "auto":
         checked = dfeas("verify", run, "--json")

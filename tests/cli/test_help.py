@@ -65,6 +65,16 @@ def test_a_list_says_of_a_command_what_its_help_begins_with(name: str) -> None:
     assert NAMED[name].summary == command(name).get_short_help_str(MOST)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_required_is_asked_for_by_its_name(name: str) -> None:
+    types = [each.type for each in command(name).params if isinstance(each, click.Argument)]
+    words = [each.choices[0] if isinstance(each, click.Choice) else "x" for each in types]
+    for each in command(name).params:
+        if isinstance(each, click.Option) and each.required:
+            done = dfeas(name, *words)
+            assert (done.returncode, f"Missing option '{each.opts[0]}'" in done.stderr) == (2, True)
+
+
 def test_what_only_lists_commands_imports_none(tmp_path: Path) -> None:
     look = "import sys, dfeas.__main__\ntry: dfeas.__main__.main()\nfinally: print('numpy' in sys.modules)"
     for words, more in (
