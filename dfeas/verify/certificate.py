@@ -194,7 +194,7 @@ def _array(path: Place, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """An array of the archive; a long vector is mapped. What its header declares must be there before anything is allocated."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as stream:
-        shape, dtype = read_header(stream, info.file_size, f"{path}:{name}")
+        shape, dtype, _ = read_header(stream, info.file_size, f"{path}:{name}")
         if info.file_size > 64 + 1032 * info.compress_size:
             raise ValueError(f"{name} is compressed beyond what deflate can")
         long = name in _LONG and len(shape) == 1 and shape[0] > MANY

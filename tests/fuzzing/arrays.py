@@ -194,6 +194,11 @@ def hdf5_packed(given: Given) -> Any:
     return in_hdf5(given, {name: PACKED[name]})
 
 
+def in_npy(given: Given) -> Any:
+    np.save(given.folder / "x.npy", np.asarray(given.any_array(), order="F" if given.rng.random() < 0.5 else "C"))
+    return str(given.folder / "x.npy")
+
+
 def of_xarray() -> Any:
     """The library, which dfeas does not need. Raises NoneSuchError where it is not installed."""
     try:
@@ -211,9 +216,9 @@ def sparse(given: Given) -> Any:
     return kind(array.astype(array.dtype.newbyteorder("=")))
 
 
-PRESENT = (plain, objects, mixed, unmasked, dask, frame, in_xarray, in_zarr, in_hdf5, sparse)
+PRESENT = (plain, objects, mixed, unmasked, dask, frame, in_xarray, in_zarr, in_hdf5, in_npy, sparse)
 ABSENT = (masked, dask_masked, frame_with_nulls, zarr_packed, hdf5_packed)
-TAKEN = ("plain", "mixed", "unmasked", "in_hdf5", "in_xarray", "sparse")
+TAKEN = ("plain", "mixed", "unmasked", "in_hdf5", "in_npy", "in_xarray", "sparse")
 """Of numbers that float64 has, whatever their type."""
 WRAPPINGS: dict[str, Callable[[Given], Any]] = {each.__name__: each for each in (*PRESENT, *ABSENT)}
 

@@ -33,17 +33,26 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent, sp
 from dfeas.linalg.csr import canonicalise, with_data
 from dfeas.linalg.points import Points
 
+SLAB_BYTES = 32 << 20
+"""Rows of an array in Fortran order that are read at once: pieces of its columns are then long enough for a disk."""
+
 
 class NpyRows:
-    """Rows of a .npy stream in C order, by slices; memory is one slice."""
+    """Rows of a .npy stream, by slices; memory is one slice, or ``SLAB_BYTES`` of an array in Fortran order."""
 
     def __init__(self, stream: IO[bytes], size: int, where: str) -> None:
         self._stream, self._where, self._next = stream, where, 0
-        self.shape, self.dtype = read_header(stream, size, where)
+        self.shape, self.dtype, self.fortran = read_header(stream, size, where)
         self._row, self._begin = prod(self.shape[1:]) * self.dtype.itemsize, stream.tell()  # bytes
+        self._slab: NDArray[Any] = np.empty((0, 0), self.dtype)  # columns of rows from _next on, one a row
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         first, stop, _ = rows.indices(self.shape[0])
+        if self.fortran:
+            if first < stop and (first < self._next or stop > self._next + self._slab.shape[1]):
+                self._read_slab(first, stop)
+            some = self._slab[:, first - self._next : stop - self._next].T
+            return some.reshape(stop - first, *self.shape[1:], order="F")
         wanted = (stop - first) * self._row
         with damage_becomes(f"{self._where}: damaged from row {first}"):
             if first != self._next:
@@ -53,6 +62,20 @@ class NpyRows:
             raise CorruptDataError(f"{self._where}: ends at row {first + len(content) // self._row} of {self.shape[0]}")
         self._next = stop
         return np.frombuffer(content, self.dtype).reshape(stop - first, *self.shape[1:])
+
+    def _read_slab(self, first: int, stop: int) -> None:
+        """Rows from ``first`` on up to ``stop``, or as many as a slab has."""
+        n, size = self.shape[0], self.dtype.itemsize
+        count = min(n - first, max(stop - first, SLAB_BYTES // max(1, self._row)))
+        slab = np.empty((prod(self.shape[1:]), count), self.dtype)
+        for number, column in enumerate(slab):
+            with damage_becomes(f"{self._where}: damaged in column {number}"):
+                self._stream.seek(self._begin + (number * n + first) * size)
+                content = self._stream.read(count * size)
+            if len(content) < count * size:
+                raise CorruptDataError(f"{self._where}: ends in column {number} of {len(slab)}")
+            column[:] = np.frombuffer(content, self.dtype)
+        self._slab, self._next = slab, first
 
 
 class StoredRows:
@@ -232,6 +255,8 @@ class ArraySource(PointSource):
         notes = [f"{self._rows.dtype} cast to {self.dtype}"] if self._rows.dtype != self.dtype else []
         if (self._entries is not None) != self.sparse:
             notes.append(f"stored {'sparse' if self.sparse else 'dense'}, as {self.dtype}")
+        if isinstance(self._rows, NpyRows) and self._rows.fortran:
+            notes.append("in Fortran order, read by pieces of columns; C order would be read faster")
         if isinstance(self._rows, CscRows):
             notes.append(f"CSC, entries by columns: read {self._rows.reads(rows)} times; CSR would be read once")
         self.notes = (*notes, *self._unkept)

@@ -247,9 +247,9 @@ def rows_of_whole_chunks(array: Any, itemsize: int) -> int:
     return int(min(n, max(chunk, wanted // chunk * chunk)))
 
 
-def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array in a .npy stream of ``size`` bytes, which is in C order and has no Python objects. Raises
-    CorruptDataError when it says more than these bytes can hold.
+def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Shape and type of the array in a .npy stream of ``size`` bytes, which has no Python objects, and whether it lies there
+    column by column, in Fortran order. Raises CorruptDataError when it says more than these bytes can hold.
     """
     try:
         version = npy.read_magic(stream)
@@ -261,14 +261,12 @@ def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ..
         raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
     if dtype.hasobject:
         raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
-    if fortran and len(shape) > 1:
-        raise BadInputError(f"{where}: stored in Fortran order; save np.ascontiguousarray(array) instead")
     wanted = prod(shape) * dtype.itemsize
     if wanted > size:
         raise CorruptDataError(
             f"{where}: shape {_shape_text(shape)} of {dtype} takes {wanted:.4g} bytes, the file has {size}: truncated"
         )
-    return tuple(shape), dtype
+    return tuple(shape), dtype, fortran and len(shape) > 1
 
 
 def load_npy(path: Place) -> NDArray[Any]:
@@ -278,10 +276,10 @@ def load_npy(path: Place) -> NDArray[Any]:
             raise BadInputError(f"{path}: not a file; a pipe or a device is not read")
         size = path.stat().st_size
         with path.open("rb") as file:
-            shape, dtype = read_header(file, size, str(path))
+            shape, dtype, fortran = read_header(file, size, str(path))
             require_column(prod(shape) * dtype.itemsize, str(path))
             content = file.read(prod(shape) * dtype.itemsize)
-        return np.frombuffer(content, dtype).reshape(shape).copy()
+        return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C").copy(order="C")
     except DfeasError:
         raise
     except DAMAGE as error:
