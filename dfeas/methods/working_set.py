@@ -12,8 +12,9 @@ Reference: own; the soft margin of Mangasarian 2002 in memory, cutting planes ov
 Taking far more than what is violated on the first pass is what makes nine passes two: a sample of s columns leaves about
 m n / s violated, and their neighbours decide the next round.
 
-Guarantee, while memory holds W: columns are never dropped and every pass adds one, so it ends. When W reaches ``cap`` columns
-the lowest-scoring of W and of what is taken are kept, half of them new at most, and passes ask one of two y:
+Guarantee, while memory holds W: every pass adds a column, and none is dropped, but once, for a conflict of few; so it ends.
+When W reaches ``cap`` columns the lowest-scoring of W and of what is taken are kept, half of them new at most, and passes ask
+one of two y:
 
     the separator of W, as long as each has at most ``FEWER`` times as many points wrong as any before;
     else, once, y = z = Ax of the best weights x until then.
@@ -152,6 +153,7 @@ class PointWorkingSetState(WorkingSetState):
     falls_back: bool = False  # z is asked next, and not the separator
     met: int = 0  # batches of the schedule, before all blocks are
     closeness: float | None = None  # how near to the widest margin of W its separator must be; None for any
+    refused: bool = False  # a conflict was told, and passes go on: W loses no columns for one any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         return batches[state.met] if ready and state.met < len(batches) else ()
 
     def tell(self, state: PointWorkingSetState, answer: Any) -> Any:
+        if state.solution is not None and state.solution.outcome == CONFLICT:
+            state = replace(state, refused=True)
         if state.columns is None or not self._batch(state):
             return WorkingSet.tell(self, state, answer)
         if not answer.violated:
@@ -268,7 +272,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         assert columns is not None
         matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
         solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
-        if spread and state.solution is not None and self._is_spread(state, columns, solution):
+        if spread and state.solution is not None and not state.refused and self._is_spread(state, columns, solution):
             near = self._find_near_conflict(state, [(columns, matrix.scores(state.solution.y, 0.0))])
             if near is not None:
                 return near
@@ -286,7 +290,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         columns, before, drawn = state.columns, state.solution, self._schedule(state).count
         assert columns is not None
         assert before is not None
-        if before.outcome != SEPARATED or state.dropped or drawn >= len(columns) + len(answer.score):
+        if before.outcome != SEPARATED or state.dropped or state.refused or drawn >= len(columns) + len(answer.score):
             return []
         score = column_matrix(columns.points, columns.scale).scores(before.y, 0.0)
         if answer.low >= -LIKE * np.median(score[:drawn]):
@@ -309,12 +313,12 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         assert state.solution is not None
         facts, blocks = state.facts, self._schedule(state).sample.blocks
         scores = np.concatenate([score for _, score in parts])
-        bar = np.partition(scores, min(WRONG, len(scores)) - 1)[:WRONG].max()
-        chosen = [
-            (part, np.flatnonzero((np.isin(part.index * facts.blocks // facts.n, blocks) & (score < np.inf)) | (score <= bar)))
-            for part, score in parts
-        ]
-        columns = Columns.pick([(part, rows) for part, rows in chosen if len(rows)])
+        chosen = np.concatenate([np.isin(part.index * facts.blocks // facts.n, blocks) for part, _ in parts])
+        chosen[np.argsort(scores, kind="stable")[:WRONG]] = True
+        each = np.split(chosen & (scores < np.inf), np.cumsum([len(part) for part, _ in parts])[:-1])
+        columns = Columns.pick(
+            [(part, np.flatnonzero(mine)) for (part, _), mine in zip(parts, each, strict=True) if mine.any()]
+        )
         matrix = column_matrix(columns.points, columns.scale, solver_room(facts))
         found = solve(matrix)
         if found.outcome != CONFLICT:

@@ -20,20 +20,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import local
-from typing import Any
 
 import numpy as np
 
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, times
 from dfeas.passes.block import Block, rounding
 
-SINGLE_LIMIT = 2.0**14
-"""Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""
+SINGLE_LIMIT, SINGLE_SIZE = 2.0**14, 1e30
+"""Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3; and what |y|,
+1 / |y| and 1 / mu are below, where they are finite.
+"""
 NEGLIGIBLE = 100.0
 """A tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums."""
 MOMENTS = 1 << 17
 """Numbers in the sums of blocks that are scanned at once."""
 
+Near = tuple[int, Indices, Array]
+"""A question, and rows of a block that may have its lowest score, with their fast scores."""
 _spare = local()
 """Of each thread ``moment`` (k, m), the last that was used up, for the next block: fresh memory costs more than sums."""
 
@@ -96,11 +99,14 @@ class SoftminSums:
 
     @cached_property
     def _lengths(self) -> Floats:
-        return np.asarray(np.linalg.norm(self.Y, axis=0), np.float64)
+        size = np.abs(self.Y).max(axis=0, initial=0.0)
+        return np.asarray(size * np.linalg.norm(self.Y / np.where(size > 0, size, 1.0), axis=0), np.float64)
 
     @cached_property
     def _admits_single(self) -> bool:
-        return bool((self._lengths[self._soft] <= SINGLE_LIMIT * self.mu[self._soft]).all())
+        mu, length, least = self.mu, self._lengths, 1 / SINGLE_SIZE
+        sized = (length == 0) | ((least < length) & (length < SINGLE_SIZE))
+        return bool((sized & ((mu == 0) | ((length <= SINGLE_LIMIT * mu) & (mu > least)))).all())
 
     @cached_property
     def _each(self) -> Floats:
@@ -173,40 +179,45 @@ class Softmin(SoftminSums):
             left = 1 << (count - 1).bit_length() - 1
             return self.absorb(self.scan_run(blocks[:left]), self.scan_run(blocks[left:]))
         single = [self._admits_single and block.single for block in blocks]
-        sums = self._sums(len(blocks))
-        scores = [self._weigh(*each) for each in zip(blocks, single, *sums, strict=True)]
         slack = np.array([rounding(block.terms, narrow) for block, narrow in zip(blocks, single, strict=True)])
-        low, arg = self._find_low(blocks, scores, sums[0], slack[:, None] * self._lengths)
+        slack, sums = slack[:, None] * self._lengths, self._sums(count)
+        near = [self._weigh(*each) for each in zip(blocks, single, slack, *sums, strict=True)]
+        low, arg = self._find_low(blocks, near, (sums[0] + slack).min(axis=0), slack)
         while len(sums[0]) > 1:
             sums = self._add(*([each[i::2] for each in sums] for i in range(2)))
         shift, total, moment = (each[0] if count == 1 else each[0].copy() for each in sums)
         for hard in np.flatnonzero((self.mu == 0) & (arg >= 0)):
             block = next(block for block in blocks if arg[hard] < block.start + block.size)
-            total[hard], moment[hard] = 1.0, block.columns(arg[hard : hard + 1] - block.start)[0]
+            # 0.0 makes no difference but of a zero's sign, as it does when partials are added
+            total[hard], moment[hard] = 1.0, block.columns(arg[hard : hard + 1] - block.start)[0] + 0.0
         return SoftminPartial(low, arg, shift, total, moment)
 
-    def _weigh(self, block: Block, single: bool, shift: Floats, total: Floats, moment: Floats) -> Array:
-        """Fast scores (k, b) of a block; fills its sums, which are empty."""
+    def _weigh(self, block: Block, single: bool, slack: Floats, shift: Floats, total: Floats, moment: Floats) -> list[Near]:
+        """Make the sums of a block, which are empty, from fast scores that are off by ``slack`` (k,); returns the lowest."""
         questions: Array = self._narrow if single else self.Y
         factor: Array = block.sides.narrow if single else block.sides.scale()
-        m, found = block.points.shape[1], [np.empty((self.width, 0), questions.dtype)]
+        m, found = block.points.shape[1], list[Near]()
         for rows in block.tiles():
             points = block.tile(rows, single)
             scores = _scores(points, factor[rows], questions, block.intercept)
-            found.append(scores)
             least = scores.min(axis=1)
-            if len(found) > 2 and (least < shift).any():
+            if rows.start and (least < shift).any():
                 shrink = self._shrink(shift, np.minimum(shift, least))
                 total *= shrink
                 moment *= shrink[:, None]
             np.minimum(shift, least, out=shift)
+            for i in np.flatnonzero(least <= shift + 2 * slack).tolist():
+                # y = 0 scores every column 0, and the first row stands for all
+                lowest = (scores[i] <= least[i] + 2 * slack[i]).nonzero()[0] if self._lengths[i] > 0 else np.zeros(1, np.int64)
+                found.append((i, rows.start + lowest, scores[i, lowest]))
             live = self._soft
-            if len(found) > 2:
+            if rows.start:
                 live = live[(least - shift)[live] < NEGLIGIBLE * self.mu[live]]
             if not live.size:
                 continue
             some = _run(live)
-            weights = np.subtract(shift[some, None].astype(scores.dtype), scores[some])
+            weights = scores[some]
+            weights = np.subtract(shift[some, None].astype(scores.dtype), weights, out=weights)
             weights /= self.mu[some, None].astype(scores.dtype)
             np.exp(weights, out=weights)
             total[some] += weights.sum(axis=1)
@@ -217,25 +228,22 @@ class Softmin(SoftminSums):
                 moment[some] = sums
             if block.intercept:
                 moment[some, m] += weights.sum(axis=1)
-        return found[1] if len(found) == 2 else np.concatenate(found, axis=1)
+        return found
 
     def _find_low(
-        self, blocks: Sequence[Block], scores: Sequence[Array], least: Floats, slack: Floats
+        self, blocks: Sequence[Block], near: Sequence[list[Near]], bar: Floats, slack: Floats
     ) -> tuple[Floats, Indices]:
-        """low (k,) and arg (k,) of consecutive blocks from fast scores, the ``least`` (blocks, k), which err by ``slack``."""
+        """low (k,), which is at most ``bar``, and arg (k,) of consecutive blocks whose fast scores are off by ``slack``."""
         low, arg = np.full(self.width, np.inf), np.full(self.width, -1, np.int64)
-        bar = (least + slack).min(axis=0)
-        near = (least - slack <= bar) & np.array([[block.size > 0] for block in blocks])
-        for place in np.flatnonzero(near.any(axis=1)).tolist():
-            block, error, asked = blocks[place], slack[place], np.flatnonzero(near[place])
-            fast: Any = scores[place]
-            # y = 0 scores every column 0, and the first row stands for all
-            rows = [
-                np.flatnonzero(fast[i] <= bar[i] + error[i]) if self._lengths[i] > 0 else np.zeros(1, np.int64) for i in asked
-            ]
-            for i, some, exact in zip(asked, rows, block.exact_scores_each(rows, self._each[asked]), strict=True):
-                if exact.size and exact.min() < low[i]:
-                    low[i], arg[i] = exact.min(), block.start + some[exact.argmin()]
+        for block, lowest, error in zip(blocks, near, slack, strict=True):
+            some = [(i, rows[fast <= bar[i] + error[i]]) for i, rows, fast in lowest]
+            some = [(i, rows) for i, rows in some if rows.size]
+            asked = [i for i, _ in some]
+            exact = block.exact_scores_each([rows for _, rows in some], self._each[asked]) if some else []
+            for (i, rows), values in zip(some, exact, strict=True):
+                best = int(values.argmin())
+                if values[best] < low[i]:
+                    low[i], arg[i] = values[best], block.start + rows[best]
         return low, arg
 
 

@@ -19,6 +19,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.points import prefer_method
+from dfeas.methods import batches
 from dfeas.methods.batches import LEAD, passes_ahead, solver_room
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Facts, LedState, RideAlong, Sparse
@@ -91,6 +92,27 @@ def test_columns_are_never_dropped_while_memory_holds_them(arrays: Callable[...,
     for before, after in pairwise(found):
         assert np.isin(before.columns.index, after.columns.index).all()
         assert len(np.unique(after.columns.index)) == len(after.columns)
+
+
+@pytest.mark.parametrize(("seed", "flips"), [(2, 20), (8, 2), (22, 1)])
+def test_columns_are_dropped_once_at_most_however_many_conflicts_are_refused(
+    seed: int, flips: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "SMALL_BYTES", 0)
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(3, 25)), int(rng.integers(6000, 30000))
+    X = rng.standard_normal((n, m))
+    labels = np.where(X @ rng.standard_normal(m) > 0, 1, -1)
+    rng.choice([1, 2, 5, 20, 100, 1000])
+    labels[rng.choice(n, flips, replace=False)] *= -1
+    engine, facts = problem(X, labels, block_rows=4096 // m)
+    method, found = PointWorkingSet(), list[Any]()
+    state = method.init(facts)
+    while not state.stalled and len(found) < 40:
+        state = method.tell(state, engine.run(method.ask(state)))
+        found.append(state)
+    assert state.stalled
+    assert sum(not np.isin(before.columns.index, after.columns.index).all() for before, after in pairwise(found)) <= 1
 
 
 def test_columns_join_where_there_is_room_behind_the_others(arrays: Callable[..., Any]) -> None:

@@ -115,6 +115,34 @@ def test_partials_that_are_used_up_give_the_same_bits_as_those_that_stay(
     assert all((a.moment == b).all() for a, b in zip(kept, before, strict=True))
 
 
+def test_the_signs_of_zeros_do_not_depend_on_the_cut() -> None:
+    """Neither of an entry of ``mean``, where a zero is of a point with label -1, nor of ``low``, reached as 0 and -0."""
+    X, labels = np.array([[1, 0, 1], [1, 1, 1], [1, 0, 0]], np.float32), np.array([-1.0, 1.0, -1.0])
+    question = Softmin(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.zeros(2))
+    blocks = [whole(X[i : i + 1], labels[i : i + 1], False, i) for i in range(3)]
+    one = question.finish(question.scan(whole(X, labels, False)))
+    for many in (reduce(question.merge, map(question.scan, blocks)), question.scan_run(blocks)):
+        assert [each.tobytes() for each in astuple(question.finish(many))] == [each.tobytes() for each in astuple(one)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
+@pytest.mark.parametrize(
+    ("size", "mu"), [(0.0, 1e-300), (1e-50, 1e-50), (1e-200, 1e-200), (1e40, 1e39), (1e40, 0.0), (1.0, 1e-60)]
+)
+def test_questions_of_any_size(dtype: type, size: float, mu: float) -> None:
+    rng = np.random.default_rng(3)
+    X, labels = rng.integers(-9, 10, (50, 4)).astype(dtype), np.where(np.arange(50) % 3, 1.0, -1.0)
+    X[:, 0] = 1
+    y = rng.standard_normal(4)
+    question = Softmin((size * y)[:, None], np.array([mu]))
+    answer, A = question.finish(question.scan(whole(X, labels, False))), columns(X, labels, False)
+    scores = A.T @ y
+    assert answer.low[0] == pytest.approx(size * scores.min(), rel=1e-12)
+    exponents = -scores * (size / mu) if mu else np.where(scores > scores.min(), -np.inf, 0.0)
+    weights = np.exp(exponents - exponents.max())
+    assert np.allclose(answer.mean[:, 0], A @ weights / weights.sum(), atol=1e-5)
+
+
 @given(problems(), st.integers(1, 9), st.integers(1, 60), st.booleans())
 def test_a_run_of_blocks_gives_the_same_bits_as_each_alone(
     problem: tuple[np.ndarray, np.ndarray, bool, Softmin], size: int, numbers: int, mixed: bool
