@@ -300,6 +300,8 @@ def test_bad_input_is_one_line_with_its_exit_code(room: Path, tmp_path: Path, ar
     (tmp_path / "folder").mkdir()
     _refused(solve("folder"), 4, "neither a dfeas dataset nor a zarr array")
     zarr.create_array(tmp_path / "x", data=X, chunks=(1000, 8))
+    (tmp_path / "labels.csv").write_text("1\n" * 3000)
+    _refused(solve("x", "--labels", "labels.csv"), 4, "labels.csv: labels beside points are a .npy file or a zarr array")
     for name, values, words in (
         ("short", labels[:-1], "expected 3000 labels"),
         ("one", np.ones(3000), "all 3000 labels are 1"),

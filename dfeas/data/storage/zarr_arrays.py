@@ -297,6 +297,8 @@ def open_labels(path: Place) -> Any:
         raise BadInputError(f"{absent(path)} (labels)")
     if path.suffix == ".npy":
         return load_npy(path)
+    if isinstance(path, Path) and path.is_file():
+        raise BadInputError(f"{path}: labels beside points are a .npy file or a zarr array; save them by numpy.save")
     return open_array(path, LABELS)
 
 
