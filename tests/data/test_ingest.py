@@ -113,6 +113,21 @@ def test_what_cannot_be_used_is_refused_and_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_damaged_archive_is_found_in_either_order(
+    tmp_path: Path, data: tuple[np.ndarray, np.ndarray], save: Any, order: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_files, "SLAB_BYTES", 3000)
+    save(tmp_path / "a.npz", X=np.asarray(data[0], order=order), y=data[1])
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    content[9000] ^= 1
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(CorruptDataError, match="damaged"):
+        ingest(tmp_path / "a.npz", tmp_path / "out", block_rows=64)
+    assert not (tmp_path / "out").exists()
+
+
 def test_truncated_files_are_corrupt_and_leave_nothing(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
     for name, (path, options) in sources(tmp_path, *data).items():
         if path.is_dir():
