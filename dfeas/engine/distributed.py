@@ -30,7 +30,7 @@ from dfeas.engine.crew import Crew, places_of
 from dfeas.engine.pace import Pace, Sent
 from dfeas.engine.ranges import RangeEngine
 from dfeas.engine.scan import all_pairs, cut, pieces, scan_range
-from dfeas.engine.watch import GoneError, Retry, Watch
+from dfeas.engine.watch import GoneError, Retry, Watch, await_tasks
 from dfeas.engine.worker import fold_range, forget_run, lease_of, merge_ranges, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
 from dfeas.passes.inspection import Inspected
@@ -327,7 +327,7 @@ class DaskEngine(RangeEngine):
             return
         asked = [self._submit("forget", worker, worker, forget_run, self.source.run) for worker in self._workers]
         with suppress(*LOST):
-            answer_within(FORGET_SECONDS, self.client, self.client.gather, asked, "skip")
+            answer_within(FORGET_SECONDS, self.client, await_tasks, asked)
 
 
 def question_name(question: Any) -> str:

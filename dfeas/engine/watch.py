@@ -79,6 +79,26 @@ async def ask_for_workers(client: Client, asynchronous: bool = True) -> dict[str
     return {str(worker): each for worker, each in workers.items() if heard - each["last_seen"] < patience}
 
 
+async def await_tasks(futures: Iterable[Task], asynchronous: bool = True) -> None:
+    """Wait until each has a result, or an error, which is not raised."""
+    for future in futures:
+        await future.exception()
+
+
+async def fetch(client: Client, futures: Sequence[Task], asynchronous: bool = True) -> list[Any] | None:
+    """Results, or None when the scheduler cannot get one of them from the workers just now. Raises what a task raised. A gather
+    of the client is shared by all who ask at the same moment: where one of them gives up, all of them, and at a bad moment
+    whoever asks later, find it cancelled.
+    """
+    await await_tasks(futures)
+    for future in futures:
+        if future.status in ("error", "cancelled"):
+            await future
+    keys = [future.key for future in futures]
+    answer = await client.scheduler.gather(keys=keys)
+    return [answer["data"][key] for key in keys] if answer["status"] == "OK" else None
+
+
 def tells_turnover() -> SchedulerPlugin:
     """A plugin that goes when the last client has gone."""
 
@@ -210,7 +230,10 @@ class Watch:
         def gone(now: dict[str, int]) -> bool:
             return not (now.keys() >= set(workers) and all(future.done() for future in futures))
 
-        found: list[Any] | None = self._call(gone, self.client.gather, futures)
+        found: list[Any] | None = self._call(gone, fetch, self.client, futures)
+        if found is None:
+            self.look_anew()
+            time.sleep(_STEP_SECONDS)
         return found
 
     def scatter(self, value: Any, workers: Collection[str]) -> Task:

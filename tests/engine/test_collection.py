@@ -213,14 +213,14 @@ def test_less_than_a_block_comes_to_the_driver(client: Any, monkeypatch: pytest.
     X = client.persist(rng.standard_normal((n, m), chunks=(15_000, m)))
     labels = X[:, 0] - X[:, 1] > 0
     received: list[int] = []
-    gather = client._gather_remote  # every value that this process gets of a worker goes through it
+    gather = client.scheduler.gather  # every value that this process gets of a worker goes through it
 
     async def counting(*args: Any, **options: Any) -> Any:
         found = await gather(*args, **options)
         received.append(len(pickle.dumps(found.get("data"))))
         return found
 
-    monkeypatch.setattr(client, "_gather_remote", counting)
+    monkeypatch.setattr(client.scheduler, "gather", counting)
     assert client.compute(X[:1000]).result().nbytes < sum(received)  # so it does
     received.clear()
     result = dfeas.solve(X, labels, client=client, method="mirror-prox-one-pass", max_passes=6)

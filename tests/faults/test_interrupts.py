@@ -1,5 +1,6 @@
 """Ctrl-C while the driver waits for a cluster: whenever it comes, the client works on and nothing is printed."""
 
+import asyncio
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.signals import interrupts_held, raise_held
+from dfeas.engine.watch import Watch, fetch
 from dfeas.passes.softmin import Softmin
 from tests.bits import digest
 
@@ -84,3 +86,24 @@ def test_interrupts_at_any_moment_leave_the_client_as_it_was(
             assert digest(engine.run(question)) == undisturbed
         engine.close()
     assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_wait_that_ends_early_ends_no_other_wait_for_results(steps: int, client: Any) -> None:
+    theirs, ours = client.submit(int, 1, pure=False), client.submit(int, 2, pure=False)
+    watch = Watch(client)
+    assert watch.gather([ours], watch.workers()) == [2]
+
+    async def give_up() -> list[int]:
+        """In every step that the event loop makes of it, while others wait, too."""
+        before = asyncio.ensure_future(client.gather([theirs], asynchronous=True))
+        wait = asyncio.ensure_future(fetch(client, [ours]))
+        after = asyncio.ensure_future(client.gather([theirs], asynchronous=True))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        wait.cancel()
+        return [*await before, *await after]
+
+    assert client.sync(give_up) == [1, 1]
+    assert client.gather([theirs, ours]) == [1, 2]
+    assert watch.gather([ours], watch.workers()) == [2]
