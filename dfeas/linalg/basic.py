@@ -18,6 +18,10 @@ DEPENDENT = 1e-10
 """What is below this share of the largest is zero, in a triangular factor and among singular values."""
 BATCH = (32, 128)
 """Further columns that are taken up at a time: as many as there are features, within; half of them where they are many."""
+NEAR = 2**15
+"""Entries of directions that fit into a processor's own cache, where they may change one by one."""
+FOLLOWED = 32
+"""Directions that change one by one where all at hand have more entries than that."""
 MANY = 512
 """Features from which a factor of the columns at hand gives directions, and products of matrices follow them: a null space from
 a QR takes three times the flops.
@@ -122,26 +126,34 @@ def _null_space(system: Floats) -> Floats:
 
 
 def eliminate(x: Floats, directions: Floats) -> Floats:
-    """Follow each direction (s, k) from x (s,) >= 0 until an entry is zero: k entries, at least, are zero in the end. What the
-    others lose by that is computed some directions at a time: of the first ``BATCH`` at once, then of all behind them.
-    """
-    x, rows = x.copy(), np.array(directions.T, order="C")
-    for first in range(0, len(rows), BATCH[1]):
-        some = rows[first : first + BATCH[1]]
-        out = _follow(x, some)
-        rest = rows[first + BATCH[1] :]
-        if len(rest):
-            # row i of some has zeros where those before it ended
-            share = scipy.linalg.solve_triangular(some[:, out], rest[:, out].T, trans=1, check_finite=False)
-            rest -= share.T @ some
-            rest[:, out] = 0.0
+    """Follow each direction (s, k) from x (s,) >= 0 until an entry is zero: k entries, at least, are zero in the end."""
+    x = x.copy()
+    _follow(x, np.array(directions.T, order="C"))
     return x
 
 
 def _follow(x: Floats, rows: Floats) -> Indices:
     """Follow directions (k, s) from x (s,), which is overwritten, one after another; returns the entries (k,) that ended them.
-    Each direction is overwritten by what those before it leave of it.
+    Each direction is overwritten by what those before it leave of it: of the first few one by one, then at once of all behind
+    them, and so for as many as are followed together.
     """
+    few = FOLLOWED if len(rows) <= BATCH[1] and rows.size > NEAR else BATCH[1]
+    if len(rows) <= few:
+        return _follow_few(x, rows)
+    ends = np.zeros(len(rows), np.int64)
+    for first in range(0, len(rows), few):
+        some, rest = rows[first : first + few], rows[first + few :]
+        ends[first : first + few] = out = _follow(x, some)
+        if len(rest):
+            # row i of some has zeros where those before it ended
+            share = scipy.linalg.solve_triangular(some[:, out], rest[:, out].T, trans=1, check_finite=False)
+            rest -= share.T @ some
+            rest[:, out] = 0.0
+    return ends
+
+
+def _follow_few(x: Floats, rows: Floats) -> Indices:
+    """``_follow``, where each direction changes all that come after it at once."""
     changes, ends = np.empty_like(rows), np.zeros(len(rows), np.int64)
     for d, row in enumerate(rows):
         most = row.max()
