@@ -104,6 +104,9 @@ def tells_turnover() -> SchedulerPlugin:
 
     # what is made here travels as it is written: the scheduler may have no dfeas
     def tell(self: Any, scheduler: Any, worker: str, **more: Any) -> None:
+        for client, comm in scheduler.client_comms.items():
+            if comm.closed():  # it is about to be removed, and what is sent there is a critical error
+                scheduler.unsubscribe_topic(self.name, client)
         scheduler.log_event(self.name, {"worker": worker, "there": worker in scheduler.workers})
 
     def remove_client(self: Any, scheduler: Any, client: str) -> None:

@@ -84,6 +84,27 @@ def test_a_driver_that_waits_does_not_ask_who_is_there(client: Any, monkeypatch:
     assert len(asked) == 1
 
 
+def test_a_client_that_is_just_going_is_told_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with local_cluster(1) as client:
+        scheduler = client.cluster.scheduler
+        leaving = Client(client.cluster)
+        Watch(client).threads()
+        Watch(leaving).threads()
+        told = watch._turnovers[client]
+        before = told.count
+
+        async def leave() -> bool:
+            scheduler.client_comms[leaving.id].abort()
+            scheduler.plugins[TOPIC].remove_worker(scheduler, "tcp://gone")
+            return leaving.id in scheduler.client_comms
+
+        last = client.sync(leave)
+        wait_until(lambda: told.count > before)
+        leaving.close()
+    assert last
+    assert "Closed comm" not in caplog.text
+
+
 def test_nothing_is_left_on_a_scheduler_whose_clients_have_gone() -> None:
     with local_cluster(1) as client:
         cluster = client.cluster
