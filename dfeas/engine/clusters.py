@@ -31,6 +31,7 @@ from distributed.security import Security
 from dfeas.data.storage.files import atomic_write
 from dfeas.engine.signals import SIGNALS, raise_held
 from dfeas.errors import ClusterLostError, UsageError, spell
+from dfeas.linalg.blas import beat
 
 FILE = "dfeas.yaml"
 """Our configuration, in a folder of Dask's."""
@@ -323,6 +324,7 @@ def answer_within(seconds: float, client: Client, call: Callable[..., Awaitable[
         deadline = time.monotonic() + seconds
         while wait([coming], LOOK_SECONDS).not_done:
             raise_held()
+            beat()
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no answer from the scheduler within {seconds:g} s")
         return coming.result()

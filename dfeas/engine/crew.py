@@ -27,6 +27,7 @@ from dfeas.engine.clusters import ANSWER_SECONDS, LOOK_SECONDS, LOST, answer_wit
 from dfeas.engine.question import answer, look
 from dfeas.engine.signals import raise_held
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, install, spell
+from dfeas.linalg.blas import beat
 from dfeas.settings import read_setting
 
 logger = logging.getLogger("dfeas")
@@ -131,6 +132,7 @@ class Crew:
             until = FIRST_SECONDS + max(when for _, when in asked.values())
             while wait([coming for coming, _ in asked.values()], LOOK_SECONDS).not_done and time.monotonic() < until:
                 raise_held()
+                beat()
         known = {worker: coming.result() for worker, (coming, _) in asked.items() if coming.done()}
         faults = {worker: self._find_fault(there) for worker, there in known.items() if self._is_chosen(worker, there)}
         self.workers = {worker: int(listed[worker]["nthreads"]) for worker, fault in faults.items() if fault is None}

@@ -26,7 +26,7 @@ from dfeas.data.storage.patience import Patience, wait_by
 from dfeas.engine.clusters import ANSWER_SECONDS, LOST, answer_within, begin_call, line, mend
 from dfeas.engine.crew import Crew
 from dfeas.engine.ranges import pause
-from dfeas.engine.signals import interrupts_held, raise_held
+from dfeas.engine.signals import interrupts_held
 from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError, UsageError
 
 R = TypeVar("R")
@@ -140,8 +140,10 @@ class Watch:
         return Crew(self.client, self.places)
 
     def threads(self) -> dict[str, int]:
-        """Of the workers that may work. The scheduler is asked when one came or went, when there was none, and now and then."""
-        raise_held()
+        """Of the workers that may work. The scheduler is asked when one came or went, when there was none, and now and then. A
+        signal or a beat may end whatever waits for them.
+        """
+        pause(0)
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
         told, now = _turnovers.get(self.client), time.monotonic()
@@ -290,8 +292,7 @@ class Watch:
     def recovers(self) -> bool:
         """Whether the client is connected, or is again: it looks for a lost scheduler as long as for the first time."""
         while self.client.status == "connecting":
-            raise_held()
-            time.sleep(_STEP_SECONDS)
+            pause(_STEP_SECONDS)
         return bool(self.client.status == "running")
 
 

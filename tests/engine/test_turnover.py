@@ -2,14 +2,16 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, SchedulerPlugin
+from distributed import Client, LocalCluster, SchedulerPlugin
 
+import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine import watch
@@ -17,6 +19,7 @@ from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.watch import TOPIC, Watch
 from dfeas.passes.softmin import Softmin
+from dfeas.run.resources import attend_runs
 from tests.engine.test_keeping import until
 from tests.faults.faulty import wait_until
 
@@ -103,6 +106,20 @@ def test_a_client_that_is_just_going_is_told_nothing(caplog: pytest.LogCaptureFi
         leaving.close()
     assert last
     assert "Closed comm" not in caplog.text
+
+
+@pytest.mark.parametrize("stopped", ["time_limit", "interrupted"])
+def test_a_wait_for_the_first_worker_ends_as_a_read_does(stopped: str, dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("halfspace", 10, 2000)
+    began = time.monotonic()
+    limit = 1.0 if stopped == "time_limit" else None
+    with LocalCluster(n_workers=0, dashboard_address=None) as cluster, Client(cluster) as client:
+        with attend_runs(lambda: limit is None and time.monotonic() > began + 1, False):
+            found = dfeas.solve(path, out=tmp_path / "run", client=client, time_limit=limit)
+        assert (found.stopped, found.verdict) == (stopped, "undecided")
+        assert time.monotonic() < began + 60  # it waits ten minutes for a worker
+        cluster.scale(1)
+        assert dfeas.resume(tmp_path / "run", client=client, time_limit=60.0).verdict == "feasible"
 
 
 def test_nothing_is_left_on_a_scheduler_whose_clients_have_gone() -> None:
