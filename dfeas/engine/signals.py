@@ -9,6 +9,7 @@ nothing (``mark_ended``).
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import signal
 import sys
@@ -77,10 +78,12 @@ def at_once_from_now() -> None:
 
 
 def mark_ended(code: int) -> None:
-    """A signal changes nothing any more but that this process may not get stuck in its own end."""
-
+    """A signal changes nothing any more but that this process may not get stuck in its own end. What event loops of libraries
+    had begun ends with it, and nobody needs to hear of that.
+    """
     global _code
     _code = code
+    logging.getLogger("asyncio").disabled = True
 
     def leave(number: int, frame: FrameType | None) -> None:
         os._exit(code)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import dask
@@ -190,3 +191,20 @@ def test_a_signal_after_the_end_changes_nothing(when: str) -> None:
     code = f"import atexit, os, sys; from dfeas.engine.signals import *; at_once_from_now(); {when}; sys.exit(7)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (7, "")
+
+
+def test_what_event_loops_of_others_had_begun_ends_in_silence() -> None:
+    begun = """
+        import asyncio, sys
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(asyncio.sleep(100))
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        sys.argv = ["dfeas", "solve", "nowhere"]
+        from dfeas.__main__ import main
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(begun)], capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("dfeas: error: ")
