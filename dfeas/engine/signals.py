@@ -9,7 +9,6 @@ nothing (``mark_ended``).
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import signal
 import sys
@@ -83,7 +82,10 @@ def mark_ended(code: int) -> None:
     """
     global _code
     _code = code
-    logging.getLogger("asyncio").disabled = True
+    if "asyncio" in sys.modules:
+        import logging  # not at the top: nothing is to be loaded before it is settled what a signal does
+
+        logging.getLogger("asyncio").disabled = True
 
     def leave(number: int, frame: FrameType | None) -> None:
         os._exit(code)
