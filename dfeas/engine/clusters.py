@@ -220,12 +220,12 @@ def connect(address: str | None = None, scheduler_file: str | None = None) -> It
         yield client
 
 
-def _open_client(address: str, where: str) -> Client:
+def _open_client(address: str, where: str, security: Security | None = None) -> Client:
     seconds = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
     try:
         if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair
-            asyncio.run(_handshake(address, seconds))
-        return _begin_client(lambda: Client(address))
+            _apart(_handshake(address, seconds, security or Security()))
+        return _begin_client(lambda: Client(address, security=security))
     except TimeoutError:
         raise UsageError(
             f"no Dask scheduler answers at {where}: what accepts connections there did not speak Dask within "
@@ -235,8 +235,7 @@ def _open_client(address: str, where: str) -> Client:
         raise UsageError(f"no Dask scheduler answers at {where}: {line(error)}; is it running and reachable?") from None
 
 
-@contextmanager
-def _join_gateway(address: str) -> Iterator[Client]:
+def _join_gateway(address: str) -> Client:
     """A client of a cluster that runs behind a dask-gateway, by the address of its scheduler, which has its name at the end.
     The gateway itself, and who may use it, is that of Dask's configuration; without one it answers over http at that address.
     """
@@ -244,12 +243,17 @@ def _join_gateway(address: str) -> Iterator[Client]:
     if not name:
         raise UsageError(f"{address}: no cluster is named; expected {GATEWAY}HOST:PORT/CLUSTER, which is its scheduler_address")
     gateway = dask.config.get("gateway.address", None) or f"http://{host}"
-    with ExitStack() as stack:
-        with foreign(
-            f"no Dask cluster {name!r} behind the gateway {gateway}", "Gateway().list_clusters() names those that run"
-        ):
-            found = import_module("dask_gateway").GatewayCluster.from_name(name, address=gateway)
-        yield stack.enter_context(_client_of_cluster(stack.enter_context(found)))
+    what, then = f"no Dask cluster {name!r} behind the gateway {gateway}", "Gateway().list_clusters() names those that run"
+
+    async def ask(kind: Any) -> Any:
+        async with kind(gateway, asynchronous=True) as there:  # a synchronous one waits for itself where it is collected
+            return await there.get_cluster(name, wait=True)
+
+    with foreign(what, then):
+        found = _apart(ask(import_module("dask_gateway").Gateway))
+    if found.scheduler_address is None:
+        raise UsageError(f"{what}: it is {found.status.name.lower()}; {then}")
+    return _open_client(found.scheduler_address, address, found.security)
 
 
 @contextmanager
@@ -285,9 +289,9 @@ def _begin_client(begin: Callable[[], Client]) -> Client:
     return begin()
 
 
-async def _handshake(address: str, seconds: float) -> None:
+async def _handshake(address: str, seconds: float, security: Security) -> None:
     """Raises TimeoutError where somebody accepts connections and says nothing: a client would wait for ever."""
-    reached = comm_connect(address, timeout=seconds, **Security().get_connection_args("client"))
+    reached = comm_connect(address, timeout=seconds, **security.get_connection_args("client"))
     comm = await asyncio.wait_for(reached, seconds + 1)
     await comm.close()
 
@@ -328,6 +332,24 @@ def answer_within(seconds: float, client: Client, call: Callable[..., Awaitable[
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no answer from the scheduler within {seconds:g} s")
         return coming.result()
+
+
+def _apart(awaited: Awaitable[Any]) -> Any:
+    """What it returns, in a thread of its own: in a notebook this one runs an event loop already."""
+    made: list[Any] = []
+
+    async def run() -> None:
+        made.extend(await asyncio.gather(awaited, return_exceptions=True))
+
+    thread = Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(LOOK_SECONDS)
+        raise_held()
+        beat()
+    if isinstance(made[0], BaseException):
+        raise made[0]
+    return made[0]
 
 
 def line(error: BaseException) -> str:

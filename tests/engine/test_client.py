@@ -1,5 +1,6 @@
 """What ``client=`` takes: the same for all verbs, and one error for anything else. What workers do has names."""
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -72,6 +73,16 @@ def test_resume_and_ingest_take_all_of_them(client: Any, given: Any, dataset: Ca
     asked = {"y": tmp_path / "y.npy", "client": given}
     assert "dfeas-write" in bars(client, lambda: made.append(dfeas.ingest(tmp_path / "X.npy", tmp_path / "made", **asked)))
     assert made[0].n == 6
+
+
+def test_all_of_them_are_taken_in_a_notebook(given: Any, dataset: Callable[..., Any]) -> None:
+    """It runs an event loop in the thread of its cells."""
+    path, _ = dataset("planted", 6, 900, margin=0.2, block_rows=300)
+
+    async def cell() -> str:
+        return dfeas.solve(path, client=given).verdict
+
+    assert asyncio.run(cell()) == "feasible"
 
 
 def test_what_was_opened_is_closed_and_what_was_given_is_not(client: Any) -> None:
