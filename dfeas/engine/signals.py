@@ -2,8 +2,8 @@
 
 Before anything has begun a signal ends the process (``at_once``). Then it interrupts, and whoever has begun something cleans
 up. A run that has begun to read finishes its read, or in a large cone its step, and writes a checkpoint (``asked_to_stop``).
-Where an interrupt would break what it meets it waits (``interrupts_held``, ``not_interrupted``). After the end it changes
-nothing (``mark_ended``).
+Where an interrupt would break what it meets it waits (``interrupts_held``, ``not_interrupted``). Where Python drops one, it
+comes once more. After the end it changes nothing (``mark_ended``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ INTERRUPTED = 75
 """The exit code."""
 BURST = 1.0
 """Seconds: terminals and batch systems signal whole groups of processes, and what one of them passes on comes once more."""
+AGAIN = 0.05
+"""Seconds until an interrupt that was dropped comes once more."""
 POLITE = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 SIGNALS = (signal.SIGINT, *POLITE)
 
@@ -74,6 +76,22 @@ def at_once_from_now() -> None:
     """A signal ends this process, until ``mark_ended``: of a program, while it is imported."""
     atexit.register(_leave)  # comes last; Python itself takes its handlers back before it has ended
     _set(SIGNALS, _end)
+    signal.signal(signal.SIGALRM, _come_again)
+    sys.unraisablehook = _heed_dropped
+
+
+def _heed_dropped(dropped: sys.UnraisableHookArgs) -> None:
+    """Python cannot raise in what an object does when it is collected, for example: it prints a traceback and goes on."""
+    if dropped.exc_type is KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    else:
+        sys.__unraisablehook__(dropped)
+
+
+def _come_again(number: int, frame: FrameType | None) -> None:
+    global _last
+    _last = -BURST  # it is no echo
+    signal.raise_signal(signal.SIGTERM)
 
 
 def mark_ended(code: int) -> None:
@@ -94,7 +112,7 @@ def mark_ended(code: int) -> None:
 
 
 def _leave() -> None:
-    _set(SIGNALS, signal.SIG_IGN)
+    _set((*SIGNALS, signal.SIGALRM), signal.SIG_IGN)
     # python -m remembers an interrupt that came in an exec of a text, which makes data classes, and would die of SIGINT
     if _code is not None and (_code == INTERRUPTED or any(thread.name == LEFT_BEHIND for thread in threads())):
         with suppress(OSError):

@@ -193,6 +193,27 @@ def test_a_signal_after_the_end_changes_nothing(when: str) -> None:
     assert (done.returncode, done.stderr) == (7, "")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("phase", ["interruptible", "asked_to_stop"])
+def test_an_interrupt_where_nothing_can_be_raised_comes_once_more(number: signal.Signals, phase: str) -> None:
+    begun = f"""
+        import os, time
+        from dfeas.engine.signals import *
+        class Gone:
+            def __del__(self):
+                os.kill(os.getpid(), {number:d})
+        at_once_from_now()
+        with interruptible(), {phase}():
+            try:
+                Gone()
+                time.sleep(20)
+            except KeyboardInterrupt:
+                print("interrupted")
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(begun)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
 def test_what_event_loops_of_others_had_begun_ends_in_silence() -> None:
     begun = """
         import asyncio, sys

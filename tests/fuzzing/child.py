@@ -22,6 +22,7 @@ from typing import IO, Any
 
 import dfeas
 from dfeas.__main__ import main
+from dfeas.engine.signals import SIGNALS, at_once_from_now
 
 ROOT = Path(__file__).parents[2]
 ADDRESS_SPACE = 8 << 30
@@ -159,7 +160,11 @@ def serve() -> None:
     _say("ready")
     for line in iter(sys.stdin.readline, ""):
         asked = Asked(**json.loads(line))
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         pid = os.fork()
+        if not pid:
+            at_once_from_now()  # a command that starts for itself does so before it can be asked anything
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         if not pid:
             _begin(asked)
             main()

@@ -177,6 +177,6 @@ def of_ending(ended: Ended, what: str, number: str) -> Judgement | None:
     if ended.hung:
         return Judgement(Word.HANG, f"{what}: not ended in {LIMIT:g} s")
     if "Traceback" in ended.err:
-        return Judgement(Word.CRASH, f"{what}: exit {ended.code}: {ended.err[-300:]}")
+        return Judgement(Word.CRASH, f"{what}: exit {ended.code}: {ended.err[max(0, ended.err.index('Traceback') - 300) :]}")
     expected = (*POLITE, -signal.SIGKILL) if number == "SIGKILL" else POLITE
     return None if ended.code in expected else wrong(f"{what}: exit {ended.code}: {ended.err[-200:]}")
