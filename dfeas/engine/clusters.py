@@ -131,8 +131,9 @@ def _start(workers: int) -> LocalCluster:
 
 def _track_quietly() -> None:
     """Start what removes the semaphores of a process that was ended: nobody needs to hear that it had some. It must not start
-    with the first worker: it unblocks signals.
+    with the first worker: it unblocks signals. It ignores two of them by itself, and the others are blocked in it.
     """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     errors = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -142,6 +143,7 @@ def _track_quietly() -> None:
         os.dup2(errors, 2)
         os.close(errors)
         os.close(nowhere)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def mend(client: Client, workers: int) -> None:
@@ -205,7 +207,7 @@ def _client_of_cluster(cluster: Any) -> Client:
 @contextmanager
 def connect(address: str | None = None, scheduler_file: str | None = None) -> Iterator[Client]:
     """A client of a running scheduler. Raises UsageError when it does not answer within Dask's ``connect`` timeout."""
-    where = address or scheduler_file
+    where = address if scheduler_file is None else scheduler_file
     if scheduler_file is not None:
         try:
             address = json.loads(Path(scheduler_file).read_text())["address"]
@@ -221,18 +223,26 @@ def connect(address: str | None = None, scheduler_file: str | None = None) -> It
 
 
 def _open_client(address: str, where: str, security: Security | None = None) -> Client:
-    seconds = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
+    seconds = _connect_seconds()
     try:
         if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair
             _apart(_handshake(address, seconds, security or Security()))
         return _begin_client(lambda: Client(address, security=security))
-    except TimeoutError:
+    except (TimeoutError, MemoryError):  # other words are a length for Dask
         raise UsageError(
             f"no Dask scheduler answers at {where}: what accepts connections there did not speak Dask within "
             f"{seconds:g} s; check the port, and where it is forwarded to"
         ) from None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise UsageError(f"no Dask scheduler answers at {where}: {line(error)}; is it running and reachable?") from None
+
+
+def _connect_seconds() -> float:
+    given = dask.config.get("distributed.comm.timeouts.connect")
+    try:
+        return float(parse_timedelta(given))
+    except (KeyError, ValueError, TypeError):
+        raise UsageError(f"distributed.comm.timeouts.connect of Dask is {given!r:.60}: expected a time, such as 30s") from None
 
 
 def _join_gateway(address: str) -> Client:
@@ -243,14 +253,20 @@ def _join_gateway(address: str) -> Client:
     if not name:
         raise UsageError(f"{address}: no cluster is named; expected {GATEWAY}HOST:PORT/CLUSTER, which is its scheduler_address")
     gateway = dask.config.get("gateway.address", None) or f"http://{host}"
-    what, then = f"no Dask cluster {name!r} behind the gateway {gateway}", "Gateway().list_clusters() names those that run"
+    what, seconds = f"no Dask cluster {name!r} behind the gateway {gateway}", _connect_seconds()
+    then = "Gateway().list_clusters() names those that run, where gateway.auth of Dask's configuration lets you ask"
 
     async def ask(kind: Any) -> Any:
         async with kind(gateway, asynchronous=True) as there:  # a synchronous one waits for itself where it is collected
-            return await there.get_cluster(name, wait=True)
+            return await asyncio.wait_for(there.get_cluster(name), seconds)
 
+    with foreign(f"{address} needs the client of that gateway", "pip install dask-gateway"):
+        kind = import_module("dask_gateway").Gateway
     with foreign(what, then):
-        found = _apart(ask(import_module("dask_gateway").Gateway))
+        try:
+            found = _apart(ask(kind))
+        except TimeoutError:
+            raise TimeoutError(f"it did not answer within {seconds:g} s") from None
     if found.scheduler_address is None:
         raise UsageError(f"{what}: it is {found.status.name.lower()}; {then}")
     return _open_client(found.scheduler_address, address, found.security)

@@ -35,6 +35,7 @@ Handler = Callable[[int, FrameType | None], Any]
 
 _held: int | None = None  # interrupts that were held back; None: none is
 _last = -BURST  # when the last one came, in monotonic seconds
+_number: int = signal.SIGINT  # of the last one
 _code: int | None = None  # of a program that has ended
 
 
@@ -91,7 +92,7 @@ def _heed_dropped(dropped: sys.UnraisableHookArgs) -> None:
 def _come_again(number: int, frame: FrameType | None) -> None:
     global _last
     _last = -BURST  # it is no echo
-    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(_number)
 
 
 def mark_ended(code: int) -> None:
@@ -154,7 +155,8 @@ def _interrupt_once(number: int, frame: FrameType | None) -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, or hold back the first one where that is asked."""
-    global _held
+    global _held, _number
+    _number = number
     if _held is None:
         raise KeyboardInterrupt("interrupted")
     _held += 1

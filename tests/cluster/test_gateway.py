@@ -156,3 +156,10 @@ def test_one_cluster_is_named(room: Any, points: Path) -> None:
     done = room.run("dfeas", "submit", points, "--out", "run", "--cluster", "maker:at_home")
     assert done.returncode == 2
     assert "a cluster that goes on without you" in done.stderr
+
+
+def test_a_gateway_that_says_nothing_is_not_waited_for(points: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, dask.config.set({"distributed.comm.timeouts.connect": "0.3s"}):
+        address = f"gateway://127.0.0.1:{listener.getsockname()[1]}/other"
+        with pytest.raises(dfeas.UsageError, match=r"no Dask cluster 'other' behind .*: it did not answer within 0\.3 s; "):
+            dfeas.solve(points, client=address)

@@ -84,7 +84,21 @@ def web() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize("somebody", [mute, web])
+@contextmanager
+def talkative() -> Iterator[str]:
+    """The address of somebody who says something else before it is asked anything."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with listener.accept()[0] as there:
+                there.sendall(b"HTTP/1.1 401 Unauthorized\r\n\r\n" * 9)
+                there.recv(1)
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("somebody", [mute, web, talkative])
 def test_a_port_that_does_not_speak_dask_is_refused(somebody: Any) -> None:
     with (
         somebody() as address,
@@ -114,12 +128,13 @@ def test_a_signal_ends_what_is_being_imported(tmp_path: Path) -> None:
             assert ended(process, number) == INTERRUPTED
 
 
-def test_ctrl_c_ends_a_cluster_that_starts_with_all_its_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_a_cluster_that_starts_with_all_its_processes(tmp_path: Path, number: signal.Signals) -> None:
     assert typed("generate", "halfspace", "data", "--features", 5, "--points", 100, cwd=tmp_path).returncode == 0
     with running("solve", "data", "--out", "run", "--local", 2, cwd=tmp_path) as process:
         wait_until(lambda: len(psutil.Process(process.pid).children()) > 1)
         children = psutil.Process(process.pid).children(recursive=True)
-        assert ended(process, signal.SIGINT) == INTERRUPTED
+        assert ended(process, number) == INTERRUPTED
         assert not psutil.wait_procs(children, 10)[1]
     assert not (tmp_path / "run").exists()
 
@@ -194,7 +209,7 @@ def test_a_signal_after_the_end_changes_nothing(when: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("phase", ["interruptible", "asked_to_stop"])
+@pytest.mark.parametrize("phase", ["interruptible", "asked_to_stop", "looked"])
 def test_an_interrupt_where_nothing_can_be_raised_comes_once_more(number: signal.Signals, phase: str) -> None:
     begun = f"""
         import os, time
@@ -203,15 +218,18 @@ def test_an_interrupt_where_nothing_can_be_raised_comes_once_more(number: signal
             def __del__(self):
                 os.kill(os.getpid(), {number:d})
         at_once_from_now()
-        with interruptible(), {phase}():
+        with interruptible(), {"interruptible" if phase == "interruptible" else "asked_to_stop"}() as stop:
             try:
+                {phase == "looked"} and stop()
                 Gone()
-                time.sleep(20)
+                time.sleep(0 if {phase == "looked"} and stop() else 20)
+                print("stopped")
             except KeyboardInterrupt:
                 print("interrupted")
     """
     done = subprocess.run([sys.executable, "-c", dedent(begun)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+    said = "stopped\n" if phase == "looked" and number == signal.SIGTERM else "interrupted\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
 
 
 def test_what_event_loops_of_others_had_begun_ends_in_silence() -> None:
