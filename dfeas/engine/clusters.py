@@ -29,15 +29,12 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerErro
 from distributed.security import Security
 
 from dfeas.data.storage.files import atomic_write
-from dfeas.engine.signals import SIGNALS, raise_held
+from dfeas.engine.signals import LOOK_SECONDS, SIGNALS, pause
 from dfeas.errors import ClusterLostError, UsageError, spell
-from dfeas.linalg.blas import beat
 
 FILE = "dfeas.yaml"
 """Our configuration, in a folder of Dask's."""
 GATEWAY = "gateway://"
-LOOK_SECONDS = 0.1
-"""Between two looks whether a cluster has started, or a scheduler answers; signals are handled between them."""
 ANSWER_SECONDS = 20.0
 """How long a scheduler may take to answer."""
 
@@ -241,7 +238,7 @@ def _connect_seconds() -> float:
     given = dask.config.get("distributed.comm.timeouts.connect")
     try:
         return float(parse_timedelta(given))
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, AttributeError):
         raise UsageError(f"distributed.comm.timeouts.connect of Dask is {given!r:.60}: expected a time, such as 30s") from None
 
 
@@ -343,8 +340,7 @@ def answer_within(seconds: float, client: Client, call: Callable[..., Awaitable[
     with begin_call(client, call, *args) as coming:
         deadline = time.monotonic() + seconds
         while wait([coming], LOOK_SECONDS).not_done:
-            raise_held()
-            beat()
+            pause(0)
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no answer from the scheduler within {seconds:g} s")
         return coming.result()
@@ -361,8 +357,7 @@ def _apart(awaited: Awaitable[Any]) -> Any:
     thread.start()
     while thread.is_alive():
         thread.join(LOOK_SECONDS)
-        raise_held()
-        beat()
+        pause(0)
     if isinstance(made[0], BaseException):
         raise made[0]
     return made[0]

@@ -23,11 +23,10 @@ from distributed import Client, span
 
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import is_url
-from dfeas.engine.clusters import ANSWER_SECONDS, LOOK_SECONDS, LOST, answer_within, line
+from dfeas.engine.clusters import ANSWER_SECONDS, LOST, answer_within, line
 from dfeas.engine.question import answer, look
-from dfeas.engine.signals import raise_held
+from dfeas.engine.signals import LOOK_SECONDS, pause
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, install, spell
-from dfeas.linalg.blas import beat
 from dfeas.settings import read_setting
 
 logger = logging.getLogger("dfeas")
@@ -131,8 +130,7 @@ class Crew:
         if not self._met and asked:
             until = FIRST_SECONDS + max(when for _, when in asked.values())
             while wait([coming for coming, _ in asked.values()], LOOK_SECONDS).not_done and time.monotonic() < until:
-                raise_held()
-                beat()
+                pause(0)
         known = {worker: coming.result() for worker, (coming, _) in asked.items() if coming.done()}
         faults = {worker: self._find_fault(there) for worker, there in known.items() if self._is_chosen(worker, there)}
         self.workers = {worker: int(listed[worker]["nthreads"]) for worker, fault in faults.items() if fault is None}

@@ -15,8 +15,9 @@ from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.readers import Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
-from dfeas.engine.ranges import LOOK_SECONDS, RangeEngine, pause
+from dfeas.engine.ranges import RangeEngine
 from dfeas.engine.scan import RangeMerge, cut, fold_blocks, parts, pieces, scan_pairs
+from dfeas.engine.signals import LOOK_SECONDS, pause
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import beat, heard, one_thread
 from dfeas.machine import processors

@@ -1,10 +1,10 @@
-"""An engine whose unit of work is a range of blocks, and how its threads wait."""
+"""An engine whose unit of work is a range of blocks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from time import monotonic, perf_counter, sleep
+from time import perf_counter
 from typing import Any, TypeVar
 
 from dfeas.data.dataset import Dataset
@@ -12,25 +12,10 @@ from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.protocol import Observer
 from dfeas.engine.scan import join, pairs_of, parts, scan_range
-from dfeas.engine.signals import raise_held
 from dfeas.linalg.blas import beat
 from dfeas.passes.protocol import Fold, OnPairs, OnVectors, Ordered, Question
 
 R = TypeVar("R")
-
-LOOK_SECONDS = 0.1
-"""How often it is looked how far a read is, and whether what waits, or is within a block, should end."""
-
-
-def pause(seconds: float) -> None:
-    """Let time pass while storage is waited for; a signal or a beat may end it."""
-    until = monotonic() + seconds
-    while True:
-        raise_held()
-        beat()
-        if (left := until - monotonic()) <= 0:
-            return
-        sleep(min(left, LOOK_SECONDS))
 
 
 class RangeEngine(ABC):

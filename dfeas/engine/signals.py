@@ -26,6 +26,8 @@ BURST = 1.0
 """Seconds: terminals and batch systems signal whole groups of processes, and what one of them passes on comes once more."""
 AGAIN = 0.05
 """Seconds until an interrupt that was dropped comes once more."""
+LOOK_SECONDS = 0.1
+"""How often it is looked how far something is, and whether what waits, or is within a block, should end."""
 POLITE = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 SIGNALS = (signal.SIGINT, *POLITE)
 
@@ -210,6 +212,19 @@ def raise_held() -> None:
     """Raise the KeyboardInterrupt that was held back, if one was."""
     if _held and current_thread() is main_thread():
         raise KeyboardInterrupt("interrupted")
+
+
+def pause(seconds: float) -> None:
+    """Let time pass while something is waited for; a signal that was held back, or a beat, may end it."""
+    from dfeas.linalg.blas import beat  # not at the top, as above
+
+    until = time.monotonic() + seconds
+    while True:
+        raise_held()
+        beat()
+        if (left := until - time.monotonic()) <= 0:
+            return
+        time.sleep(min(left, LOOK_SECONDS))
 
 
 @contextmanager

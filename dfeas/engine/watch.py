@@ -25,8 +25,7 @@ from distributed.scheduler import KilledWorker, heartbeat_interval
 from dfeas.data.storage.patience import Patience, wait_by
 from dfeas.engine.clusters import ANSWER_SECONDS, LOST, answer_within, begin_call, line, mend
 from dfeas.engine.crew import Crew
-from dfeas.engine.ranges import pause
-from dfeas.engine.signals import interrupts_held
+from dfeas.engine.signals import interrupts_held, pause
 from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError, UsageError
 
 R = TypeVar("R")

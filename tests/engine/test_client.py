@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask.config
 import numpy as np
 import pytest
 import zarr
@@ -15,6 +16,7 @@ from distributed import Client, LocalCluster, SchedulerPlugin
 
 import dfeas
 from dfeas.cli.remote import status, submit
+from dfeas.engine.clusters import connect
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
 from tests.cli.test_submit import awaited
@@ -128,6 +130,22 @@ def test_a_cluster_that_has_ended_and_a_client_that_nobody_made_are_usage_errors
     assert "UsageError: client=True is the current Dask client, and there is none" in alone.stderr
     with pytest.raises(UsageError, match="no Dask scheduler answers"):
         dfeas.solve(tmp_path, client="nonsense://x")
+
+
+def test_what_stands_between_here_and_a_scheduler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(address: str | None, file: Path | None = None) -> str:
+        with pytest.raises(UsageError) as refused, connect(address, file and str(file)):
+            pass
+        return str(refused.value)
+
+    (tmp_path / "wrong.json").write_text('{"address": 5}')
+    assert "answers at '': expected an address" in said("")
+    assert "wrong.json': expected an address" in said(None, tmp_path / "wrong.json")
+    for wrong in ("soon", None, [3]):
+        with dask.config.set({"distributed.comm.timeouts.connect": wrong}):
+            assert f"timeouts.connect of Dask is {wrong!r}: expected a time, such as 30s" in said("tcp://127.0.0.1:9")
+    monkeypatch.setitem(sys.modules, "dask_gateway", None)
+    assert said("gateway://127.0.0.1:9/x").endswith("; pip install dask-gateway")
 
 
 async def _asynchronous(address: str) -> None:
