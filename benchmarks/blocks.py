@@ -32,8 +32,9 @@ from distributed import Client
 from scipy.sparse import csr_array
 
 import dfeas
+from dfeas.cones.product import Placing, Product
+from dfeas.cones.space import ConeEngine
 from dfeas.data.open import open_source
-from dfeas.data.product import Placing, Product
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import CODE
 from dfeas.data.writers.chunks import SHARD_BYTES, chunks_of_shard
@@ -41,7 +42,6 @@ from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.space import ConeEngine
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.verify.certificate import Certificate, load

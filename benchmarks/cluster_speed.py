@@ -3,7 +3,9 @@
     python benchmarks/cluster_speed.py --gb 2
 
 Each engine lives in a process of its own, because settings of memory allocation leak from one cluster to the next; the parent
-asks them in turns. As many threads in the one process as there are workers. All data is in the page cache.
+asks them in turns. As many threads in the one process as there are workers. All data is in the page cache. Processor seconds
+are those of driver, scheduler and workers together. The last engine reads nothing: it gathers a task that does nothing for each
+range of a pass, which is what Dask itself takes.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 from distributed import Client, LocalCluster
 
 from dfeas.data.generate.points import Instance, generate
@@ -33,7 +37,7 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.softmin import Softmin
 
-KINDS = ("in-process", "workers, shipped configuration", "workers, default configuration")
+KINDS = ("in-process", "workers, shipped configuration", "workers, default configuration", "workers that do nothing")
 
 
 @contextmanager
@@ -45,7 +49,7 @@ def default_cluster(workers: int) -> Iterator[Client]:
 
 
 def serve(kind: str, path: str, kept: int, workers: int) -> None:
-    """Run a pass for each line that comes; print seconds, bytes read and bytes that had been kept."""
+    """Run a pass for each line that comes; print seconds, those of all processors, and bytes read."""
     source = replace(Source(DataSpec(path, intercept=False)), cache_bytes=kept)
     dataset = open_source(source)
     length = dataset.m**-0.5
@@ -56,15 +60,36 @@ def serve(kind: str, path: str, kept: int, workers: int) -> None:
             dataset.enable_cache(kept)
             engine = LocalEngine(dataset, workers)
         else:
-            cluster = local_cluster(workers) if kind == KINDS[1] else default_cluster(workers)
-            engine = DaskEngine(stack.enter_context(cluster), source, dataset)
+            client = stack.enter_context(default_cluster(workers) if kind == KINDS[2] else local_cluster(workers))
+            engine = Nothing(client, 2 * workers) if kind == KINDS[3] else DaskEngine(client, source, dataset)
         print("ready", flush=True)
         for _ in sys.stdin:
-            began = perf_counter()
+            began, busy = perf_counter(), processor_seconds()
             engine.run(question)
             seconds = perf_counter() - began
-            print(json.dumps([seconds, engine.cost.bytes_read, engine.cost.cached_bytes]), flush=True)
+            print(json.dumps([seconds, processor_seconds() - busy, engine.cost.bytes_read]), flush=True)
         engine.close()
+
+
+class Nothing:
+    """Tasks that do nothing."""
+
+    cost = SimpleNamespace(bytes_read=0)
+
+    def __init__(self, client: Client, tasks: int) -> None:
+        self._client, self._tasks = client, tasks
+
+    def run(self, question: object) -> None:
+        self._client.gather(self._client.map(abs, range(self._tasks), pure=False))
+
+    def close(self) -> None: ...
+
+
+def processor_seconds() -> float:
+    """Of this process and all that it started."""
+    me = psutil.Process()
+    times: list[Any] = [each.cpu_times() for each in [me, *me.children(recursive=True)]]
+    return float(sum(each.user + each.system for each in times))
 
 
 @contextmanager
@@ -80,13 +105,13 @@ def served(kind: str, path: Path, kept: int, workers: int) -> Iterator[subproces
         child.wait()
 
 
-def ask(child: subprocess.Popen[str]) -> tuple[float, int, int]:
+def ask(child: subprocess.Popen[str]) -> tuple[float, float, int]:
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write("\n")
     child.stdin.flush()
-    seconds, read, kept = json.loads(child.stdout.readline())
-    return seconds, read, kept
+    seconds, busy, read = json.loads(child.stdout.readline())
+    return seconds, busy, read
 
 
 def main(words: list[str] | None = None) -> None:
@@ -116,8 +141,8 @@ def compare(data: Path, size: int, turns: int, keeping: bool, workers: int) -> N
     if keeping:
         cases += [(KINDS[1], size // 4), (KINDS[1], 2 * size), (KINDS[0], 2 * size)]
     print(f"{size / 1e9:.2f} GB, {workers} workers of one thread or {workers} threads; medians of {turns} turns")
-    print("| engine | a process keeps GB | pass s | speed / in-process | read in the first pass GB | in a later one GB |")
-    print("|---|---|---|---|---|---|")
+    print("| engine | a process keeps GB | pass s | speed / in-process | processor s | first pass reads GB | a later one GB |")
+    print("|---|---|---|---|---|---|---|")
     with ExitStack() as stack:
         children = [stack.enter_context(served(kind, data, kept, workers)) for kind, kept in cases]
         first = [ask(child) for child in children]
@@ -125,10 +150,9 @@ def compare(data: Path, size: int, turns: int, keeping: bool, workers: int) -> N
         for number, (kind, kept) in enumerate(cases):
             seconds = median(turn[number][0] for turn in later)
             speed = median(turn[0][0] / turn[number][0] for turn in later)
-            read = median(turn[number][1] for turn in later)
-            print(
-                f"| {kind} | {kept / 1e9:.2f} | {seconds:.3f} | {speed:.2f} | {first[number][1] / 1e9:.2f} | {read / 1e9:.2f} |"
-            )
+            busy, read = (median(turn[number][i] for turn in later) for i in (1, 2))
+            cells = (f"{kept / 1e9:.2f}", f"{seconds:.3f}", f"{speed:.2f}", f"{busy:.3f}")
+            print(f"| {kind} | {' | '.join(cells)} | {first[number][2] / 1e9:.2f} | {read / 1e9:.2f} |")
 
 
 if __name__ == "__main__":

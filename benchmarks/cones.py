@@ -42,12 +42,12 @@ import scs
 from threadpoolctl import threadpool_limits
 
 import dfeas
-from dfeas.data.cones import cone_norms, elements, groups_of, least, matrices, unit
-from dfeas.data.generate.cones import ConeInstance
+from dfeas.cones.algebra import cone_norms, elements, groups_of, least, matrices, unit
+from dfeas.cones.generate import ConeInstance
+from dfeas.cones.product import Placing, Product
+from dfeas.cones.softmin import SpectralSoftmin
 from dfeas.data.generate.points import generate
-from dfeas.data.product import Placing, Product
 from dfeas.data.storage.layout import BLOCK_BYTES
-from dfeas.geometry.cones.softmin import SpectralSoftmin
 from dfeas.passes.block import Block
 from dfeas.settings import parse_bytes
 

@@ -27,9 +27,9 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import runs
 from dfeas.engine.tile_cache import TileCache
-from dfeas.geometry.kernel.distances import Prepared
-from dfeas.geometry.kernel.gram import GramProduct, TileRun
-from dfeas.geometry.kernel.kernel import kernel_of, usual_gamma
+from dfeas.kernels.distances import Prepared
+from dfeas.kernels.gram import GramProduct, TileRun
+from dfeas.kernels.kernel import kernel_of, usual_gamma
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
 

@@ -29,8 +29,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.tile_cache import TileCache
-from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of, usual_gamma
-from dfeas.geometry.kernel.space import InKernel
+from dfeas.kernels.kernel import NormalisedKernel, kernel_of, usual_gamma
+from dfeas.kernels.space import InKernel
 from dfeas.methods.mirror_prox import MirrorProx
 from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import AnyMethod, Facts

@@ -19,7 +19,7 @@ from time import perf_counter
 import dfeas
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.geometry.kernel.quadratic import KERNEL, instance
+from tests.kernels.quadratic import KERNEL, instance
 
 _FALSE = {True: ("feasible",), False: ("infeasible", "eps-infeasible")}
 """Verdicts for an eps far below any margin, by whether the points conflict."""

@@ -46,7 +46,7 @@ def ours(X: np.ndarray, labels: np.ndarray) -> tuple[str, int]:
 def theirs(X: np.ndarray, labels: np.ndarray) -> tuple[str, int]:
     from sklearn.svm import SVC
 
-    from dfeas.geometry.kernel.kernel import kernel_of, usual_gamma
+    from dfeas.kernels.kernel import kernel_of, usual_gamma
 
     gamma = usual_gamma(kernel_of("rbf")[0], X[:1000])
     found = SVC(C=1e6, kernel="rbf", gamma=gamma, cache_size=1000).fit(X, labels)

@@ -2,8 +2,8 @@
 
     python benchmarks/merging.py --turns 9
 
-The answer to k questions about m features has m k numbers, and each range of blocks has one or a few. Above 4 MB in all workers
-merge them, eight at a time, where they are, and one reaches the driver; here they do always, or never. Both take turns on the
+The answer to k questions about m features has m k numbers, and each range of blocks has one or a few. Workers merge them, eight
+at a time, where they are, and one reaches the driver; here an engine that leaves this to the driver takes turns with it on the
 same workers, two processes of many threads, with a scheduler in a process of its own: seconds of the processor are those of the
 driver alone. Bytes are those of pickled answers. The data is in the page cache, and so small that every range has two blocks:
 what is measured is the merging, not the scan.
@@ -16,7 +16,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,19 +34,26 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.watch import Watch
 from dfeas.passes.softmin import Softmin
 
-KINDS = {"at the driver": sys.maxsize, "by the workers": 0}
-"""Where answers are merged, and above how many bytes workers do it."""
+
+class AtTheDriver(DaskEngine):
+    """All answers of ranges reach the driver."""
+
+    def _merge(self, tasks: Sequence[Any], parcel: Any) -> Sequence[Any]:
+        return tasks
+
+
+KINDS: dict[str, type[DaskEngine]] = {"at the driver": AtTheDriver, "by the workers": DaskEngine}
 
 
 @dataclass
 class Weighing(Watch):
     """A watch that remembers what was gathered."""
 
-    results: list[Any] = field(default_factory=list)
+    brought: list[Any] = field(default_factory=list)
 
-    def gather(self, futures: Sequence[Any], workers: Collection[str]) -> list[Any] | None:
-        found = super().gather(futures, workers)
-        self.results[:] = found or []
+    def gather(self, futures: Sequence[Any]) -> list[Any] | None:
+        found = super().gather(futures)
+        self.brought[:] = found or []
         return found
 
 
@@ -83,14 +90,14 @@ def compare(data: Path, client: Client, k: int, turns: int) -> None:
     source, rng = Source(DataSpec(data, intercept=False)), np.random.default_rng(0)
     dataset, watch = open_source(source), Weighing(client)
     question = Softmin(rng.standard_normal((dataset.m, k)), np.full(k, 0.1))
-    engines = {kind: DaskEngine(client, source, dataset, watch=watch, merged_bytes=most) for kind, most in KINDS.items()}
+    engines = {kind: engine(client, source, dataset, watch=watch) for kind, engine in KINDS.items()}
     taken: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
     size, answers = {}, set()
     for turn in range(turns + 1):
         for kind in list(KINDS)[:: 1 if turn % 2 else -1]:
             seconds, busy, answer = measured(engines[kind], question)
             answers.add(answer.mean.tobytes() + answer.low.tobytes())
-            size[kind] = sum(len(pickle.dumps(result, protocol=5)) for result in watch.results)
+            size[kind] = sum(len(pickle.dumps(result, protocol=5)) for result in watch.brought)
             if turn:  # the first one loads modules and blocks
                 taken[kind].append((seconds, busy))
     print("| merged | MB at the driver | pass s | of them the driver's processor s |")

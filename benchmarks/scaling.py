@@ -53,8 +53,9 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import chunks_together, default_block_rows, scanned_rows
 from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.engine.anchors import RANGES_PER_THREAD
 from dfeas.engine.clusters import load_configuration
-from dfeas.engine.distributed import FAN_IN, INLINE_BYTES, MERGED_BYTES, RANGES_PER_THREAD, DaskEngine
+from dfeas.engine.distributed import FAN_IN, INLINE_BYTES, DaskEngine
 from dfeas.engine.scan import cut, pieces, scan_range
 from dfeas.passes.softmin import Softmin
 
@@ -120,9 +121,9 @@ class Pass:
 
     @cached_property
     def levels(self) -> list[NDArray[np.int64]]:
-        """Edges of what is merged at each level, until one has all blocks; none where the driver merges."""
+        """Edges of what is merged at each level, until one has all blocks; none where there is a single range."""
         found, edges = [], self.edges
-        while self.ranges * self.question_bytes > MERGED_BYTES and len(edges) > 2:
+        while len(edges) > 2:
             found.append(edges)
             edges = np.append(edges[:-1:FAN_IN], self.blocks)
         return found
@@ -318,7 +319,7 @@ class Cluster:
         with ExitStack() as stack:
             if one.asked:
                 stack.enter_context(patch("dfeas.engine.scan.SHORT_BYTES", 0))
-                stack.enter_context(patch("dfeas.engine.distributed.RANGES_PER_THREAD", one.asked))
+                stack.enter_context(patch("dfeas.engine.anchors.RANGES_PER_THREAD", one.asked))
             before, began = self.clocks(), perf_counter()
             for _ in range(passes):
                 engine.run(question)

@@ -30,10 +30,10 @@ import scipy.sparse as sp
 import scs
 
 import dfeas
-from dfeas.data.cones import cone_norms, groups_of, unit
-from dfeas.data.ingest.cones import ingest_cones, read_sdpa
+from dfeas.cones.algebra import cone_norms, groups_of, unit
+from dfeas.cones.product import Placing, Product
+from dfeas.cones.sdpa import ingest_cones, read_sdpa
 from dfeas.data.ingest.options import SDPA
-from dfeas.data.product import Placing, Product
 from dfeas.settings import parse_bytes
 
 PEERS = ("Clarabel", "SCS")

@@ -1,7 +1,9 @@
 """Every benchmark runs, small, as a plain test: it measures nothing here, but it cannot rot."""
 
+import filecmp
 import importlib.util
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -237,6 +239,21 @@ def test_a_trial_that_is_not_as_expected_says_so(
     assert "worker-killed: A worker process is killed" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
         program.main(["--only", "calm,nothing"])
+
+
+def test_what_a_trial_prepares_has_an_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older dfeas is another one, and text that is not there to be replaced is no preparation; nor is a fault of nobody."""
+    program = loaded("cluster_trials", monkeypatch)
+    environments = import_module("benchmarks.trials.environments")
+    made = environments.Environments(tmp_path / "environments", "2.3.5")
+    changed = filecmp.dircmp(made.current / "dfeas" / "passes", made.older() / "dfeas" / "passes").diff_files
+    assert changed == ["softmin.py"]
+    monkeypatch.setattr(environments, "RENAMED", "class Hardmin(")
+    with pytest.raises(AssertionError, match="the trial says nothing"):
+        made.older()
+    host = program.Network(tmp_path / "hosts", None).host("w1")
+    with pytest.raises(AssertionError, match="nothing runs on w1"):
+        host.strike(signal.SIGKILL)
 
 
 def test_what_is_true_of_points_is_found_in_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

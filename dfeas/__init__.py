@@ -5,15 +5,14 @@ A public name is imported when it is used first: a command need not wait for all
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.analysis.check_separation import check_separation as check_separation
     from dfeas.analysis.feasibility import Feasibility as Feasibility
     from dfeas.analysis.feasibility import feasible as feasible
+    from dfeas.analysis.firth import firth as firth
     from dfeas.analysis.hard_margin import HardMargin as HardMargin
     from dfeas.analysis.hard_margin import hard_margin as hard_margin
     from dfeas.analysis.hull import Hull as Hull
@@ -34,11 +33,11 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.api import soft_margin as soft_margin
     from dfeas.api import soft_margin_classes as soft_margin_classes
     from dfeas.api import solve as solve
-    from dfeas.data.cones import svec as svec
-    from dfeas.data.cvxpy import from_cvxpy as from_cvxpy
+    from dfeas.cones.algebra import svec as svec
+    from dfeas.cones.cvxpy import from_cvxpy as from_cvxpy
+    from dfeas.cones.writer import from_cone_rows as from_cone_rows
+    from dfeas.cones.writer import from_scs as from_scs
     from dfeas.data.generate.points import Instance as Instance
-    from dfeas.data.writers.cones import from_cone_rows as from_cone_rows
-    from dfeas.data.writers.cones import from_scs as from_scs
     from dfeas.errors import BadInputError as BadInputError
     from dfeas.errors import CheckFailedError as CheckFailedError
     from dfeas.errors import CorruptDataError as CorruptDataError
@@ -48,8 +47,8 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.methods.registry import METHODS as METHODS
     from dfeas.problem import KERNELS as KERNELS
     from dfeas.problem import Kernel as Kernel
-    from dfeas.report.compare import compare as compare
-    from dfeas.report.page import report as report
+    from dfeas.reports.compare import compare as compare
+    from dfeas.reports.page import report as report
     from dfeas.run.cost import plan as plan
     from dfeas.run.prediction import predict as predict
     from dfeas.run.results import Result as Result
@@ -64,6 +63,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "analysis.check_separation": "check_separation",
     "analysis.feasibility": "Feasibility feasible",
+    "analysis.firth": "firth",
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
     "analysis.info": "info",
@@ -72,15 +72,15 @@ _PUBLIC = {
     "analysis.suspects": "Suspects suspects",
     "analysis.verify": "verify_certificate verify_run",
     "api": "generate ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
-    "data.cones": "svec",
-    "data.cvxpy": "from_cvxpy",
+    "cones.algebra": "svec",
+    "cones.cvxpy": "from_cvxpy",
+    "cones.writer": "from_cone_rows from_scs",
     "data.generate.points": "Instance",
-    "data.writers.cones": "from_cone_rows from_scs",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
     "methods.registry": "METHODS",
     "problem": "KERNELS Kernel",
-    "report.compare": "compare",
-    "report.page": "report",
+    "reports.compare": "compare",
+    "reports.page": "report",
     "run.cost": "plan",
     "run.prediction": "predict",
     "run.results": "Result",
@@ -94,22 +94,15 @@ _MODULE = {name: f"dfeas.{module}" for module, names in _PUBLIC.items() for name
 __all__ = [*_MODULE, "__version__"]
 
 
-class _Package(ModuleType):
-    """Where a module and a public function have one name, ``dfeas.NAME`` is the function."""
+if not TYPE_CHECKING:  # type checkers know each name, and would take any other for one
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(name: str) -> Any:
+        """Import a public name."""
         if name not in _MODULE:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_MODULE[name]), name)
-        setattr(self, name, value)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module("dfeas.leaves").load(_MODULE[name]), name)
         return value
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _MODULE or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*(name for name in super().__dir__() if name.startswith("__")), *__all__})
-
-
-sys.modules[__name__].__class__ = _Package
+    def __dir__() -> list[str]:
+        """The public names, and not what is imported for them."""
+        return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

@@ -7,7 +7,9 @@ def main() -> None:
     """Entry point of the ``dfeas`` command."""
     at_once_from_now()
     from dfeas.cli.main import main as command
+    from dfeas.machine import free_at_once
 
+    free_at_once()
     try:
         command()
     except SystemExit as ending:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.partitions import computed_by
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, SCORES, replace_output
-from dfeas.data.storage.places import local, place, require_apart
+from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.sparse_readers import has_sparse_chunks
 from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.writers.dataset import Progress
@@ -114,8 +114,8 @@ def ingest(
         Bytes of a file of several blocks, such as ``1GB``; 0 makes a file of each block. None does so up to 10 GB of points,
         and takes 1 GB for more, but not for Dask arrays and frames: a worker holds all points of a file that it writes.
     client : dask.distributed Client or cluster, str, or bool, optional
-        As in ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
-        compressed; they must see X and OUT under the same paths. The bytes are the same.
+        As in ``dfeas.solve``: workers share .npy, zarr, HDF5 and Parquet, and must see X and OUT under the same paths; text,
+        archives and what is in memory are read by this process, in order. The bytes are the same.
         They write the partitions that they have of Dask arrays and frames; labels come to this process.
     force : bool
         Replace a dataset that is at OUT, once the new one is written; nothing else is replaced.
@@ -166,14 +166,17 @@ def ingest(
         block_rows=block_rows,
         shard=shard,
     )
-    from dfeas.data.ingest.ingest import folder_of
+    from dfeas.data.ingest.ingest import folder_of, why_alone
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
     require_type("force", force, "bool")
     told = who_is_told(progress)
     with open_client(choose_client(client, X)) as workers, replace_output(place(out), DATASET, force):
-        if workers is None or has_sparse_chunks(X):  # entries follow those before them, so that one process writes
-            with nullcontext() if workers is None else workers.as_current():
+        alone = "" if workers is None or is_collection(X) else why_alone(X, given)
+        if alone and note is not None:
+            note(alone)
+        if workers is None or alone or has_sparse_chunks(X):  # entries follow those before them, so that one process writes
+            with computed_by(workers):
                 return ingest_here(X, out, given, progress=told, note=note)
         from dfeas.engine.crew import places_of
         from dfeas.engine.task_pool import PartitionPool, TaskPool
@@ -182,11 +185,13 @@ def ingest(
             from dfeas.data.ingest.ingest import CollectionSource
 
             require_free(folder_of(out), MARKER)
-            with workers.as_current():
-                source = CollectionSource(X, given)
+            from dfeas.engine.collection import compute_on
+
+            source = CollectionSource(X, given, compute_on(workers, X, y))
             beside = replace(given, labels=source.labels, label_column=None)
             return ingest_here(source, out, beside, progress=told, note=note, pool=PartitionPool(workers, source.X))
-        places = *places_of(DataSpec(X)), str(folder_of(out).absolute().parent)
+        X = absolute(X) if isinstance(X, str | Path) else X  # workers may have another folder than this process
+        places = *places_of(DataSpec(X)), str(folder_of(out).parent)
         return ingest_here(X, out, given, progress=told, note=note, pool=TaskPool(workers, places))
 
 
@@ -301,14 +306,15 @@ def solve(
     max_passes : int, optional
         Stop after so many passes over the data.
     time_limit : float, optional
-        Stop after so many seconds; a read ends first if that takes less than two more.
+        Stop so many seconds after the call has begun, waiting for a scheduler and for workers included; a read ends first if
+        that takes less than two more. Where nothing could be opened by then, UndecidedError says what was waited for.
     memory : int or str, optional
         Budget in bytes, per process, for blocks, answers and columns in memory; text such as ``"2GB"`` or ``"512MiB"``. None:
         the setting.
     client : dask.distributed Client or cluster, str, or bool, optional
         The address of a scheduler, or True for the current client; workers see the data under its path, or compute the
         partitions of a Dask array or frame, for which the current client need not be named. False, and None for all other
-        data: threads of this process.
+        data: threads of this process; within a task of Dask one.
     out : path, optional
         Folder, or URL in an object store, for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which
         ``dfeas.resume`` goes on.

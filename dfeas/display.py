@@ -155,3 +155,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str) else str(value)
+
+
+def parse_integer(value: Any) -> int:
+    """An integer that ``plain`` has written. Raises TypeError for what is none, and ValueError for text that is no long one."""
+    if type(value) is int:
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no integer")
+    number = int(value, 16)
+    if hex(number) != value or number.bit_length() <= LONG:
+        raise ValueError(f"{value[:40]!r} is no integer of more than {LONG} bits")
+    return number

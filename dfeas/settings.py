@@ -19,6 +19,8 @@ from dfeas.machine import memory_bytes
 
 DEFAULT_MEMORY = 2_000_000_000
 """Bytes of the budget, or half of what this process may have where that is less."""
+SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "https": "https", "http": "http"}
+"""What URLs begin with, and what that is called here; others are names that fsspec has for the same."""
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
 

@@ -13,18 +13,33 @@ import pytest
 
 import dfeas
 from dfeas import estimators
+from dfeas.analysis.firth import FirthFit
 from dfeas.analysis.info import Info
 from dfeas.analysis.regression.likelihood import Separated, Separations
 from dfeas.cli.remote import cancel, fetch, status, submit
+from dfeas.cones.prediction import ConePrediction
 from dfeas.display import Displayed
-from dfeas.geometry.prediction import ConePrediction, Prediction
+from dfeas.geometry.prediction import Prediction
 from dfeas.run.cost import Plan
 from dfeas.verify.certificate import Check
 
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
 ELSEWHERE = {
     value.__name__: value
-    for value in (Check, ConePrediction, Info, Plan, Prediction, Separated, Separations, cancel, fetch, status, submit)
+    for value in (
+        Check,
+        ConePrediction,
+        FirthFit,
+        Info,
+        Plan,
+        Prediction,
+        Separated,
+        Separations,
+        cancel,
+        fetch,
+        status,
+        submit,
+    )
 }
 """What the reference has, but for what is an attribute of dfeas."""
 CALLABLE = {name: value for name in dfeas.__all__ if callable(value := getattr(dfeas, name))} | ESTIMATORS | ELSEWHERE

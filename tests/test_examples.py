@@ -10,7 +10,7 @@ import pytest
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 README = SCRIPTS.parent / "README.md"
 GALLERY = {
-    "cancer_path": "60 fits in 4 reads",
+    "cancer_path": "60 fits in 5 reads",
     "cancer_race": "working-set: infeasible",
     "cancer_regression": "30 measurements: complete",
     "diabetes_hull": "13 of 80 lie outside",

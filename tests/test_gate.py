@@ -7,8 +7,8 @@ import click
 import numpy as np
 
 import dfeas
-from dfeas.geometry.cones.space import CONE_METHODS
-from dfeas.geometry.kernel.space import KERNEL_METHODS
+from dfeas.cones.space import CONE_METHODS
+from dfeas.kernels.space import KERNEL_METHODS
 from tests import gate_runs
 from tests.gate import changes, load, machine
 from tests.gate_bench import Record, commands, digest, rows

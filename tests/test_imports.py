@@ -13,7 +13,7 @@ import dfeas
 CONFLICTS = {"flint", "dfeas.run.exact.search", "dfeas.verify.balance", "dfeas.verify.integers"}
 """For exact proofs of conflicts and of what float64 leaves open."""
 OTHERS = {
-    *("dfeas.geometry.kernel", "dfeas.geometry.cones", "dfeas.verify.kernel", "dfeas.verify.cones", "dfeas.data.cones"),
+    *("dfeas.kernels", "dfeas.cones", "dfeas.kernels.checker.core", "dfeas.cones.checker.core", "dfeas.cones.algebra"),
     *("dfeas.analysis.separation", "dfeas.methods.soft_margin", "dfeas.run.soft_margin.result", "dfeas.methods.winnow"),
     *("dask", "distributed", "zarr", "h5py", "narwhals", "pyarrow", "pandas", "sklearn", "matplotlib", "rich", "psutil"),
 }
@@ -21,21 +21,21 @@ OTHERS = {
 SCIPY = {"scipy.linalg", "scipy.sparse"}
 """For systems of many features and sparse points: they take 0.2 s to load."""
 CALLS = {
-    "lookup": ("import dfeas; dfeas.solve", 105, CONFLICTS | OTHERS | SCIPY),
+    "lookup": ("import dfeas; dfeas.solve", 107, CONFLICTS | OTHERS | SCIPY),
     "separated": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((4000, 200)); dfeas.solve(X, X @ X[0] > 0)",
-        117,
+        119,
         CONFLICTS | OTHERS | SCIPY,
     ),
     "by products": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((6100, 700), np.float32); "
         "assert dfeas.solve(X, X @ X[0] > 0)",
-        117,
+        119,
         CONFLICTS | OTHERS | SCIPY,
     ),
     "command": (
         "import dfeas.__main__\ntry: dfeas.__main__.main()\nexcept SystemExit: pass",
-        125,
+        127,
         CONFLICTS | OTHERS | SCIPY,
     ),
 }

@@ -9,22 +9,40 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "dfeas"
 
+OF_LEAVES = {"data", "display", "engine", "errors", "geometry", "linalg", "machine", "methods", "passes", "problem"}
+OF_LEAVES |= {"settings", "verify"}
 # room -> rooms that it may import
 ALLOWED = {
     "errors": set(),
     "machine": set(),
     "display": {"errors"},
+    "leaves": {"errors"},
+    "cones": OF_LEAVES,
+    "kernels": OF_LEAVES,
     "linalg": {"machine"},
     "passes": {"linalg"},
     "methods": {"errors", "linalg", "passes"},
-    "data": {"display", "errors", "linalg", "machine", "passes", "settings"},
+    "data": {"leaves", "display", "errors", "linalg", "machine", "passes", "settings"},
     "settings": {"errors", "machine"},
     "problem": {"data", "errors", "settings"},
     "engine": {"data", "errors", "linalg", "machine", "passes", "settings"},
-    "geometry": {"data", "display", "engine", "errors", "linalg", "machine", "methods", "passes", "problem", "settings"},
-    "verify": {"data", "display", "errors"},
+    "geometry": {
+        "leaves",
+        "data",
+        "display",
+        "engine",
+        "errors",
+        "linalg",
+        "machine",
+        "methods",
+        "passes",
+        "problem",
+        "settings",
+    },
+    "verify": {"leaves", "data", "display", "errors"},
     "figures": {"data", "errors", "linalg", "passes"},
     "run": {
+        "leaves",
         "data",
         "display",
         "engine",
@@ -39,7 +57,7 @@ ALLOWED = {
         "verify",
         "settings",
     },
-    "report": {
+    "reports": {
         "data",
         "display",
         "engine",
@@ -67,8 +85,9 @@ ALLOWED = {
         "verify",
         "settings",
     },
-    "api": {"analysis", "data", "engine", "figures", "problem", "report", "run", "settings", "verify"},
+    "api": {"analysis", "data", "engine", "figures", "problem", "reports", "run", "settings", "verify"},
     "estimators": {
+        "leaves",
         "analysis",
         "api",
         "data",
@@ -82,6 +101,7 @@ ALLOWED = {
         "settings",
     },
     "cli": {
+        "leaves",
         "analysis",
         "api",
         "data",
@@ -92,15 +112,17 @@ ALLOWED = {
         "linalg",
         "methods",
         "problem",
-        "report",
+        "reports",
         "run",
         "settings",
         "verify",
     },
-    "__main__": {"cli", "engine"},
+    "__main__": {"cli", "engine", "machine"},
 }
+LEAVES = ("cones", "kernels")
 MATPLOTLIB_ONLY_IN = {"figures.py"}
 DASK_ONLY_IN = {
+    "engine/anchors.py",
     "engine/distributed.py",
     "engine/clusters.py",
     "engine/collection.py",
@@ -202,11 +224,20 @@ def test_the_checker_knows_storage_errors_settings_and_the_machine_only() -> Non
     """By closure, and when it is loaded: nothing that it proves by is what the search computed with."""
     mine = ("dfeas.verify", "dfeas.data.storage")
     others = {name for name in _closure("verify") if not name.startswith(mine)}
-    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.machine", "dfeas.settings"}
+    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.leaves", "dfeas.machine", "dfeas.settings"}
+    for leaf in LEAVES:  # nor of a leaf, whose checker is loaded by its name
+        more = {name for name in _closure(f"{leaf}/checker") - _closure("verify") if not name.startswith("dfeas.data.storage")}
+        assert {name for name in more if not name.startswith(f"dfeas.{leaf}.checker")} == {f"dfeas.{leaf}"}
     modules = sorted(name for name in _closure("verify") if name.startswith("dfeas.verify"))
     script = f"import sys, {', '.join(modules)}\nprint(*(name for name in sys.modules if name.split('.')[0] == 'dfeas'))"
     loaded = set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split())
     assert loaded <= _closure("verify")
+
+
+def test_no_module_of_the_core_imports_a_leaf() -> None:
+    """``leaves`` loads them by name; the package knows their public names for type checkers only."""
+    core = [path for name, path in FILES.items() if _room(name) not in LEAVES]
+    assert not [path for path in core if _rooms_of(path) & {*LEAVES}]
 
 
 def test_the_rooms_stand_on_at_most_eleven_floors_without_a_circle() -> None:

@@ -19,7 +19,7 @@ COPIED = ["dfeas", "tests", "docs", "scripts", "pyproject.toml", "README.md"]
 RECIPES = ["add_method", "add_pass", "add_format", "add_geometry", "add_engine"]
 TESTS = [
     ["tests/run/checkpoint/test_names.py", "tests/test_layers.py", "-m", "not long"],
-    ["tests/data/test_fvecs.py", "tests/geometry/test_frugal.py"],
+    ["tests/data/test_fvecs.py", "tests/run/test_frugal.py"],
     ["tests/engine/test_backward.py", "-k", "not methods"],
     [
         "tests/methods/test_conformance.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,14 @@ from packaging.requirements import Requirement
 from benchmarks.trials.hosts import BIN, package
 
 OLDER_DASK = "2026.3.0"
+RENAMED = "class Softmin("
+"""In an older dfeas."""
+LISTED = """
+import json
+from importlib.metadata import distributions
+print(json.dumps({each.name.lower().replace("_", "-"): each.version for each in distributions()}))
+"""
+"""What a Python prints of its environment."""
 
 
 def needed(name: str, found: dict[str, str] | None = None) -> dict[str, str]:
@@ -73,16 +82,22 @@ class Environments:
 
     def _made(self, name: str, pins: dict[str, str]) -> Path:
         folder = self.folder / name
-        return folder / "bin" if folder.exists() else install(folder, pins, self.outside)
+        programs = folder / "bin" if folder.exists() else install(folder, pins, self.outside)
+        words = [programs / "python", "-I", "-c", LISTED]  # and not what lies in this folder
+        found = json.loads(subprocess.run(words, check=True, capture_output=True, env={"PATH": str(programs)}).stdout)
+        there = {each: found.get(each.lower().replace("_", "-")) for each in ("dfeas", *pins)}
+        assert there == {"dfeas": None, **pins}, f"{folder} has {there}: the trial says nothing"
+        return programs
 
     def older(self) -> Path:
         """A folder for ``PYTHONPATH`` with a dfeas of a lower version, in which one class has another name."""
-        folder = self.folder / "older"
+        folder, changed = self.folder / "older", Path("dfeas", "passes", "softmin.py")
+        text = (self.current / changed).read_text()
+        assert text.count(RENAMED) == 1, f"{changed} has no {RENAMED}: the trial says nothing"
         if not folder.exists():
             package(folder, "0.0.1")
             original = (folder / "dfeas").resolve()
             (folder / "dfeas").unlink()
             shutil.copytree(original, folder / "dfeas", ignore=shutil.ignore_patterns("__pycache__"))
-            changed = folder / "dfeas" / "passes" / "softmin.py"
-            changed.write_text(changed.read_text().replace("class Softmin:", "class OldSoftmin:"))
+            (folder / changed).write_text(text.replace(RENAMED, "class OldSoftmin("))
         return folder

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
+from typing import Any
 
 import psutil
 
@@ -22,6 +23,8 @@ import dfeas
 NETWORK = "198.18.0"  # a network that RFC 2544 gives to benchmarks: no machine's own
 SWITCH = f"{NETWORK}.1"
 BIN = Path(sys.executable).parent
+LEAST_FRAMES = 100
+"""From a host with a slow wire, in a run."""
 WIRES = Path(__file__).with_name("wires.py")
 
 
@@ -37,6 +40,13 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None
 def possible() -> bool:
     """Whether this process may make namespaces."""
     return os.geteuid() == 0 and all(shutil.which(name) for name in ("ip", "nsenter", "unshare"))
+
+
+def show_link(name: str, *prefix: str) -> dict[str, Any]:
+    """What is known of a wire."""
+    words = [*prefix, "ip", "-s", "-j", "link", "show", "dev", name]
+    found: dict[str, Any] = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)[0]
+    return found
 
 
 def run(*words: str) -> None:
@@ -95,9 +105,15 @@ class Host:
         for process in self.running:
             signal_group(process, number)
 
+    def strike(self, number: int) -> None:
+        """The same, as a fault. Raises AssertionError when nothing runs here."""
+        assert any(alive(process.pid) for process in self.running), f"nothing runs on {self.name}: the trial says nothing"
+        self.signal_all(number)
+
     def cut(self, down: bool = True) -> None:
         """Pull its wire out, or put it in again."""
         run("ip", "link", "set", self.wire, "down" if down else "up")
+        assert ("UP" in show_link(self.wire)["flags"]) != down, f"the wire {self.wire} is not as it should be"
 
     def slow_down(self, bits_per_second: float = 1e9, seconds: float = 0.0, loss: float = 0.0) -> None:
         """Another wire in the place of its own, until the end of the trial."""
@@ -106,17 +122,24 @@ class Host:
         self.slow = Popen(words, stdout=subprocess.PIPE, text=True)
         assert self.slow.stdout is not None
         assert self.slow.stdout.readline(), "the slow wire did not start"
-        shown = subprocess.run([*self.prefix, "ip", "-j", "link", "show", "eth0"], check=True, capture_output=True).stdout
+        shown = show_link("eth0", *self.prefix)
         run("ip", "link", "set", near, "master", "br0", "up")
         run("ip", "link", "set", far, "netns", Path(self.prefix[1]).name)
         for words in (
             "link set eth0 down",
             "addr flush dev eth0",
-            f"link set {far} address {json.loads(shown)[0]['address']}",  # others know this host by it
+            f"link set {far} address {shown['address']}",  # others know this host by it
             f"addr add {self.address}/24 dev {far}",
             f"link set {far} up",
         ):
             run(*self.prefix, "ip", *words.split())
+
+    def require_slow(self) -> None:
+        """Raises AssertionError unless what came here went over the slow wire."""
+        assert self.slow is not None
+        assert self.slow.poll() is None, "the slow wire has ended: the trial says nothing"
+        frames = show_link(f"{self.wire}near")["stats64"]["rx"]["packets"]
+        assert frames > LEAST_FRAMES, f"{frames} frames went over the slow wire: the trial says nothing"
 
     def take_own_wire(self) -> None:
         """The wire is as new."""

@@ -72,7 +72,8 @@ def driver_unreachable(stage: Stage) -> None:
 def with_wire(stage: Stage, host: str, **wire: float) -> None:
     stage.begin()
     stage.host(host).slow_down(**wire)
-    stage.solve()
+    stage.wait(stage.solve())
+    stage.host(host).require_slow()
 
 
 @trial(lost=30, needs="namespaces")
@@ -99,25 +100,26 @@ def lossy_driver(stage: Stage) -> None:
     with_wire(stage, "driver", loss=0.05)
 
 
-def with_clock(stage: Stage, moved: str) -> None:
+def with_clock(stage: Stage, hours: int) -> None:
     stage.start_scheduler()
-    stage.start_worker("w1", wrap=("faketime", "-f", moved))
+    stage.start_worker("w1", wrap=("faketime", "-f", f"{hours:+}h"))
     for name in ("w2", "w3"):
         stage.start_worker(name)
     stage.gather(3)
+    stage.require_clock(3600 * hours, "w1")
     stage.solve()
 
 
 @trial(lost=20, needs="faketime")
 def clock_ahead(stage: Stage) -> None:
     """The clock of a worker is an hour ahead"""
-    with_clock(stage, "+1h")
+    with_clock(stage, 1)
 
 
 @trial(lost=20, needs="faketime")
 def clock_behind(stage: Stage) -> None:
     """The clock of a worker is an hour back"""
-    with_clock(stage, "-1h")
+    with_clock(stage, -1)
 
 
 @trial(lost=20, needs="faketime")
@@ -127,6 +129,7 @@ def clock_of_scheduler(stage: Stage) -> None:
     for name in ("w1", "w2", "w3"):
         stage.start_worker(name)
     stage.gather(3)
+    stage.require_clock(3600)
     stage.solve()
 
 
@@ -141,6 +144,7 @@ def encrypted(stage: Stage) -> None:
     """TLS with the certificates of cluster/certificates.py"""
     make_keys(stage)
     stage.begin()
+    assert stage.address.startswith("tls://"), f"the scheduler is at {stage.address}: the trial says nothing"
     stage.solve()
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from typing import Any
 
+import cloudpickle
+from dask.utils import parse_bytes
 from distributed import Client
 
 from benchmarks.trials.deaths import running
-from benchmarks.trials.hosts import wait_for
+from benchmarks.trials.hosts import alive, wait_for
 from benchmarks.trials.stage import Stage
 from benchmarks.trials.trial import trial
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
 
 
 @trial(lost=40)
@@ -20,6 +26,10 @@ def restarted_by_another(stage: Stage) -> None:
     command = running(stage)
     with stage.client() as other:
         other.restart(timeout=60)
+        stage.still(command)
+        assert not {*other.run(os.getpid).values()} & {*stage.pids.values()}, (
+            "workers were not restarted: the trial says nothing"
+        )
     stage.wait(command)
 
 
@@ -27,8 +37,9 @@ def restarted_by_another(stage: Stage) -> None:
 def two_users(stage: Stage) -> None:
     """Two users run the same question at once"""
     stage.begin()
-    stage.solve()
-    stage.solve(host="elsewhere")
+    first = stage.solve()
+    stage.at_pass(stage.solve(host="elsewhere"), 1)
+    stage.still(first)
 
 
 @trial(lost=45, workers=2, says="no Dask worker")
@@ -64,6 +75,7 @@ def with_little(stage: Stage, limit: str) -> None:
     for name in ("w2", "w3"):
         stage.start_worker(name)
     stage.gather(3)
+    assert stage.limits["w1"] == parse_bytes(limit), f"w1 has a limit of {stage.limits['w1']}: the trial says nothing"
     stage.solve("--memory", "2GB")
 
 
@@ -99,7 +111,9 @@ def large_task_of_another(stage: Stage) -> None:
     command = stage.solve()
     stage.at_pass(command, 20)
     with stage.client() as other:
-        task = other.submit(take, 1.0, workers=["w1"], retries=0)
+        task = other.submit(lambda: take(1.0), workers=["w1"], retries=0)  # plain functions go by their module
+        wait_for(lambda: not alive(stage.pids["w1"]), 30, "the end of w1, which takes too much")
+        stage.still(command)
         stage.wait(command)
         other.cancel([task], force=True)
         recovered(other)

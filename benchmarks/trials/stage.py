@@ -33,6 +33,10 @@ from dfeas.engine.clusters import load_configuration
 
 START_SECONDS = 60.0
 LOOK_SECONDS = 20.0
+CLOCK_SECONDS = 60.0
+"""Clocks of a busy machine differ by less."""
+SHIPPED = "distributed.scheduler.worker-ttl"
+"""What our configuration says otherwise than Dask's own."""
 KEEPERS = {"Kept": "taken", "TileCache": "bytes"}
 """Classes of dfeas that keep data in a worker, and where they say how many bytes."""
 FAILED = ("1", "2", "4", "5", "6", "75", "hang")
@@ -168,6 +172,8 @@ class Stage:
     pids: dict[str, int] = field(default_factory=dict)  # of workers, when they had come
     commands: list[Command] = field(default_factory=list)
     addresses: dict[str, str] = field(default_factory=dict)
+    threads: dict[str, int] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)  # bytes of memory
     notes: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)  # what only the trial itself can see
 
@@ -192,11 +198,13 @@ class Stage:
 
     def start_scheduler(self, env: dict[str, str] | None = None, programs: Path = BIN, **more: Any) -> None:
         host = self.host("scheduler")
-        file = self.folder / f"scheduler{len(host.running)}.json"
+        file = self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)  # that of an earlier one
         listen = ("--host", host.address, "--port", 0, "--no-dashboard", "--scheduler-file", file)
         wire = ("--protocol", "tls") if self.keys else ()
         host.start(programs / "dask", "scheduler", *listen, *wire, log="scheduler.log", env=self.env(**(env or {})), **more)
         wait_for(lambda: file.exists() and file.read_text().endswith("}"), START_SECONDS, "the scheduler")
+        assert alive(host.running[-1].pid), "the scheduler has ended"
         self.address = json.loads(file.read_text())["address"]
 
     def start_worker(
@@ -214,6 +222,7 @@ class Stage:
         joins = self.env(**(env or {}))
         host.start(programs / "dask", "worker", self.address, *about, log="worker.log", wrap=wrap, env=joins)
         self.workers.append(name)
+        self.threads[name] = threads
 
     def gather(self, workers: int) -> None:
         """Wait for so many workers, and see what the cluster looks like before anything was run on it."""
@@ -224,6 +233,19 @@ class Stage:
             named = client.scheduler_info(n_workers=-1)["workers"]
             self.pids = {about["name"]: pids[address] for address, about in named.items()}
             self.addresses = {about["name"]: address for address, about in named.items()}
+            self.limits = {about["name"]: about["memory_limit"] for about in named.values()}
+            asked = {name: self.threads[name] for name in self.pids}
+            assert asked == {about["name"]: about["nthreads"] for about in named.values()}, "other threads than asked for"
+            if self.keys is None:
+                there = client.run_on_scheduler(dask.config.get, SHIPPED)
+                assert (there == load_configuration()[SHIPPED]) == self.config, f"{SHIPPED} is {there} there"
+
+    def require_clock(self, seconds: float, worker: str = "") -> None:
+        """Raises AssertionError unless the clock of a worker, or the scheduler's, is so much ahead of this one."""
+        with self.client() as client:
+            there = client.run(time.time, workers=[self.addresses[worker]]) if worker else client.run_on_scheduler(time.time)
+        ahead = (next(iter(there.values())) if worker else there) - time.time()
+        assert abs(ahead - seconds) < CLOCK_SECONDS, f"the clock is {ahead:.0f} s ahead: the trial says nothing"
 
     @contextmanager
     def client(self) -> Iterator[Client]:
@@ -242,7 +264,12 @@ class Stage:
     def strike(self, command: Command, worker: str, number: int) -> None:
         """Send the process that works, not its nanny, a signal while a command runs."""
         self.still(command)
-        os.kill(self.pids[worker], number)
+        process = psutil.Process(self.pids[worker])
+        process.send_signal(number)
+        if number == signal.SIGSTOP:
+            wait_for(lambda: process.status() == psutil.STATUS_STOPPED, LOOK_SECONDS, f"the stop of {worker}")
+        else:
+            wait_for(lambda: not alive(process.pid), LOOK_SECONDS, f"the end of {worker}")
 
     def solve(self, *more: object, data: object = None, host: str = "driver", out: str = "", **env: str) -> Command:
         """Begin the trial's question."""

@@ -117,6 +117,11 @@ class Store:
 
     def deny_listing(self) -> None:
         self.spoil("status", "list-type", status=403, body=DENIED)
+        try:
+            self.client.list_objects_v2(Bucket="bucket")
+        except ClientError:
+            return
+        raise AssertionError("objects can still be listed: the trial says nothing")
 
     def read(self, url: str) -> bytes:
         """An object; empty where there is none."""

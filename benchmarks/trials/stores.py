@@ -47,6 +47,7 @@ def store_away(stage: Stage) -> None:
     store.spoil("status", "/")
     time.sleep(20)
     stage.still(command)
+    assert store.count("GET", "/", "status"), "no request met the fault: the trial says nothing"
     store.mend()
 
 

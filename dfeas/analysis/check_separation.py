@@ -31,8 +31,10 @@ from dfeas.analysis.regression.models import Formula, is_model, of_model, withou
 from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
 from dfeas.analysis.regression.thresholds import find_order, read_beside, split_survival, split_times
 from dfeas.data.arrays import accept_array
+from dfeas.data.collections import LazyRows, is_collection
 from dfeas.data.frames import columns_of as columns_in
-from dfeas.data.frames import fill_sparse, is_frame, is_lazy, open_frame, require_aligned
+from dfeas.data.frames import compute_in_order, fill_sparse, is_frame, is_lazy, open_frame, require_aligned
+from dfeas.data.partitions import table_of
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.linalg.csr import with_data
@@ -47,13 +49,15 @@ FRAME = "the frame"
 def check_separation(
     X: Any, y: list[str], *, intercept: bool = True, outcome: str | None = None, positive: Any = None, weights: Any = None,
     strata: Any = None, text: Sequence[str] = (), sep: str | None = None, decimal: str = ".", missing: str = "raise",
-    max_passes: int | None = None, time_limit: float | None = None, memory: str | int | None = None,
+    trust_formula: bool = False, max_passes: int | None = None, time_limit: float | None = None,
+    memory: str | int | None = None,
 ) -> Separations | Any: ...  # fmt: skip
 @overload
 def check_separation(
     X: Any, y: Any = None, *, intercept: bool = True, outcome: str | None = None, positive: Any = None, weights: Any = None,
     strata: Any = None, text: Sequence[str] = (), sep: str | None = None, decimal: str = ".", missing: str = "raise",
-    max_passes: int | None = None, time_limit: float | None = None, memory: str | int | None = None,
+    trust_formula: bool = False, max_passes: int | None = None, time_limit: float | None = None,
+    memory: str | int | None = None,
 ) -> Separated: ...  # fmt: skip
 def check_separation(
     X: Any,
@@ -68,6 +72,7 @@ def check_separation(
     sep: str | None = None,
     decimal: str = ".",
     missing: str = "raise",
+    trust_formula: bool = False,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int | None = None,
@@ -112,6 +117,9 @@ def check_separation(
         Separator of cells in a CSV file, by default a comma, and the decimal sign of its numbers.
     missing : {"raise", "drop"}
         What happens to rows that miss a value, as in statsmodels; ``notes`` of the answer says how many were dropped.
+    trust_formula : bool
+        Whether a formula may run any Python. By default it has names, numbers, text, operators, and calls of C, I, Q, poly,
+        bs, cr, cs, cc, center, scale, standardize, offset, contrasts, log, exp, sqrt, abs and the like, also as ``np.log``.
     max_passes, time_limit, memory : optional
         As in ``dfeas.solve``; with several outcomes they hold for each.
 
@@ -127,8 +135,8 @@ def check_separation(
         Missing values, by column, count and first row; dates; texts that differ in all rows; columns and outcomes that
         cannot be used.
     UsageError
-        An ``outcome`` that must be given, a model with another likelihood or none (GEE), or with priors or a penalty, a
-        package that is not installed.
+        An ``outcome`` that must be given, a formula that would run code, a model with another likelihood or none (GEE), or with
+        priors or a penalty, a package that is not installed.
 
     Examples
     --------
@@ -145,6 +153,7 @@ def check_separation(
     >>> print(found.advice[0])
     merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
     """
+    limits = Limits(max_passes=max_passes, time_limit=time_limit)
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
     if outcome == "cox" and not is_model(X):
         if formula:
@@ -156,14 +165,15 @@ def check_separation(
         intercept,
         None if is_model(X) else outcome,
         positive,
-        weights.compute() if hasattr(weights, "compute") else weights,
+        compute_in_order(weights),
         (text,) if isinstance(text, str) else text,
         sep,
         decimal,
         missing,
-        strata=strata.compute() if hasattr(strata, "compute") else strata,
+        strata=compute_in_order(strata),
+        trust_formula=trust_formula,
         times=times,
-        limits=Limits(max_passes=max_passes, time_limit=time_limit),
+        limits=limits,
         resources=Resources(memory=memory),
     )
     if is_model(X):
@@ -186,16 +196,15 @@ def check_separation(
         return of_table(X, asked)
     if (sep, decimal) != (None, "."):
         raise UsageError("sep and decimal are for files of text; leave them out")
-    framed = is_lazy(X) or is_frame(X)
-    if not framed:
-        return check_likelihood(_of_complete(X, asked, None, _of_array), asked)
+    if not (is_lazy(X) or is_frame(X)):
+        return check_likelihood(read_table(X, asked), asked)
     X = _whole(X, asked)
 
     def find(name: Any) -> Separated:
         others = [each for each in y if each != name] if several else []
         alone, needed = replace(asked, y=name, without=others), [each for each in columns if each not in others]
         found = check_likelihood(_of_complete(X, alone, needed if several else None, _of_frame), alone)
-        return replace(found, library=_library(X))
+        return replace(found, library=library_of(X))
 
     columns = columns_in(X) if isinstance(y, list) and all(isinstance(each, str) for each in y) else ()
     several = not {*columns}.isdisjoint(y) and len({*y}) == len(y) if columns else False  # not labels, which are texts, too
@@ -209,10 +218,16 @@ def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
         from dfeas.analysis.regression.files import of_formula
 
         return of_formula(frame, formula, asked)
+    regression, asked = read_formula(formula, frame, asked)
+    return replace(check_likelihood(regression, asked), library=library_of(frame))
+
+
+def read_formula(formula: str, frame: Any, asked: Asked) -> tuple[Regression, Asked]:
+    """The regression of a formula about a frame. Raises UsageError and BadInputError for what cannot be read."""
     if not (is_lazy(frame) or is_frame(frame)):
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
     names = [name for name in columns_in(frame) if name not in asked.beside]
-    parsed, asked = Formula(formula, names), replace(asked, formula=without_bar(formula))
+    parsed, asked = Formula(formula, names, asked.trust_formula), replace(asked, formula=without_bar(formula))
     if is_lazy(frame):
         needed = {*parsed.list_needed(names), *asked.beside}
         frame = frame[[name for name in frame.columns if name in needed]]
@@ -228,8 +243,13 @@ def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
     needed = {*parsed.list_needed(names), *asked.beside}
     for name in asked.beside:
         require_column(name, columns_in(whole), FRAME)
-    found = check_likelihood(_of_complete(whole, asked, sorted(needed), read), asked)
-    return replace(found, library=_library(frame))
+    return _of_complete(whole, asked, sorted(needed), read), asked
+
+
+def read_table(X: Any, asked: Asked) -> Regression:
+    """The regression of all columns of a frame or an array. Raises UsageError and BadInputError for what cannot be read."""
+    framed = is_lazy(X) or is_frame(X)
+    return _of_complete(_whole(X, asked), asked, None, _of_frame if framed else _of_array)
 
 
 def _of_complete(X: Any, asked: Asked, columns: Sequence[str] | None, read: Callable[[Any, Asked], Regression]) -> Regression:
@@ -291,7 +311,7 @@ def _of_frame(X: Any, asked: Asked) -> Regression:
     elif y is None:
         raise UsageError("y is missing: give the outcomes, or the name of their column")
     else:
-        y = y.compute() if hasattr(y, "compute") else y
+        y = compute_in_order(y)
         require_aligned(whole, y, "y")
     values, asked = flat(y, name), replace(asked, order=find_order(y, asked), strata=strata, times=times)
     _require_rows(len(frame), len(values))
@@ -308,6 +328,7 @@ def _of_frame(X: Any, asked: Asked) -> Regression:
 def _of_array(X: Any, asked: Asked) -> Regression:
     if asked.y is None:
         raise UsageError("y is missing: give the outcomes of the rows of X")
+    X = LazyRows(table_of(X, None).X)[:] if is_collection(X) else X
     sparse: bool = scipy.sparse.issparse(X)
     matrix: Any = X.tocsr() if sparse else exact(accept_array(X, "X"), np.float64, "X")
     matrix = with_data(matrix, exact(matrix.data, np.float64, "X")) if sparse else matrix
@@ -333,7 +354,8 @@ def _regression(
     values, known = Values(name, asked.order), inside(y, kept)
     values.add(known, len(y))
     about = values.outcome(asked.outcome, asked.positive)
-    return Regression(design, X, about.codes(known), about, inside(rows, kept), *read_beside(asked, rows, kept))
+    beside = read_beside(asked, rows, kept)
+    return Regression(design, X, about.codes(known), about, inside(rows, kept), *beside, values=known)
 
 
 def _require_rows(rows: int, values: int) -> None:
@@ -359,13 +381,15 @@ def _whole(frame: Any, asked: Asked) -> Any:
             )
         return part
 
-    whole = frame.map_partitions(take, meta=frame._meta).compute()
+    whole = compute_in_order(frame.map_partitions(take, meta=frame._meta))
     taken = 0  # each process has counted its own
     return take(whole)
 
 
-def _library(frame: Any) -> str:
-    """Whose data frames a user has."""
+def library_of(frame: Any) -> str | None:
+    """Whose data frames a user has; None where X is none."""
+    if not (is_lazy(frame) or is_frame(frame)):
+        return None
     return "pandas" if is_lazy(frame) else nw.get_native_namespace(frame).__name__
 
 

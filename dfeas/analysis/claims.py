@@ -25,7 +25,7 @@ from dfeas.verify.core import scores
 
 PROOFS = list(Proof)
 SAME_KERNEL = 1e-3
-"""As ``SAME``, with a kernel, where a margin depends on what else was checked: several times ``verify.kernel.SHARP``."""
+"""As ``SAME``, with a kernel, where a margin depends on what else was checked: several times ``kernels.checker.core.SHARP``."""
 Values = Mapping[str, Any]
 
 

@@ -87,7 +87,7 @@ class FreeBias:
 
 def find_widest(result: Result, seen: Problem, limits: Limits, resources: Resources, output: Output) -> FreeBias:
     """From a separator of points as they are ``seen``; where a limit, or rounding, comes first, as far as that was."""
-    y, m, began = result.separator, result.m, time.monotonic() - result.seconds
+    y, m = result.separator, result.m
     assert y is not None, "a separator of points has a direction"
     with open_session(seen, resources) as session:
         surveyed = survey(session)
@@ -103,7 +103,7 @@ def find_widest(result: Result, seen: Problem, limits: Limits, resources: Resour
         fit = ": the points that count are of one class, so that a hyperplane may be as far from them as one likes"
     elif RANGE[0] < known < RANGE[1]:
         moved = replace(seen, spec=replace(seen.spec, transform=about))
-        fit = _minimise(moved, result, known**-2, replace(limits, max_passes=left), resources, output, began)
+        fit = _minimise(moved, result, known**-2, replace(limits, max_passes=left), resources, output)
     if not isinstance(fit, str):
         w = np.append(fit.y[:m], fit.y[m] - mean @ fit.y[:m])
         passes, reads = result.passes + fit.passes, result.reads + fit.reads
@@ -112,12 +112,12 @@ def find_widest(result: Result, seen: Problem, limits: Limits, resources: Resour
         )
         if fit.stopped == Stop.INTERRUPTED:
             return FreeBias(result)
-        return _prove(result, w, fit.weighed, known, seen, resources, began)
-    return _prove(replace(result, detail=fit), None, None, known, seen, resources, began)
+        return _prove(result, w, fit.weighed, known, seen, resources, limits)
+    return _prove(replace(result, detail=fit), None, None, known, seen, resources, limits)
 
 
 def _prove(
-    result: Result, w: Floats | None, weighed: Sparse | None, known: float, seen: Problem, resources: Resources, began: float
+    result: Result, w: Floats | None, weighed: Sparse | None, known: float, seen: Problem, resources: Resources, limits: Limits
 ) -> FreeBias:
     """The result of a hyperplane (m+1,) that was found, where it is proved and no nearer than what is ``known`` so far."""
     before, tolerance, m = result.evidence, result.margin_tolerance, result.m
@@ -144,7 +144,7 @@ def _prove(
     lower = proved.margin_lower
     result = replace(result, stopped=stopped, proof=Proof(proved.proof), detail=proved.message + why, evidence=plane)
     result = replace(result, margin_lower=lower, margin_upper=max(lower, result.margin_upper))
-    result = replace(result, reads=reads, bytes_read=round(reads * size), seconds=time.monotonic() - began)
+    result = replace(result, reads=reads, bytes_read=round(reads * size), seconds=limits.seconds)
     return FreeBias(result, reached, None if apart is None or hulls is None else (hulls[0], apart.weights))
 
 
@@ -167,7 +167,7 @@ def _move_origin(session: Session) -> tuple[Transform | None, Floats, float]:
 
 
 def _minimise(
-    moved: Problem, result: Result, C: float, limits: Limits, resources: Resources, output: Output, began: float
+    moved: Problem, result: Result, C: float, limits: Limits, resources: Resources, output: Output
 ) -> SoftMarginResult | str:
     """The soft margin; or what memory has no room for."""
     assert result.margin_tolerance is not None
@@ -179,7 +179,7 @@ def _minimise(
             require_memory(session.dataset, options, resources.memory_bytes)
         except UsageError as error:
             return f": {error}"
-        request, why = replace(Request.begun(Goal(), limits, resources), began=began), "a hard margin is one of a large C"
+        request, why = Request.begun(Goal(), limits, resources), "a hard margin is one of a large C"
         spec = session.source.spec.without_memory()
         job = RunSpec(request, ("hinge",), (why,), race=False, to_the_end=True, data=spec, soft=options)
         fit: SoftMarginResult = execute(session, job, RunOptions.of(resources.checkpoint_every, output))
@@ -188,13 +188,12 @@ def _minimise(
 
 def measure_ball(result: Result, seen: Problem, limits: Limits, resources: Resources) -> tuple[Result, Certificate | None]:
     """The result with nearer ends, and points that show the upper one; None where it stays as it is."""
-    began = time.monotonic() - result.seconds
     if result.evidence is None:
         return result, None
     with open_session(seen, resources) as session:
         more, run, data = float(survey(session).reads), session.engine.run, session.dataset
         d = data.dimension
-        if d > WIDEST or limits.until(lambda: False, began - SECONDS * (d / WIDEST) ** 3)():
+        if d > WIDEST or time.monotonic() + SECONDS * (d / WIDEST) ** 3 >= limits.ends:
             return result, None
         asked = sample(d, TAKEN * d, data.n, data.blocks, 1, 0)
         some = run(asked)
@@ -217,7 +216,7 @@ def measure_ball(result: Result, seen: Problem, limits: Limits, resources: Resou
         checked = session.checking([ball])
     reads = result.reads + more + passes + checked.reads
     result = replace(result, passes=result.passes + passes, reads=reads, bytes_read=round(reads * data.stored_bytes))
-    result = replace(result, seconds=time.monotonic() - began)
+    result = replace(result, seconds=limits.seconds)
     proved = checked.answers[0]
     shown = isinstance(proved, Check) and proved.margin_upper <= result.margin_upper
     upper = proved.margin_upper if isinstance(proved, Check) and shown else result.margin_upper

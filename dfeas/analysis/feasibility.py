@@ -9,11 +9,12 @@ solution where t is not among these, and a conflict with t can be solved for in 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import partial
+from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,23 +23,27 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.analysis.separation import decide_early, search_integers
-from dfeas.data.inequalities import Inequalities
+from dfeas.data.inequalities import Inequalities, list_parts, places_of_system
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.places import place
 from dfeas.display import Part, Row, plain
-from dfeas.errors import DfeasError
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UndecidedError, either
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import extend_weights, partition
-from dfeas.run.exact.search import LIMITED, STOPPED
+from dfeas.run.exact.search import LIMITED, STOPPED, find_ending
+from dfeas.run.proof import require_followed
 from dfeas.run.resources import Limits, Output, Resources, choose_client
-from dfeas.run.result_files import Saved
+from dfeas.run.result_files import RESULT, Saved
 from dfeas.run.results import Result, cost_row
-from dfeas.run.session import open_session
+from dfeas.run.session import Checking, compute_by, open_session
 from dfeas.run.solve import decide, run_terms
 from dfeas.run.solver_thread import Abandoned, end_long_reads, run_solver
+from dfeas.run.spec import SOLVABLE
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
+from dfeas.settings import parse_bytes, require_type
+from dfeas.verify.certificate import Check
 from dfeas.verify.dyadic import Dyadic, Integers, common
 from dfeas.verify.integers import independent, solve
 from dfeas.verify.separation import Wanted, look, rows
@@ -76,6 +81,8 @@ class Feasibility(Saved):
         (p,) multipliers of the equalities.
     upper, lower : list of int, optional
         (m,) those of the bounds, at least zero: A'u + E'v + upper - lower = 0, and b'u + f'v + upper'high - lower'low < 0.
+    asked : dict, optional
+        Absolute paths of ``A``, ``b``, ``equal`` and ``bounds``; None where a part of the system was in memory.
     result : Result
         The verdict about the points that stand for the inequalities.
 
@@ -100,6 +107,7 @@ class Feasibility(Saved):
     v: list[int] | None = None
     upper: list[int] | None = None
     lower: list[int] | None = None
+    asked: dict[str, Any] | None = None
     result: Result
 
     def _parts(self) -> Iterator[Part]:
@@ -111,6 +119,107 @@ class Feasibility(Saved):
     @property
     def is_decided(self) -> bool:
         return self.verdict != UNDECIDED
+
+    def verify(
+        self,
+        A: Any = None,
+        b: Any = None,
+        *,
+        equal: Any = None,
+        bounds: Any = None,
+        memory: str | int | None = None,
+        follow: bool = False,
+    ) -> Check:
+        """Check the solution, or the multipliers, against the system in whole numbers, in one read, or two for its rounding.
+
+        Parameters
+        ----------
+        A, b, equal, bounds : optional
+            The system, as of ``dfeas.feasible``, if a part of it was in memory; or what has been moved.
+        memory : int or str
+            Budget in bytes for blocks.
+        follow : bool
+            As in ``dfeas.verify_run``.
+
+        Returns
+        -------
+        Check
+            What was proved.
+
+        Raises
+        ------
+        UndecidedError
+            There is no verdict.
+        CheckFailedError
+            It does not follow.
+        UsageError
+            The files say that the system is at a URL, and neither it is given nor ``follow``.
+        BadInputError, CorruptDataError
+            The system is not given, or is another one.
+        """
+        require_type("follow", follow, "bool")
+        if not self.is_decided:
+            raise UndecidedError(f"the answer is undecided ({self.result.stopped}): it claims nothing to check")
+        parts = {"A": A, "b": b, "equal": equal, "bounds": bounds}
+        given = {name: each for name, each in parts.items() if each is not None}
+        if self.asked is None and not given:
+            how = "give it again: dfeas.load(RUN).verify(A, b, equal=(E, f), bounds=bounds)"
+            raise BadInputError(f"a part of the system was in memory; {how}")
+        system = {name: given.get(name, (self.asked or {}).get(name)) for name in parts}
+        if self.result.loaded and not follow:
+            named = [each for name in {*system} - {*given} for each in list_parts(system[name])]
+            otherwise = f"give the system, {either('A and b', '--data A --labels b')}"
+            require_followed("the run", {"data": {"also": named}}, otherwise)
+        budget = parse_bytes(memory)
+        A, b, equal, bounds = system.values()
+        asked = Inequalities.of(A, b, equal, bounds, budget, compute_by(None, A))
+        if (asked.m, asked.count) != (self.result.m, self.result.n):
+            counts = f"{asked.count} inequalities of {asked.m} variables, it was about {self.result.n} of {self.result.m}"
+            raise CorruptDataError(f"not the system of the run: {counts}")
+        with open_session(Problem.of(asked.X, ALL_POSITIVE), Resources(memory=memory)) as session:
+            text = (self._check_solution if self.verdict == FEASIBLE else self._check_multipliers)(asked, session.checking)
+        n = self.result.n
+        return Check(str(self.verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, counted="inequalities")
+
+    def _check_solution(self, asked: Inequalities, checking: Checking) -> str:
+        exact, mark, x = self.exact or [], self.result.fingerprint, self.x
+        if len(exact) != asked.m:
+            raise CheckFailedError(f"{RESULT}: exact has {len(exact)} entries, expected {asked.m}")
+        if any(each is not None for each in (self.rows, self.u, self.v, self.upper, self.lower)):
+            raise CheckFailedError(f"{RESULT}: it has a solution, and multipliers")
+        if x is not None and x.tolist() != _round(exact):
+            raise CheckFailedError(f"{RESULT}: x is not the rounding of exact")
+        checking.dataset.fingerprint, whole = mark, lcm(*(value.denominator for value in exact))
+        y = np.array([*(value.numerator * (whole // value.denominator) for value in exact), whole], object)
+        sides = look(checking.engine, checking.dataset, mark, Wanted(y))
+        if sides.wrong:
+            raise CheckFailedError(f"{RESULT}: its solution violates {sides.wrong} of {asked.count} inequalities")
+        violated = 0
+        if x is not None and [*map(Fraction, x.tolist())] != exact:
+            digits = Dyadic.of(np.append(x, 1.0)).digits
+            violated = look(checking.engine, checking.dataset, mark, Wanted(digits)).wrong
+        if violated != self.violated:
+            raise CheckFailedError(f"{RESULT}: violated is {self.violated}, x violates {violated} of the inequalities")
+        rounded = f"; its rounding x violates {violated}" if violated else ""
+        return f"the solution satisfies all {asked.count} inequalities exactly{rounded}"
+
+    def _check_multipliers(self, asked: Inequalities, checking: Checking) -> str:
+        if self.rows is None or None in (self.u, self.v, self.upper, self.lower):
+            raise CheckFailedError(f"{RESULT}: it has no multipliers")
+        if self.x is not None or self.exact is not None or self.violated:
+            raise CheckFailedError(f"{RESULT}: it has multipliers, and a solution")
+        try:
+            support, weights = asked.join(self.rows, self.u or [], self.v or [], self.upper or [], self.lower or [])
+        except ValueError as error:
+            raise CheckFailedError(f"{RESULT}: {error}") from None
+        checking.dataset.fingerprint = self.result.fingerprint
+        look(checking.engine, checking.dataset, self.result.fingerprint, Wanted())
+        some = rows(checking.dataset, support)
+        points = common(some if isinstance(some, np.ndarray) else some.toarray())[0]
+        total = weights @ points
+        if not len(support) or total[:-1].any() or not total[-1] < 0:
+            raise CheckFailedError(f"{RESULT}: its multipliers do not make 0 x <= -1 of the inequalities")
+        return f"the multipliers of {len(support)} inequalities make 0 x <= b'u < 0 of them, exactly: there is no solution"
 
     def to_json(self) -> dict[str, Any]:
         """Those of the run, and the answer; ``n`` are inequalities, equalities and bounds among them. Fractions are pairs."""
@@ -138,13 +247,15 @@ def feasible(
     ----------
     A : array (n, m), data frame, or path
         What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities.
-    b : array (n,), or path
-        Right sides, finite numbers.
+    b : array (n,), series, or path
+        Right sides, finite numbers; a series beside a frame has its index.
     equal : (E, f), optional
-        E x = f: an array (p, m) and one (p,), or paths, which memory holds.
-    bounds : (low, high), sequence of m such pairs, ``scipy.optimize.Bounds``, or path, optional
-        One pair for all variables, or one for each; None, or an infinite number, is no bound. The path is that of a .npy file
-        (m, 2). Unlike in ``scipy.optimize.linprog``, variables have no bounds by default.
+        E x = f: an array (p, m) and one (p,), or paths, which memory holds. Columns with the names of those of A may be in any
+        order.
+    bounds : (low, high), sequence of m such pairs, ``scipy.optimize.Bounds``, frame, dict, or path, optional
+        One pair for all variables, or one for each; None, or an infinite number, is no bound. A dict has pairs by the names of
+        the columns of A. So may the index of a frame, whose columns are ``low`` and ``high``, or ``lower`` and ``upper``. The
+        path is that of a .npy file (m, 2). Unlike in ``scipy.optimize.linprog``, variables have no bounds by default.
     max_passes, time_limit, memory, client, out, force, callback : optional
         As in ``dfeas.solve``. With a client A is a Dask array or frame.
 
@@ -170,12 +281,16 @@ def feasible(
     >>> print(answer.verdict, answer.x, answer.violated)
     feasible [0.5 0.5] 0
     """
-    began, terms = time.monotonic(), run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback, force)
+    terms = run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback, force)
     with terms as (limits, resources, output):
-        asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes)
+        asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes, compute_by(resources.client, A))
         answer = _decide(asked, Problem.of(asked.X, ALL_POSITIVE), limits, resources, output)
-        seconds, stopped = time.monotonic() - began, _why_ended(answer, output.stop())
-        answer = replace(answer, result=replace(answer.result, stopped=stopped, seconds=seconds, m=asked.m, n=asked.n - 1))
+        stopped = _why_ended(answer, output.stop())
+        answer = replace(
+            answer,
+            asked=places_of_system(A, b, equal, bounds),
+            result=replace(answer.result, stopped=stopped, seconds=limits.seconds, m=asked.m, n=asked.count),
+        )
         discard_checkpoints(out, Stop.VERDICT)  # what is in memory is not gone on with
         return answer if out is None else answer.save(place(out))
 
@@ -185,17 +300,17 @@ def _why_ended(answer: Feasibility, stop: bool) -> Stop:
     if answer.is_decided:
         return Stop.VERDICT
     if answer.message in (STOPPED, LIMITED):
-        return Stop.PASS_LIMIT if answer.message == LIMITED else Stop.INTERRUPTED if stop else Stop.TIME_LIMIT
+        return find_ending(answer.message, stop)
     return Stop(answer.result.stopped) if answer.result.stopped != Stop.VERDICT else Stop.STALLED
 
 
 def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Feasibility:
-    until = limits.until(output.stop, time.monotonic())
+    until = limits.until(output.stop)
     early = decide_early(problem, Goal(), limits, resources, output, True)
-    result: Result = decide(problem, "auto", Goal(), limits, resources, output) if early is None else early[1]
+    result: Result = decide(problem, "auto", Goal(), limits, resources, output, then=SOLVABLE) if early is None else early[1]
     unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
     if output.out is not None:  # in place of a verdict of the points, which is none of the inequalities
-        begun = replace(result, stopped=Stop.INTERRUPTED, m=asked.m, n=asked.n - 1)
+        begun = replace(result, stopped=Stop.INTERRUPTED, m=asked.m, n=asked.count)
         replace(unknown, message=Stop.INTERRUPTED.sentence, result=begun).save(place(output.out))
     if early is None and result.verdict == FEASIBLE and result.evidence is not None:
         near = result.evidence
@@ -216,7 +331,8 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
         found = _find_multipliers(asked, problem, face.support, resources, until)
     except Abandoned:
         return replace(unknown, message=STOPPED)
-    assert found is not None, "t is in what conflicts"
+    if found is None:
+        return replace(unknown, message="it was found which inequalities conflict, and no multipliers: please report this")
     return _describe_conflict(unknown, asked, *found)
 
 
@@ -273,16 +389,24 @@ def _describe_conflict(unknown: Feasibility, asked: Inequalities, support: NDArr
     return replace(found, u=u.tolist(), v=v.tolist(), upper=upper.tolist(), lower=lower.tolist())
 
 
+def _round(exact: list[Fraction]) -> list[float] | None:
+    """To float64; None where that does not hold them."""
+    try:
+        return [float(value) for value in exact]
+    except OverflowError:
+        return None
+
+
 def _describe_solution(
     unknown: Feasibility, problem: Problem, y: Integers, proof: Proof, resources: Resources, until: Callable[[], bool]
 ) -> Feasibility:
     """A solution y / t, of which its rounding is looked at, too."""
     exact = [Fraction(int(over), int(y[-1])) for over in y[:-1]]
     found = replace(unknown, verdict=FEASIBLE, proof=proof, exact=exact)
-    try:
-        x = np.array([float(value) for value in exact])
-    except OverflowError:
+    rounded = _round(exact)
+    if rounded is None:
         return replace(found, message="a solution is proved, in fractions that float64 does not hold")
+    x = np.array(rounded)
     mark, vector = unknown.result.fingerprint, Dyadic.of(np.append(x, 1.0))
     with open_session(problem, resources) as session:
         session.checking.dataset.fingerprint = mark
@@ -298,6 +422,7 @@ def _describe_solution(
         return replace(found, x=x, exact=[Fraction(value) for value in x.tolist()], proof=Proof.EXACT, message=text)
     dense = some if isinstance(some, np.ndarray) else some.toarray()
     by = np.nextafter(-(Dyadic.of(dense) @ vector).floats().min(), np.inf)
-    most = f"by at most {by:.3g}" if sides.wrong <= MOST else f"{MOST} of them by at most {by:.3g}"
+    by = float(Context(3, ROUND_CEILING).create_decimal_from_float(float(by)))  # nothing that is said is below it
+    most = f"by at most {by:g}" if sides.wrong <= MOST else f"{MOST} of them by at most {by:g}"
     text = f"a solution is proved, in fractions; its rounding x violates {sides.wrong} of the inequalities, {most}"
     return replace(found, x=x, violated=sides.wrong, message=text)

@@ -59,14 +59,14 @@ class HardMargin(Saved):
     result : Result
         Result of the solve; margin_lower and margin_upper are those of unit points, with the bias in |w|.
     lower : float, optional
-        With an intercept: distance of the hyperplane from its nearest point, centred and scaled as asked, proved.
+        With an intercept: distance of ``result.separator`` from its nearest point, centred and scaled as asked, proved.
     upper : float, optional
         With an intercept: no hyperplane is farther than this from its nearest point, proved; half of the distance between a
         point of the hull of one class and one of the other. None where all points are of one class.
     bias : float, optional
         0 without an intercept, unless points are centred.
     margin : float, optional
-        1 / |w|, the least distance of the stored points from the hyperplane.
+        1 / |w|, the least distance of the stored points from the hyperplane, up to rounding.
     radius : float, optional
         Length of the longest point, centred and scaled as asked, with its intercept.
     corrections : float, optional
@@ -74,10 +74,10 @@ class HardMargin(Saved):
     dimension : int, optional
         Vapnik: with an intercept at most min(m, radius^2 / lower^2) + 1, for unit points min(m, 1 / margin_lower^2) + 1.
     leave_one_out : float, optional
-        The exact hyperplane errs on at most this share: support points / n.
+        Support points / n: the exact hyperplane errs on at most this share if it has no other ones, which nothing proves.
     w : array (m,), optional
-        Canonical: the least l_j (x_j'w + bias) of the stored points is 1. For infeasible points the unit vector (m,) or (m+1,)
-        whose margin on unit points is margin_lower, if a ball is proved.
+        Canonical: the least l_j (x_j'w + bias) of the stored points is 1, up to rounding. For infeasible points the unit
+        vector (m,) or (m+1,) whose margin on unit points is margin_lower, if a ball is proved.
     support : array of int64, optional
         Points that prove the upper end: those of the hulls, or without an intercept unit points; for infeasible points some
         whose hull has a ball of radius -margin_upper about the origin.
@@ -125,7 +125,7 @@ class HardMargin(Saved):
             yield Row("", f"no hyperplane is farther than {self.upper:.6g} from its nearest point{seen}")
         yield Row("", f"the longest point has length {self.radius:.6g}")
         if self.support is not None and self.leave_one_out is not None:
-            share = f"leaving one point out errs on at most {100 * self.leave_one_out:.4g} %"
+            share = f"if there are no others, leaving one point out errs on at most {100 * self.leave_one_out:.4g} %"
             where = "" if self.result.certificate is None else ", weights in margin.json"
             yield Row("support", f"{len(self.support)} points{where}; {share}")
         if self.corrections is not None:

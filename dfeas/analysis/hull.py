@@ -11,7 +11,6 @@ exactly when they conflict, and the weights of the conflict are those that make 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dfeas.analysis.separation import Separation, describe_face, search_integers
+from dfeas.data.arrays import accept_stored
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.places import place
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""
+INSIDE = {FEASIBLE: False, INFEASIBLE: True}
+"""What a verdict about the points as they are seen from the point says; the others leave it open."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -162,14 +164,14 @@ def in_hull(
         if not Path(point).is_file():
             raise BadInputError(f"{point}: no such file")
         point = load_npy(Path(point))
-    problem, goal = Problem.of(X, point=point), Goal(eps=eps)
+    problem, goal = Problem.of(X, point=accept_stored(point, "the point")), Goal(eps=eps)
     with run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force) as terms:
         return conclude_hull(decide(problem, method, goal, *terms), problem, *terms)
 
 
 def conclude_hull(result: Result, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Hull:
     """What the verdict about the points as they are seen from the point says; limits hold for everything together."""
-    inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
+    inside = INSIDE.get(result.verdict)
     if inside is None and (result.eps or 0.0) <= EPS and result.stopped not in RESUMABLE:
         return _decide_exactly(problem, result, limits, resources, output)
     hull = Hull(inside=inside, proof=result.proof, result=result)
@@ -184,7 +186,7 @@ def conclude_hull(result: Result, problem: Problem, limits: Limits, resources: R
 
 def _decide_exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:
     """What integers say where float64 could not tell."""
-    until = limits.until(output.stop, time.monotonic() - result.seconds)
+    until = limits.until(output.stop)
     face, dataset = search_integers(problem, result, until, limits, resources)
     separation = describe_face(face, result)
     if isinstance(face, str):

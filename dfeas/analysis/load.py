@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,14 +14,15 @@ from dfeas.analysis.feasibility import Feasibility
 from dfeas.analysis.hard_margin import MARGIN, HardMargin
 from dfeas.analysis.separation import Separation
 from dfeas.data.storage import files
-from dfeas.data.storage.files import read_json
+from dfeas.data.storage.files import COUNT, conform, read_json
 from dfeas.data.storage.places import Place, place
+from dfeas.display import parse_integer
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.prediction import named_as_there
 from dfeas.run.result_files import CERTIFICATE, RACE, SEPARATION, SOFT_MARGIN, TRACE, certificate_of, classes_of, load_result
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
-from dfeas.run.termination import Proof, Verdict
+from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.run.trace import Trace
 from dfeas.run.verdict import OneVsRest, Race
 
@@ -94,7 +94,7 @@ def _result(folder: Place) -> Result:
     values = named_as_there(load_result(folder))
     certificate = certificate_of(folder, values)
     place = None if certificate is None else str(folder / CERTIFICATE)
-    return Result.from_json(values, evidence=certificate, certificate=place, trace=Trace(folder / TRACE))
+    return Result.from_json(values, evidence=certificate, certificate=place, trace=Trace(folder / TRACE), loaded=True)
 
 
 def _soft_margin(folder: Place) -> SoftMarginResult:
@@ -115,11 +115,17 @@ def _hard_margin(result: Result, values: Mapping[str, Any]) -> HardMargin:
 
 def _feasibility(result: Result, values: Mapping[str, Any]) -> Feasibility:
     known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Feasibility) if each.name != "result"}
-    kinds: dict[str, Callable[[Any], Any]] = dict.fromkeys(("u", "v", "upper", "lower"), lambda each: [*map(_integer, each)])
+    conform(known["violated"], COUNT, "violated")
+    for name in ("exact", "rows", "u", "v", "upper", "lower"):
+        conform([] if known[name] is None else known[name], [object], name)
+    conform(known["asked"] or {}, {f"{name}?": str | list | None for name in ("A", "b", "equal", "bounds")})
+    kinds: dict[str, Callable[[Any], Any]] = dict.fromkeys(
+        ("u", "v", "upper", "lower"), lambda each: [*map(parse_integer, each)]
+    )
     kinds |= {
         "x": np.array,
-        "exact": lambda each: [Fraction(*map(_integer, pair)) for pair in each],
-        "rows": partial(np.array, dtype=np.int64),
+        "exact": lambda each: [Fraction(*map(parse_integer, pair)) for pair in each],
+        "rows": lambda each: np.array([*map(parse_integer, each)], np.int64),
     }
     known |= {name: make(known[name]) for name, make in kinds.items() if known[name] is not None}
     return Feasibility(**{**known, "verdict": Verdict(known["verdict"]), "proof": Proof(known["proof"]), "result": result})
@@ -128,12 +134,8 @@ def _feasibility(result: Result, values: Mapping[str, Any]) -> Feasibility:
 def _separation(result: Result, values: Mapping[str, Any]) -> Separation:
     known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Separation) if each.name != "result"}
     for name in ("y", "weights"):
-        known[name] = None if known[name] is None else [_integer(value) for value in known[name]]
-    known["flat"] = [[_integer(value) for value in vector] for vector in known["flat"] or []]
+        known[name] = None if known[name] is None else [parse_integer(value) for value in known[name]]
+    known["flat"] = [[parse_integer(value) for value in vector] for vector in known["flat"] or []]
     known["support"] = None if known["support"] is None else np.array(known["support"], np.int64)
+    known["stopped"] = Stop(known["stopped"] or Stop.VERDICT)
     return Separation(**{**known, "proof": Proof(known["proof"]), "result": result})
-
-
-def _integer(value: int | str) -> int:
-    """Long ones are strings of hexadecimal digits."""
-    return int(value, 16) if isinstance(value, str) else int(value)

@@ -22,7 +22,6 @@ the time, and says nothing that it needs.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -43,7 +42,7 @@ from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints, require_free, run_folder
 from dfeas.run.exact.effects import decide_effects
-from dfeas.run.exact.search import Face, certificate_of, decide_table, require_proved, search
+from dfeas.run.exact.search import Face, certificate_of, decide_table, find_ending, is_proved, search
 from dfeas.run.execute import open_sinks, report_start
 from dfeas.run.resources import Limits, Output, Resources, choose_client, never
 from dfeas.run.result_files import SEPARATION, Saved
@@ -53,7 +52,7 @@ from dfeas.run.solve import decide, run_terms
 from dfeas.run.solver_thread import Abandoned, run_solver
 from dfeas.run.spec import SEPARATED, Request, RunSpec, require_labels
 from dfeas.run.task import Outcome, blank
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Decision, Proof, describe_ending
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Decision, Proof, Stop, describe_ending
 from dfeas.run.trace import RunOptions
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
@@ -88,6 +87,8 @@ class Separation(Saved):
         Points on the hyperplane of y, when it is quasi-complete: no other has fewer.
     rank : int, optional
         Rank of the points that conflict; of all points if they overlap.
+    stopped : Stop
+        ``verdict`` where it is decided, otherwise what ended the solve, or the search that followed it.
     message : str
         What was found, in words.
     y : list of int, optional
@@ -119,6 +120,7 @@ class Separation(Saved):
     proof: Proof = Proof.NONE
     on: int = 0
     rank: int | None = None
+    stopped: Stop = Stop.VERDICT
     message: str
     y: list[int] | None = None
     support: NDArray[np.int64] | None = None
@@ -199,7 +201,7 @@ def separate(
 ) -> Separation:
     """The answer to ``dfeas.separation``; a ``small`` table is decided at once, and solved where it is none."""
     require_points(problem.spec.where, "separation")
-    began, goal = time.monotonic(), Goal()
+    goal = Goal()
     for at_once in (True, False) if small else (False,):
         early = decide_early(problem, goal, limits, resources, output, at_once)
         if early is not None:
@@ -207,11 +209,8 @@ def separate(
             if output.out is not None:
                 kind.save(place(output.out))
             return kind
-    left = limits
-    if limits.time_limit is not None:
-        left = replace(limits, time_limit=max(LEAST, limits.time_limit - (time.monotonic() - began)))
-    result = decide(problem, method, goal, left, resources, output, then=SEPARATED)
-    return conclude_separation(result, problem, limits, resources, output, began)
+    result = decide(problem, method, goal, limits, resources, output, then=SEPARATED)
+    return conclude_separation(result, problem, limits, resources, output)
 
 
 def decide_early(
@@ -225,7 +224,7 @@ def decide_early(
         return None
     if output.out is not None:
         require_free(place(output.out))
-    until = limits.until(output.stop, asked.began)
+    until = limits.until(output.stop)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
         if small:
@@ -245,7 +244,8 @@ def decide_early(
             if decided is None:
                 return None
             face, (support, weights) = decided
-            require_proved(session.checking, face)
+            if not is_proved(session.checking, face):
+                return None
             near = replace(face, support=support, weights=weights)
             how = NAME, f"{session.dataset.dimension} features, most of them levels of effects, which are eliminated"
         return face, _write_result(stack, session, asked, near, surveyed, output, how)
@@ -254,7 +254,7 @@ def decide_early(
 def find_face(problem: Problem, limits: Limits, resources: Resources) -> Face | None:
     """What is proved of a small table, without a result beside it; None where it is none, or a limit was reached."""
     with open_session(problem, resources) as session:
-        found = _find_face(session, problem, limits, limits.until(never, time.monotonic()))
+        found = _find_face(session, problem, limits, limits.until(never))
     return None if found is None else found[0]
 
 
@@ -301,22 +301,19 @@ def _write_result(
     return result if folder is None else result.save(folder)
 
 
-def conclude_separation(
-    result: Result, problem: Problem, limits: Limits, resources: Resources, output: Output, began: float | None = None
-) -> Separation:
+def conclude_separation(result: Result, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Separation:
     """What follows from the solve, also from one that went on; written to its folder."""
-    until = limits.until(output.stop, time.monotonic() if began is None else began)
+    until = limits.until(output.stop)
     if result.verdict == FEASIBLE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
         kind = Separation(kind=COMPLETE, proof=result.proof, message=text, result=result)
     elif result.stopped in RESUMABLE:
-        kind = _leave_undecided(result.message, result)
+        kind = _leave_undecided(result.message, result, Stop(result.stopped))
     else:
-        kind = describe_face(search_integers(problem, result, until, limits, resources)[0], result)
-    if output.out is not None and kind.kind is not None:
+        kind = describe_face(search_integers(problem, result, until, limits, resources)[0], result, output.stop())
+    if output.out is not None and result.stopped not in RESUMABLE:
         kind.save(place(output.out))
-    cut_off = kind.kind is None and output.stop()
-    discard_checkpoints(output.out, "interrupted" if cut_off else result.stopped)
+    discard_checkpoints(output.out, kind.stopped)
     return kind
 
 
@@ -331,14 +328,14 @@ def search_integers(
         return search(session.checking, start, until, left), session.dataset
 
 
-def _leave_undecided(why: str, result: Result) -> Separation:
-    return Separation(message=f"not decided: {why}", support=result.support, result=result)
+def _leave_undecided(why: str, result: Result, stopped: Stop) -> Separation:
+    return Separation(message=f"not decided: {why}", stopped=stopped, support=result.support, result=result)
 
 
-def describe_face(face: Face | str, result: Result) -> Separation:
-    """What is proved, in words; or why nothing is."""
+def describe_face(face: Face | str, result: Result, stop: bool = False) -> Separation:
+    """What is proved, in words; or why nothing is, where somebody asks to ``stop`` or not."""
     if isinstance(face, str):
-        return _leave_undecided(face, result)
+        return _leave_undecided(face, result, find_ending(face, stop))
     if face.kind == COMPLETE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
     elif face.kind == QUASI:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -46,10 +45,11 @@ from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select, sample
 from dfeas.problem import Problem
 from dfeas.run.recovery import labels_of, numbers_of
-from dfeas.run.resources import choose_client
+from dfeas.run.resources import Limits, choose_client
 from dfeas.run.results import Result
 from dfeas.run.session import Session, open_session, survey
 from dfeas.run.solve import run_terms
+from dfeas.run.solver_thread import open_in_time
 from dfeas.run.spec import require_labels
 from dfeas.run.termination import INFEASIBLE, Stop
 from dfeas.verify.certificate import Certificate, Check, Checked
@@ -85,7 +85,8 @@ class Suspects(Displayed):
     enough : int
         So many points are enough, those that are ``needed``: y separates all others, proved.
     points : list of dict
-        Needed points, the most suspect first, then others on the wrong side of a hyperplane with a wider margin: ``point`` is
+        Needed points, which y has not on its side, the most suspect first (that each is in conflict with some that stay is what
+        float64 found), then others on the wrong side of a hyperplane with a wider margin: ``point`` is
         the index, ``name`` that of the row in a frame, ``label`` the class, ``score`` a_j'y under that hyperplane, and ``flip``
         says that the other label is right for y, or for that hyperplane: proved.
     stopped : Stop
@@ -202,7 +203,7 @@ def suspects(
     """
     from narwhals.stable.v2.dependencies import is_pandas_like_dataframe
 
-    began, problem = time.monotonic(), Problem.of(X, y, positive=positive, intercept=intercept, mask=mask)
+    problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask)
     if isinstance(X, Result):
         if X.data is None or X.kernel is not None:
             raise UsageError("X: a result with a kernel, or on data in memory; give the points and their labels")
@@ -211,16 +212,17 @@ def suspects(
     with ExitStack() as stack:
         terms = run_terms(max_passes, time_limit, memory, choose_client(client, X), None, None, False)
         limits, resources, output = stack.enter_context(terms)
-        session = stack.enter_context(open_session(problem, resources))
+        with open_in_time():
+            session = stack.enter_context(open_session(problem, resources))
         stack.enter_context(one_thread())
         require_labels(problem.spec, session.dataset)
-        search = _Search(session, resources.memory_bytes, limits.until(output.stop, began), max_passes or np.inf)
+        search = _Search(session, resources.memory_bytes, limits.until(output.stop), max_passes or np.inf)
         stopped = search.run()
         stopped = Stop.INTERRUPTED if stopped == Stop.TIME_LIMIT and output.stop() else stopped
-        return _prove(search, session, stopped, X.index if is_pandas_like_dataframe(X) else range(sys.maxsize), began)
+        return _prove(search, session, stopped, X.index if is_pandas_like_dataframe(X) else range(sys.maxsize), limits)
 
 
-def _prove(search: _Search, session: Session, stopped: Stop, names: Any, began: float) -> Suspects:
+def _prove(search: _Search, session: Session, stopped: Stop, names: Any, limits: Limits) -> Suspects:
     dataset, checking = session.dataset, session.checking
     blank = Certificate("separator", dataset.fingerprint, view=dataset.view)
     planes = [replace(blank, y=y) for y in (search.first, search.y)]
@@ -246,7 +248,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, names: Any, began: 
         conflicts=[numbers_of(dataset, some.support).tolist() for some in compress(certificates, proved)],
         passes=search.passes,
         reads=search.surveyed + search.passes + 1 + checked.reads,
-        seconds=time.monotonic() - began,
+        seconds=limits.seconds,
     )
 
 

@@ -10,18 +10,19 @@ import numpy as np
 
 from dfeas.analysis.claims import has_verdict, not_checked, require_claims, require_listed, require_whole
 from dfeas.analysis.hard_margin import MARGIN, MarginClaim, distances
+from dfeas.analysis.load import load as load_answer
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, Transform, parse_view
 from dfeas.data.storage.files import read_json
 from dfeas.data.storage.places import Place, place
 from dfeas.engine.local import LocalEngine, local_engine
-from dfeas.errors import BadInputError, CheckFailedError, UndecidedError
+from dfeas.errors import CheckFailedError, UndecidedError
 from dfeas.problem import Function, Problem, Transforms
 from dfeas.run.proof import as_seen, find_data, prove_again
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, SEPARATION, classes_of, load_result, load_values
 from dfeas.run.termination import FEASIBLE
-from dfeas.settings import parse_bytes
+from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import BALL, Certificate, Check, Kind, load
 from dfeas.verify.core import Reach, check, check_each, positives, reach
 from dfeas.verify.separation import CLAIMED as SEPARATION_KEYS
@@ -37,6 +38,7 @@ def verify_run(
     kernel: Function | None = None,
     quick: bool = False,
     memory: str | int | None = None,
+    follow: bool = False,
 ) -> Check:
     """Check the certificates of a finished run against its data, and what all its files say against both.
 
@@ -47,7 +49,7 @@ def verify_run(
     run : path
         Folder of the run.
     X, y, mask : optional
-        The data, if it was in memory or has been moved, as of ``dfeas.solve``.
+        The data, if it was in memory or has been moved, as of ``dfeas.solve``; of a run of ``dfeas.feasible`` A and b.
     kernel : callable, optional
         The Python function that was the kernel, if one was: no file keeps it.
     quick : bool
@@ -55,6 +57,9 @@ def verify_run(
         points are read anyway.
     memory : int or str
         Budget in bytes for blocks.
+    follow : bool
+        Whether to read the data at a URL that only the run names. Who wrote the run chose it, and requests are signed with your
+        credentials.
 
     Returns
     -------
@@ -67,6 +72,8 @@ def verify_run(
         The certificate does not prove the verdict, or a file claims something false.
     UndecidedError
         There is no verdict.
+    UsageError
+        The run says that its data is at a URL, and neither ``X`` is given nor ``follow``.
     BadInputError, CorruptDataError
         There is no such run, its data was in memory and is not given, or files are damaged.
 
@@ -79,18 +86,22 @@ def verify_run(
     >>> print(dfeas.verify_run("run").verdict)
     feasible
     """
+    require_type("follow", follow, "bool")
     run_folder = place(run)
     values = load_result(run_folder)
+    if "violated" in values:
+        answer: Any = load_answer(run)
+        shown: Check = answer.verify(X, y, memory=memory, follow=follow)
+        files = sorted(path.name for path in run_folder.iterdir() if path.name != RESULT)
+        return replace(shown, not_checked=(*(name for name in values if name not in (*OF_SYSTEMS, "asked")), *files))
     given = DataSpec(X, y, mask=mask)
     if CLASSES in values:
-        return _verify_classes(run_folder, values, given, kernel, quick, memory)
-    if "violated" in values:
-        raise BadInputError(f"{run_folder}: a run of feasible; check its solution, or its multipliers, in fractions")
+        return _verify_classes(run_folder, values, given, kernel, quick, memory, follow)
     if not has_verdict(run_folder, values):
         raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
     values = load_values(run_folder)
     certificate, claim = load(run_folder / CERTIFICATE), MarginClaim.load(run_folder)
-    spec = find_data(run_folder, values, given, certificate.view)
+    spec = find_data(run_folder, values, given, certificate.view, follow)
     dataset = open_source(Source(spec, cones=True).within(parse_bytes(memory)))
     with local_engine(dataset, parse_bytes(memory)) as engine:
         proved = _prove_run(engine, dataset, certificate, claim, kernel, quick)
@@ -117,6 +128,10 @@ def verify_run(
 
 OPENED = (RESULT, CERTIFICATE, SEPARATION, MARGIN)
 """Files of a run that are opened."""
+
+
+OF_SYSTEMS = ("verdict", "proof", "m", "n", "fingerprint", "x", "violated", "exact", "rows", "u", "v", "upper", "lower")
+"""Keys of a result of ``dfeas.feasible`` that are proved or compared with the system."""
 
 
 def _prove_run(
@@ -171,6 +186,8 @@ def _prove_kind(where: Place, engine: LocalEngine, dataset: Dataset, fingerprint
     try:
         if claim.fingerprint != fingerprint:
             raise CheckFailedError("it is about other data than the run")
+        if not claim.kind:
+            return Kind("not decided", "none")
         proof = prove(engine, dataset, claim, proved)
         require_idle(claim, dimension_of(dataset))
         if claim.proof != proof:
@@ -181,7 +198,13 @@ def _prove_kind(where: Place, engine: LocalEngine, dataset: Dataset, fingerprint
 
 
 def _verify_classes(
-    path: Place, whole: dict[str, Any], given: DataSpec, kernel: Function | None, quick: bool, memory: str | int | None
+    path: Place,
+    whole: dict[str, Any],
+    given: DataSpec,
+    kernel: Function | None,
+    quick: bool,
+    memory: str | int | None,
+    follow: bool,
 ) -> Check:
     folders = classes_of(path) or {}
     answers: dict[str, Check | None] = dict.fromkeys(folders)
@@ -192,7 +215,8 @@ def _verify_classes(
     if not decided:
         raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
-    spec = replace(find_data(path, {**whole, "sides": None}, given, evidence[0].view), positive=None, one_vs_rest=True)
+    spec = find_data(path, {**whole, "sides": None}, given, evidence[0].view, follow)
+    spec = replace(spec, positive=None, one_vs_rest=True)
     dataset = open_source(Source(spec).within(parse_bytes(memory)))
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")

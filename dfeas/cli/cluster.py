@@ -14,6 +14,7 @@ import click
 
 from dfeas.cli.command import is_typed, option, say
 from dfeas.engine.signals import at_once, not_interrupted
+from dfeas.errors import UndecidedError
 from dfeas.settings import variable
 
 if TYPE_CHECKING:
@@ -60,7 +61,11 @@ class Cluster:
         with ExitStack() as stack:
             stack.enter_context(_quiet_dask())
             with at_once(_kill_workers):
-                client = stack.enter_context(started)
+                try:
+                    client = stack.enter_context(started)
+                except UndecidedError:  # they still start
+                    _kill_workers()
+                    raise
             if self.performance_report is not None:
                 stack.enter_context(client.as_current())
                 stack.enter_context(performance_report(self.performance_report))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 from click.core import ParameterSource
 
+from dfeas.engine import signals
 from dfeas.engine.signals import INTERRUPTED, interruptible
 from dfeas.errors import CorruptDataError, DfeasError, none_of, visible
 
@@ -40,7 +41,10 @@ def say(*texts: object, err: bool = False) -> None:
         click.echo(visible(str(text)), err=err)
 
 
-COLOURS = {"feasible": "green", "infeasible": "red", "eps-infeasible": "red", "undecided": "yellow"}
+COLOURS = {
+    **{"feasible": "green", "infeasible": "red", "eps-infeasible": "red", "undecided": "yellow"},
+    **{"strictly feasible": "green", "not strictly feasible": "red"},
+}
 """Of verdicts."""
 
 
@@ -109,7 +113,9 @@ class Command(click.Command):
         self.examples, self.notes = tuple(examples), notes
 
     def invoke(self, ctx: click.Context) -> Any:
-        with interruptible(), one_line_errors(ctx):
+        from dfeas.data.storage.patience import one_call  # which loads NumPy, and a list of commands needs none
+
+        with interruptible(), one_line_errors(ctx), one_call(ctx.params.get("time_limit"), signals.started):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -8,20 +8,21 @@ from typing import Any
 
 import click
 
+from dfeas import leaves
 from dfeas.analysis.info import Info
 from dfeas.api import generate as write_instance
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import DATA, JSON, Command, Count, Name, option, put
 from dfeas.cli.options import FORCE, QUIET, Told, asks, options_of
-from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
-from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
-from dfeas.data.ingest.cones import ingest_cones
-from dfeas.data.ingest.ingest import require_split, worth_starting
+from dfeas.data.generate.points import CONE_KINDS, KINDS, Generated, Instance, SparseInstance
+from dfeas.data.ingest.ingest import folder_of, why_alone
 from dfeas.data.ingest.options import FORMATS, IngestOptions
 from dfeas.data.storage.layout import DTYPES
+from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, replace_output
 from dfeas.data.storage.places import place
+from dfeas.data.storage.stored_array import MARKER
 from dfeas.run.progress import IngestProgress
 
 CONES = option("Format", "--cones", metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
@@ -101,7 +102,7 @@ def generate(
         if density is not None:
             raise click.UsageError("--density is for points")
         options.pop("n")
-        instance: Generated = ConeInstance(kind, cones=cones, **options)
+        instance: Generated = leaves.cone_instance(kind, cones=cones, **options)
     elif density is None:
         instance = Instance(kind, **options)
     else:
@@ -136,8 +137,8 @@ def ingest(
     cones     .npy, .npz with --cones, in the order of SCS;
               SDPA sparse files (.dat-s, .dat-s.gz)
 
-    Workers of a cluster read and write .npy, zarr, HDF5, Parquet, and text that is not compressed; they see SRC and OUT under
-    the same paths. Text that is read before N workers would have started is read without them.
+    Workers of a cluster share .npy, zarr, HDF5 and Parquet, and see SRC and OUT under the same paths. Text, archives
+    and columns of sparse matrices are read by this process, in order.
     """
     notes: list[str] = []
     given = IngestOptions(labels=options["y"], **{name: value for name, value in options.items() if name != "y"})
@@ -147,14 +148,14 @@ def ingest(
             raise click.UsageError("a cluster is for points, not for cones")
         with replace_output(place(out), DATASET, force):
             told = None if quiet else IngestProgress(sys.stderr)
-            header = ingest_cones(src, out, cones, options["points"], told, given.shard)
+            header = leaves.ingest_cones(src, out, cones, options["points"], told, given.shard)
         put(Info(out, header.to_json()), as_json)
         return
-    if cluster != Cluster():
-        require_split(src, out, given, force)
-    if cluster.local is not None and not worth_starting(src, given, cluster.local):
-        notes.append(f"written by this process: to start {cluster.local} workers takes longer than they save")
-        cluster = Cluster()
+    alone = "" if cluster == Cluster() else why_alone(src, given)
+    if alone:
+        notes, cluster = [alone], Cluster()
+    elif cluster != Cluster() and not force:
+        require_free(folder_of(out), MARKER)  # before workers start
     with cluster.client() as client:
         header = write_dataset(src, out, client=client, force=force, progress=not quiet, note=notes.append, **options)
     put(Info(out, {**header.to_json(), "notes": notes}), as_json)

@@ -19,22 +19,23 @@ from dfeas.analysis.verify import verify_certificate, verify_run
 from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, put, say
 from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, MethodName, asks, make_arguments, options_of
-from dfeas.data.storage.places import place
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
-from dfeas.report.compare import compare as compare_runs
-from dfeas.report.compare import explain_difference
-from dfeas.report.page import report as write_report
+from dfeas.reports.compare import compare as compare_runs
+from dfeas.reports.compare import explain_difference
+from dfeas.reports.page import report as write_report
 from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
 from dfeas.run.progress import IngestProgress
 from dfeas.run.resources import Limits, Resources, attend_runs
-from dfeas.run.result_files import TRACE, classes_of, find_runs, load_result
+from dfeas.run.result_files import TRACE, classes_of, find_loss, find_runs, load_result
 from dfeas.run.termination import Stop
 from dfeas.run.trace import what_is_missing
 
 BUDGET = "Budget of the process."
 AS_SOLVED = "As in the solve."
+FOLLOW = option("Where", "--follow", is_flag=True, help="Read data at a URL that only the run names.")
 MEMORY = options_of(run_predict, "memory", memory=BUDGET)
 
 
@@ -56,7 +57,18 @@ def plan(data: str, as_json: bool, **options: Any) -> None:
 @click.argument("certificate", required=False, type=DATA)
 @asks(OF_DATA[:2], ALSO)
 @asks(options_of(verify_certificate, without=("kernel",), positive=AS_SOLVED, intercept=AS_SOLVED, memory=BUDGET), JSON)
-def verify(target: str, certificate: str | None, memory: str | None, quick: bool, as_json: bool, **options: Any) -> None:
+@option("Where", "--data", type=DATA, metavar="DATA", help="The data of a run, if it has been moved.")
+@FOLLOW
+def verify(
+    target: str,
+    certificate: str | None,
+    memory: str | None,
+    quick: bool,
+    data: str | None,
+    follow: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Check a certificate against the stored data.
 
     TARGET is a run, or the data of a CERTIFICATE. A run itself says what it was about. A certificate says how its points were
@@ -65,14 +77,20 @@ def verify(target: str, certificate: str | None, memory: str | None, quick: bool
 
     All points are read. With --quick only the blocks of a conflict are read, and all others are taken to be what their stored
     checksums say; for a separator all points are read anyway.
+
+    A run may come from anybody: where it says that its data is at a URL, give --data or --follow, since requests are signed
+    with your credentials.
     """
+    if certificate is not None and (data is not None or follow):
+        raise click.UsageError("--data and --follow are about a run: TARGET is the data of a CERTIFICATE")
     classes = None if certificate is not None else classes_of(place(target))
     if certificate is None:
         for run in [place(target)] if classes is None else classes.values():  # traces prove nothing, and are not read otherwise
             if missing := what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0)):
                 say(f"dfeas: {missing}", err=True)
     if certificate is None:
-        proved = verify_run(target, memory=memory, quick=quick)
+        X, y = (None, None) if data is None else ([data, *options["also"]], options["y"])
+        proved = verify_run(target, X, y, memory=memory, quick=quick, follow=follow)
     else:
         X, more = [target, *options.pop("also")], make_arguments(options)
         proved = verify_certificate(X, certificate, memory=memory, quick=quick, **more)
@@ -121,6 +139,7 @@ def predict(
 @click.argument("table", type=DATA)
 @option("Data", "--label-column", multiple=True, metavar="NAME", help="The outcome, or NAME,NAME; all others are regressors.")
 @option("Question", "--formula", metavar="FORMULA", help='Formula, such as "died ~ age + C(ward)", by formulaic.')
+@option("Question", "--formula-code", "trust_formula", is_flag=True, help="Let the formula run any Python: you trust it.")
 @option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; may be repeated.")
 @option("Data", "--weights-column", metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
 @option("Data", "--strata", metavar="NAME", help="With outcome conditional, poisson or cox: strata of rows.")
@@ -142,6 +161,9 @@ def check_separation(
     columns, levels and rows, and what to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet or a folder
     of it, of any size, or a file of Stata, SPSS or SAS. Text, categories and booleans are coded: the first level in order is
     the reference. Nothing is written except to a scratch folder, which is removed.
+
+    A formula has names, numbers, text, operators, and functions such as C, I, log and poly. With --formula-code it may have any
+    Python, which runs as your code.
     """
     if bool(label_column) == (formula is not None):
         raise click.UsageError("give --label-column NAME, or --formula TEXT")
@@ -188,18 +210,31 @@ def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **opt
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=DATA)
 @option("Output", "--out", type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
 @option("Data", "--no-data", is_flag=True, help="Do not read the data: no distances of points.")
+@FOLLOW
 @option("Output", "--open", "opens", is_flag=True, help="Show the page in a browser.")
 @asks(options_of(write_report, "memory", memory="Budget for reading the data."), JSON)
-def report(runs: tuple[str, ...], out: Path | None, memory: str | None, no_data: bool, opens: bool, as_json: bool) -> None:
+def report(
+    runs: tuple[str, ...], out: Path | None, memory: str | None, no_data: bool, follow: bool, opens: bool, as_json: bool
+) -> None:
     """Write a page about finished runs that opens offline.
 
     The path of the page is printed. A folder that holds runs in its direct subfolders stands for all of them. The command needs
     matplotlib: "pip install matplotlib".
     """
-    page = write_report(runs, out, memory=memory, data=not no_data)
-    say(json.dumps({"page": str(page), "runs": [str(folder) for folder in find_runs(runs).values()]}) if as_json else page)
+    folders = _find_whole(runs)
+    page = write_report(runs, out, memory=memory, data=not no_data, follow=follow)
+    say(json.dumps({"page": str(page), "runs": [str(folder) for folder in folders]}) if as_json else page)
     if opens and not (isinstance(page, Path) and webbrowser.open(page.resolve().as_uri())):
         say(f"dfeas: warning: no browser was found to show {page}", err=True)
+
+
+def _find_whole(runs: tuple[str, ...]) -> list[Place]:
+    """Folders of runs; it is said which have lost a certificate."""
+    folders = [*find_runs(runs).values()]
+    for folder in folders:
+        if lost := find_loss(folder, load_result(folder, soft=True)):
+            say(f"dfeas: warning: {lost}", err=True)
+    return folders
 
 
 @click.command(cls=Command, examples=("dfeas compare RUN RACE", "dfeas compare RUN RACE --json"))
@@ -210,6 +245,7 @@ def compare(runs: tuple[str, ...], as_json: bool) -> None:
 
     A folder that holds runs in its direct subfolders stands for all of them.
     """
+    _find_whole(runs)
     rows = compare_runs(runs)
     if difference := explain_difference(rows):
         say(f"dfeas: warning: {difference}", err=True)

@@ -77,7 +77,11 @@ TOLD: Told = {
     "probability": ("Question", "Calibrate probabilities by the folds, in one read more.", {}),
     "quick": ("Question", "For a conflict, read only its blocks.", {}),
     "max_passes": ("Limits", "Stop after so many passes over the data.", {"metavar": "N"}),
-    "time_limit": ("Limits", "Stop after this time, at the end of a short read.", {"metavar": "SECONDS"}),
+    "time_limit": (
+        "Limits",
+        "Stop after this time, from the start of the command, at the end of a short read.",
+        {"metavar": "SECONDS"},
+    ),
     "memory": (
         "Limits",
         "Budget of a process for blocks and answers.",

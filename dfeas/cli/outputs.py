@@ -16,7 +16,7 @@ from dfeas.data.storage.places import place
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError
 from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished
-from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, TRACE
+from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, TRACE, read_separation
 from dfeas.run.trace import last_pass
 
 
@@ -40,6 +40,7 @@ class RunStatus(Displayed):
     verdict: str | None = None  # of a run that is finished
     stopped: str | None = None  # why it ended
     gap: float | None = None  # relative, of a soft margin
+    separation: str | None = None  # of a run that was asked for it, and has a result: its kind, or "not decided"
     out: str | None = None  # the folder of a submitted run, as workers see it
     task: str | None = None  # its driver, as Dask says: "processing", "memory" when it has ended, "lost", ..; or "cancelled"
     error: str | None = None  # why the task is "erred"
@@ -50,6 +51,7 @@ class RunStatus(Displayed):
 
     def _describe_state(self) -> str:
         parts = [self.verdict or self.state if self.state == "finished" else self.state]
+        parts += [f"separation {self.separation}"] * (self.separation is not None)
         if self.passes is not None:
             margins = self.margin_lower, self.margin_upper
             ends = "margin {:+.3e} .. {:.3e}".format(*margins) if self.gap is None else f"gap {self.gap:.2e}"
@@ -79,7 +81,8 @@ def run_status(run: str | Path) -> RunStatus:
     if state != "running" and (path / RESULT).is_file():
         ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
         known |= {name: ended.get(name) for name in ("verdict", "stopped")}
+        known |= {"separation": found["kind"]} if (found := read_separation(path)) else {}
     saved = Checkpoints(path / CHECKPOINT).newest
-    names = ("passes", "margin_lower", "margin_upper", "seconds", "gap", "verdict", "stopped")
+    names = ("passes", "margin_lower", "margin_upper", "seconds", "gap", "verdict", "stopped", "separation")
     age = None if saved is None else max(0.0, time.time() - saved)
     return RunStatus(str(path), state, checkpoint_age=age, **{name: known.get(name) for name in names})

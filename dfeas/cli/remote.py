@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.api import resume, soft_margin, solve
 from dfeas.cli.outputs import RunStatus, run_status
+from dfeas.data.ingest.options import is_file
 from dfeas.data.open import resolve, root_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage.files import atomic_write
@@ -23,11 +24,15 @@ from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.places import absolute, is_url, local, place, require_apart
 from dfeas.engine.protocol import open_client
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
-from dfeas.geometry.registry import kernel_options, known_method
+from dfeas.geometry.protocol import Load
+from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Objective, Problem, check
+from dfeas.run.budget import choose_method
 from dfeas.run.checkpoint.folder import can_go_on, is_finished, require_free
-from dfeas.run.resources import Limits, attend_runs
+from dfeas.run.resources import Limits, Resources, attend_runs
 from dfeas.run.result_files import CERTIFICATE, RESULT, RUN, TRACE
+from dfeas.run.session import open_session
+from dfeas.run.spec import require_labels
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
@@ -38,6 +43,8 @@ RUNS = "dfeas-runs"
 CANCELLED, BEGUN = "cancelled", "begun"
 ASK_SECONDS = 0.5
 """Between two looks of a driver whether its run was cancelled."""
+MUCH = 1 << 60
+"""Bytes that nobody has."""
 PATIENCE = 30.0
 """Seconds to wait for a worker that answers."""
 
@@ -78,7 +85,9 @@ def submit(
     Raises
     ------
     UsageError
-        Options do not fit together, or no scheduler answers.
+        Options do not fit together or what data says, ``out`` exists or lies in the data, or no scheduler answers.
+    BadInputError, CorruptDataError
+        What a path names is not in its folder, where that is a folder here, too, or is no data that can be used.
 
     Examples
     --------
@@ -86,6 +95,39 @@ def submit(
     >>> submit("/shared/mail.data", out="/shared/run", client="tcp://head:8786")  # doctest: +SKIP
     'c56c787c'
     """
+    return prepare(X, y, out=out, C=C, **options).send(client)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A run that was found to be one, as far as that is seen without a worker."""
+
+    data: tuple[str, ...]
+    out: str
+    options: dict[str, Any]
+
+    def send(self, client: Any = True) -> str:
+        """To a cluster; the id of the run."""
+        run = secrets.token_hex(4)
+        with _reach(client) as there:
+            from dfeas.engine.crew import asked_of_tasks
+
+            there.set_metadata([RUNS, run], {"out": self.out})
+            work = partial(_drive, run, [*self.data], self.out, self.options, asked_of_tasks())
+            future = _send(there, work, _task(run), self.data)
+            there.publish_dataset(future, name=_task(run))
+        return run
+
+
+def prepare(
+    X: str | Path | Sequence[str | Path],
+    y: str | Path | None = None,
+    *,
+    out: str | Path,
+    C: float | Sequence[float] | None = None,
+    **options: Any,
+) -> Submission:
+    """What ``submit`` sends. Nothing is asked of a cluster, and no points are read."""
     seen = ("positive", "intercept", "mask", "transform", "kernel")
     problem = Problem.of(X, y, **{name: options[name] for name in seen if name in options})
     spec = problem.spec
@@ -97,18 +139,32 @@ def submit(
         known_method(options.get("method", "auto"), kernel_options(problem.kernel), ("auto",))
     parse_bytes(options.get("memory"))
     require_apart(out, spec.where, *spec.also)
-    run, data, folder = secrets.token_hex(4), [spec.where, *spec.also], str(place(out).absolute())
+    folder = place(out).absolute()
+    if folder.exists():
+        require_free(folder)
+    named = [spec.where, *spec.also, spec.mask, options.get("weights"), options.get("start")]
+    for path in (Path(each) for each in named if isinstance(each, str | Path) and not is_url(each)):
+        if not path.exists() and path.absolute().parent.is_dir():
+            raise BadInputError(f"{path}: no such file or folder")
+    if not is_url(spec.where) and Path(spec.where).exists():
+        _require_usable(problem, options)
     options = {**options, **_absolute_paths(spec.where, options)}
-    if place(folder).exists():
-        require_free(place(folder))
-    with _reach(client) as there:
-        from dfeas.engine.crew import asked_of_tasks
+    return Submission((spec.where, *spec.also), str(folder), options)
 
-        there.set_metadata([RUNS, run], {"out": folder})
-        work = partial(_drive, run, data, folder, options, asked_of_tasks())
-        future = _send(there, work, _task(run), [spec.where, *spec.also])
-        there.publish_dataset(future, name=_task(run))
-    return run
+
+def _require_usable(problem: Problem, options: dict[str, Any]) -> None:
+    """Raise what a run on data that is here, too, would raise before its first pass. A file of points is not read for that, and
+    a memory that was not given is that of the workers.
+    """
+    spec, resources = problem.spec, Resources(memory=options.get("memory") or MUCH)
+    if is_file(place(spec.where)):
+        return
+    with open_session(replace(problem, spec=replace(spec, transform=None)), resources, cones=True) as session:
+        require_labels(spec, session.dataset)
+        if "C" not in options:
+            geometry = geometry_of(session.dataset, kernel_options(problem.kernel))
+            load = Load(session.dataset, resources.memory_bytes)
+            choose_method(geometry, options.get("method", "auto"), load, options.get("margin_tolerance"))
 
 
 def _reach(client: Any) -> AbstractContextManager[Any]:

@@ -61,12 +61,17 @@ def _end(answer: Any, out: Place, as_json: bool) -> None:
     if key := answer.BESIDE:
         values = {key: answer.to_json(), **answer.result.to_json()}
     put(answer, as_json, Row("results", str(out)), values=values)
+    _exit_as(answer, out)
+
+
+def _exit_as(answer: Any, out: Place) -> None:
+    """Exit with the code of an answer, 75 only where there is something to go on from."""
     results = getattr(answer, "results", {"": getattr(answer, "result", answer)})
-    stops = {result.stopped for result in results.values()}
+    stops = {result.stopped for result in results.values()} | {getattr(answer, "stopped", Stop.VERDICT)}
     if not (answer.is_decided and stops <= {Stop.VERDICT, Stop.OUTRUN}):
-        if can_go_on(out):
+        if resumable := can_go_on(out):
             say(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
-        sys.exit(INTERRUPTED if Stop.INTERRUPTED in stops else LIMIT_REACHED)
+        sys.exit(INTERRUPTED if resumable and Stop.INTERRUPTED in stops else LIMIT_REACHED)
 
 
 VERBS = {
@@ -151,13 +156,23 @@ def resume(run: str, data: str | None, y: str | None, cluster: Cluster, as_json:
     """Go on with a run that was interrupted or hit a limit.
 
     RUN may be one of solve, svm or race, and goes on from its last checkpoint. The cluster may be another one, or none. The
-    answer has the same bits as that of a run that was never interrupted.
+    answer has the same bits as that of a run that was never interrupted. A run that is finished is left as it is, and the exit
+    code is that of its answer.
     """
+    from dfeas.analysis.hull import INSIDE, Hull
+    from dfeas.analysis.load import load
+    from dfeas.analysis.separation import Separation
+    from dfeas.run.results import Result
+
     folder = place(run)
     if is_finished(folder):
         text = (folder / (RESULT if (folder / RESULT).is_file() else RACE)).read_text().strip()
-        say(*text.splitlines() if as_json else [f"{run} is finished"])
-        return
+        found: Any = load(run)
+        if isinstance(found, Result) and (found.data or {}).get("point") is not None:
+            found = Hull(inside=INSIDE.get(found.verdict), proof=found.proof, result=found)
+        left_open = f"; separation {found.message}" if isinstance(found, Separation) and not found.is_decided else ""
+        say(*text.splitlines() if as_json else [f"{run} is finished{left_open}"])
+        return _exit_as(found, folder)
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop, not quiet):
         answer = api.resume(run, data, y, client=client, **options)
     _end(answer, folder, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import array_of, exact, require_array, require_unpacked, unwrap_array
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import SliceReader
-from dfeas.data.storage.sparse_readers import CsrRows, csr_chunks, csr_rows, cut_entries, has_sparse_chunks
+from dfeas.data.storage.sparse_readers import CsrRows, csr_rows, cut_entries
 from dfeas.data.storage.zarr_arrays import (
     check_shape,
     decoded_by_xarray,
@@ -54,7 +55,7 @@ def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 
 
 def open_arrays(source: Source) -> Dataset:
-    """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), a SciPy sparse matrix, or
+    """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5), a SciPy sparse matrix, or
     a data frame, and labels (n,), of which a frame may have them in a column. Points are not copied where NumPy has them.
     Raises BadInputError for a wrong shape, type or labels.
     """
@@ -66,7 +67,7 @@ def _from_table(table: Table, source: Source) -> Dataset:
     labels = table.labels
     if labels is not None:
         labels = open_given(labels)
-    if hasattr(table.X, "tocsr") or has_sparse_chunks(unwrap_array(table.X)):
+    if hasattr(table.X, "tocsr"):
         return _from_sparse(table, labels, source)
     X = accept_array(table.X, "X")
     if X.dtype == object:
@@ -81,22 +82,12 @@ def _from_table(table: Table, source: Source) -> Dataset:
 
 
 def _from_sparse(table: Table, labels: Any, source: Source) -> Dataset:
-    """A dataset from a SciPy sparse matrix (n, m), which is not copied if it is CSR with ascending indices, or from a Dask
-    array of such, whose entries are counted.
-    """
-    X = unwrap_array(table.X)
-    n, m = check_shape(X.shape, "X")
-    dtype = stored_dtype(np.dtype(X.dtype), "X")
-    points: SliceReader | CsrRows
-    if has_sparse_chunks(X):
-        chunks, counts = csr_chunks(X, dtype, "X")
-        rows, entries = cut_entries(np.append(0, np.cumsum(array_of(counts, "X"))), dtype.itemsize, m)
-        points = SliceReader("X", chunks, n, rows, dtype)
-    else:
-        matrix = csr_rows(X, None, "X")
-        rows, entries = cut_entries(matrix.indptr, dtype.itemsize, m)
-        points = CsrRows(matrix, rows, dtype)
-    return assemble("X", points, (n, m), labels, source, entries=entries, features=table.features)
+    """A dataset from a SciPy sparse matrix (n, m), which is not copied if it is CSR with ascending indices."""
+    n, m = check_shape(table.X.shape, "X")
+    dtype = stored_dtype(np.dtype(table.X.dtype), "X")
+    matrix = csr_rows(table.X, None, "X")
+    rows, entries = cut_entries(matrix.indptr, dtype.itemsize, m)
+    return assemble("X", CsrRows(matrix, rows, dtype), (n, m), labels, source, entries=entries, features=table.features)
 
 
 def of_points(
@@ -109,26 +100,43 @@ def of_points(
     return replace(plain, where=where, points=points, labels=array_reader("label", label, plain.block_rows), classes=classes)
 
 
-def open_given(labels: Any) -> Any:
-    """Labels by path, or of the caller."""
-    return open_labels(place(labels)) if isinstance(labels, str | Path) else accept_array(labels, "labels")
+def open_given(labels: Any, where: str = "labels") -> Any:
+    """Labels, or other numbers of rows, by path, or of the caller."""
+    return open_labels(place(labels), where) if isinstance(labels, str | Path) else accept_array(labels, where)
 
 
 def accept_array(values: Any, where: str) -> Any:
-    """Something with shape, dtype and row slices. Raises BadInputError for what is no array, is masked, or is packed."""
+    """Something with shape, dtype and row slices. Raises BadInputError for what is no array, or is masked, and as
+    ``accept_stored``.
+    """
     require_array(values, where)
+    values = accept_stored(values, where)
     try:
         lazy = len(values.shape) > 0 and np.dtype(values.dtype).hasobject is False
     except (AttributeError, TypeError):  # of another library, or a list
         lazy = False
-    if not lazy or isinstance(values, np.ndarray) or hasattr(values, "__dlpack__"):
-        return array_of(values, where)
+    lazy = lazy and not isinstance(values, np.ndarray) and not hasattr(values, "__dlpack__")
+    return unwrap_array(values) if lazy else array_of(values, where)
+
+
+def accept_stored(values: Any, where: str) -> Any:
+    """An array of zarr, HDF5 or xarray as it is by path, with text of HDF5 as such; anything else as it is. Raises
+    BadInputError for numbers that stand for others, or are in other files, CorruptDataError where some were never written.
+    """
+    h5py = sys.modules.get("h5py")
+    if h5py is not None and isinstance(values, h5py.Dataset):
+        from dfeas.data.ingest.hdf5 import accept_dataset
+
+        require_array(values, where)
+        values = accept_dataset(values, where)
+    if isinstance(values, np.ndarray) or hasattr(values, "iloc") or not hasattr(values, "attrs"):
+        return values
     stored = f"{where}.values" if hasattr(values, "encoding") else f"{where}[:]"
     call = "dfeas.solve({}, ...)" if where == "X" else "dfeas.solve(X, {})"
     require_unpacked(values, where, stored, decoded_by_xarray(values) if is_zarr(values) else "", call)
     if is_zarr(values):
         require_all_chunks(values, where)
-    return unwrap_array(values)
+    return values
 
 
 def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, ...], NDArray[Any]]:

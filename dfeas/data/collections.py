@@ -1,38 +1,43 @@
-"""A Dask array or frame of the caller: points in partitions of whole blocks, which stay where they lie.
+"""A Dask array or frame of the caller: points in partitions of whole blocks, which stay where they lie or come to this process.
 
-A partition comes to a task as an array, with a window that says what dataset it is a part of. Dask is the caller's: nothing of
-it is imported here.
+A task on a cluster gets a partition as an array, with a window that says what dataset it is a part of. Dask is the caller's:
+nothing of it is imported here.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
+import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import open_given, stored_dtype
+from dfeas.data.arrays import assemble, stored_dtype
 from dfeas.data.dataset import Dataset
-from dfeas.data.frames import Table, is_lazy, split
-from dfeas.data.labels import Categories, LabelEncoder, encode_array, require_usable, stored_type
-from dfeas.data.source import Transform
+from dfeas.data.frames import Table, is_lazy
+from dfeas.data.labels import Categories, LabelEncoder, encode_array, stored_type
+from dfeas.data.partitions import LABELS, WHERE, Compute, Counts, chunks_of, compute_here, table_of
+from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.numbers import array_of, exact, is_dask_array, unwrap_array
+from dfeas.data.storage.numbers import array_of, exact, is_dask_array, sparse_error, unwrap_array
 from dfeas.data.storage.readers import SliceReader
-from dfeas.data.storage.sparse_readers import Entries, has_sparse_chunks
+from dfeas.data.storage.sparse_readers import Entries, csr_chunks, cut_entries, has_sparse_chunks
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.views import transform_features
 from dfeas.errors import BadInputError, CorruptDataError
 
-WHERE = "X"
-LABELS = f"labels of {WHERE}"
-Compute = Callable[[Sequence[Any]], list[Any]]
-"""Gives what parts of a collection come to, from its cluster."""
 LEAST_SHARE = 2
 """Blocks that divide the chunks of an array have at least the usual rows over that."""
+HELD_BYTES = 64 << 20
+"""Chunks that this process holds as long as blocks of them may be asked for, where nobody said how much memory there is."""
+
+_seen: ContextVar[dict[Any, tuple[Table, Any, Any]]] = ContextVar("seen")
 
 
 def is_collection(X: Any) -> bool:
@@ -51,9 +56,13 @@ def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, m: int, example: N
     nothing.
     """
     if not is_frame(X):
-        chunked = X.rechunk({1: -1})
+        chunked = unwrap_array(X).rechunk({1: -1})
         more = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (chunked.chunks[0], (example.shape[1],))}
-        return chunked.map_blocks(function, dtype=example.dtype, meta=example[:0], **more)
+
+        def of_chunk(chunk: Any) -> NDArray[Any]:
+            return function(chunk) if chunk.shape[0] else example[:0]
+
+        return chunked.map_blocks(of_chunk, dtype=example.dtype, meta=example[:0], **more)
 
     def of_partition(part: Any) -> Any:
         points = part if named else exact(part, np.float64, WHERE).reshape(len(part), m)
@@ -63,17 +72,18 @@ def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, m: int, example: N
     return X.map_partitions(of_partition, meta=of_partition(X._meta))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Fetched:
     """Rows of a Dask array, computed on its cluster."""
 
     compute: Compute
     array: Any
     known: tuple[str, ...] | None = None  # of labels: their classes
+    count: int = 0  # rows that were computed so far
 
     def __getitem__(self, rows: slice) -> Any:
-        found = self.compute([self.array[rows]])[0]
-        found = found if hasattr(found, "tocsr") else array_of(found, WHERE if self.known is None else LABELS)
+        self.count += min(rows.stop, self.array.shape[0]) - rows.start
+        found = join_rows([*self.compute(chunks_of(self.array[rows]))], self.array.dtype)
         return found if self.known is None else encode_array(found, len(found), LABELS, known=self.known)[1]
 
 
@@ -106,30 +116,107 @@ def collection_of(dataset: Dataset) -> Collection | None:
     return points.collection if isinstance(points, PartitionReader) else None
 
 
-def table_of(X: Any, labels: Any) -> Table:
-    """Of a Dask array, or of a frame, of which ``labels`` may name a column or be one; its partitions are counted. Raises
-    BadInputError for what cannot be used.
+def join_rows(parts: Sequence[Any], dtype: np.dtype[Any]) -> Any:
+    """Rows of several chunks, arrays or CSR matrices, in the type that was declared."""
+    if hasattr(parts[0], "tocsr"):
+        return parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, "csr")
+    found = [array_of(part, WHERE) for part in parts]
+    if len(found) == 1:
+        return found[0]
+    return np.concatenate([part if dtype.hasobject else exact(part, dtype, WHERE) for part in found])  # NumPy would just cast
+
+
+def fetched_share(dataset: Dataset) -> float:
+    """The share of a read that rows took which came to the driver by themselves, of a collection on its cluster."""
+    arrays = (getattr(reader, "array", None) for reader in (dataset.base.points, dataset.labels))
+    return sum(array.count for array in arrays if isinstance(array, Fetched)) / dataset.n
+
+
+def lazy_table(spec: DataSpec, compute: Compute, *, keep: bool) -> Table:
+    """That of a collection, seen once for all who open it in a call; the first of them has the read to count."""
+    seen, key = _seen.get({}), (id(spec.where), id(spec.beside), keep)
+    if key in seen:
+        return seen[key][0]._replace(reads=0)
+    table = table_of(spec.where, spec.beside, compute, keep=keep)
+    seen[key] = table, spec.where, spec.beside  # which live as long, or another object could have their number
+    return table
+
+
+@contextmanager
+def see_once() -> Iterator[None]:
+    """What is seen of collections in here is not asked again."""
+    token = _seen.set({})
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
+class LazyRows:
+    """Rows of a Dask array that come to this process. Chunks that follow each other are computed together, in as many bytes as
+    may be held, and each once for all blocks that a read takes of it.
     """
-    if is_lazy(X) and isinstance(labels, str) and labels in list(X.columns):
-        X, labels = X.drop(columns=[labels]), X[labels]
-    if is_lazy(labels) and len(labels.columns) == 1:
-        labels = labels[labels.columns[0]]
-    table = split(unwrap_array(X), None if hasattr(labels, "to_dask_array") else unwrap_array(labels))
-    points = table.X
-    n, _ = check_shape(points.shape, WHERE)
-    stored_dtype(np.dtype(points.dtype), WHERE)
-    if hasattr(labels, "to_dask_array"):
-        labels = _column(labels, points.chunks[0])
-    elif table.labels is not None:
-        labels = open_given(table.labels)
-        labels = labels if is_collection(labels) else array_of(labels, LABELS)
-    if labels is not None and tuple(labels.shape) not in ((n,), (n, 1)):
-        raise BadInputError(f"{LABELS}: expected {n} labels, one a point, got an array of shape {tuple(labels.shape)}")
-    labels = labels if labels is None else labels.reshape(-1)
-    if is_dask_array(labels):  # of one type in all blocks, before Dask puts any of them together
-        kind = labels.dtype if labels.dtype.kind in "biuf" else np.dtype(object)
-        labels = labels.map_blocks(_in_type, kind, LABELS, dtype=kind, meta=np.empty(0, kind))
-    return Table(points, labels, table.features)
+
+    def __init__(self, array: Any, held_bytes: int = HELD_BYTES) -> None:
+        array = array.rechunk({1: -1}) if array.ndim > 1 else array
+        self.shape, self.dtype, self._held_bytes = array.shape, array.dtype, held_bytes
+        self._chunks, self._sparse = chunks_of(array), has_sparse_chunks(array)
+        self._ends = np.cumsum([0, *array.chunks[0]])
+        self._held = OrderedDict[int, list[Any]]()  # chunks, each with how many of its rows were taken; the newest last
+        # where Dask finds its current client: threads of an engine have another context
+        self._compute_parts, self._context = compute_here(array), copy_context()
+        self._lock = Lock()
+
+    def __getitem__(self, rows: slice) -> Any:
+        n = int(self._ends[-1])
+        first, stop = rows.start or 0, n if rows.stop is None else min(rows.stop, n)
+        chunks = range(int(np.searchsorted(self._ends, first, "right")) - 1, int(np.searchsorted(self._ends, stop)))
+        return join_rows([self._take(chunk, first, stop) for chunk in chunks], self.dtype)
+
+    def _take(self, chunk: int, first: int, stop: int) -> Any:
+        """Some rows of a chunk, which is let go when all of them were taken, or where newer ones need its place."""
+        begin, end = (int(edge) for edge in self._ends[chunk : chunk + 2])
+        some = slice(max(first, begin) - begin, min(stop, end) - begin)
+        with self._lock:
+            if chunk not in self._held:
+                self._compute(chunk)
+            held = self._held[chunk]
+            held[1] += some.stop - some.start
+            if held[1] >= end - begin:
+                del self._held[chunk]
+        return held[0][some]
+
+    def _compute(self, chunk: int) -> None:
+        """A chunk and those behind it. Raises BadInputError for other points than those that are declared."""
+        row = int(np.prod(self.shape[1:])) * self.dtype.itemsize
+        last = int(np.searchsorted(self._ends, self._ends[chunk] + self._held_bytes // (2 * max(1, row)), "right")) - 1
+        wanted = [each for each in range(chunk, max(chunk + 1, last)) if each not in self._held]
+        computed = self._context.run(self._compute_parts, [self._chunks[each] for each in wanted])
+        for each, found in zip(wanted, computed, strict=True):
+            if hasattr(found, "tocsr") and not self._sparse:
+                raise sparse_error(WHERE)
+            points, declared = found if self._sparse else array_of(found, WHERE), int(np.diff(self._ends)[each])
+            if points.shape[0] != declared:
+                what = f"a chunk of {points.shape[0]} points where {declared} are declared"
+                raise BadInputError(f"{WHERE}: {what}; call compute_chunk_sizes()")
+            self._held[each] = [points, 0]
+        while len(self._held) > len(wanted) and sum(int(np.diff(self._ends)[k]) for k in self._held) * row > self._held_bytes:
+            self._held.popitem(last=False)
+
+
+def open_lazily(source: Source) -> Dataset:
+    """A dataset of a collection whose partitions come to this process, one after the other, when their blocks are read."""
+    table = lazy_table(source.spec, compute_here(source.spec.where, source.spec.beside), keep=True)
+    X, labels = table.X, table.labels
+    n, m = check_shape(X.shape, WHERE)
+    dtype, more, rows = stored_dtype(np.dtype(X.dtype), WHERE), dict[str, Any](), 0
+    if has_sparse_chunks(X):
+        X, counts = csr_chunks(X, dtype, WHERE)
+        rows, more["entries"] = cut_entries(np.append(0, np.cumsum(array_of(counts, WHERE))), dtype.itemsize, m)
+    rows = rows or default_block_rows(m, dtype.itemsize, n)
+    points = SliceReader(WHERE, LazyRows(X, source.file_bytes // 2), n, rows, dtype)
+    dataset = assemble(WHERE, points, (n, m), labels, source, features=table.features, **more)
+    return replace(dataset, opened=table.reads + bool(more), names=table.names)
 
 
 def in_partitions(X: Any, rows: int) -> Any:
@@ -142,16 +229,6 @@ def in_partitions(X: Any, rows: int) -> Any:
 
 def _in_type(block: Any, dtype: np.dtype[Any], where: str) -> NDArray[Any]:
     return array_of(block, where).astype(object) if dtype.hasobject else exact(block, dtype, where)
-
-
-def _column(column: Any, lengths: tuple[int, ...]) -> Any:
-    """A column of a Dask frame as a Dask array, with what NumPy has no type for as objects."""
-    categories = getattr(column.dtype, "categories", None)
-    kind = column.dtype if categories is None else categories.dtype
-    if not isinstance(kind, np.dtype):
-        kind = np.dtype(np.float64 if getattr(kind, "kind", "O") in "iuf" else object)
-    column = column if kind == column.dtype else column.astype(kind)
-    return column.to_dask_array(lengths=lengths if column.npartitions == len(lengths) else True)
 
 
 def block_rows_of(X: Any) -> int:
@@ -205,19 +282,12 @@ def dataset_of(
         classes=classes,
         intercept=bool(classes) if intercept is None else intercept,
         features=table.features,
+        opened=table.reads + (entries is not None),
+        names=table.names,
     )
 
 
-def label_counts(labels: Any, first: int) -> dict[Any, int]:
-    """The labels of a partition from point ``first`` on, and how many have each. Raises BadInputError for unusable ones."""
-    values = array_of(labels, LABELS).reshape(-1)
-    require_usable(values, LABELS, first)
-    encoder = LabelEncoder(LABELS, column=False)
-    codes = encoder.encode(Categories.of(values), first)
-    return dict(zip(encoder.values, np.bincount(codes).tolist(), strict=True))
-
-
-def add_counts(found: Sequence[dict[Any, int]], n: int, positive: str | None, *, many: bool) -> Labelled:
+def add_counts(found: Sequence[Counts], n: int, positive: str | None, *, many: bool) -> Labelled:
     """From the labels of all partitions. Raises BadInputError as ``LabelEncoder.finish``."""
     encoder, total = LabelEncoder(LABELS, None if many else positive, column=False), Counter[int]()
     for counts in found:

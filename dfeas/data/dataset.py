@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,6 @@ from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Points, copy_into, is_dense, nbytes, norms
 from dfeas.passes.block import Block, Sides, against
 from dfeas.passes.survey import Summary, checksums, digest
-
-if TYPE_CHECKING:
-    from dfeas.data.product import Program
 
 AT_ONCE = 2
 """Blocks that are read at once past the page cache, while another is scanned."""
@@ -59,7 +56,7 @@ class Dataset:
     stored_norms: RowReader | None = None  # None: computed when a block is read
     entries: Entries | None = None  # of sparse points
     cones: ConeTable | None = None  # whose rows the points are
-    program: Program | None = None  # that the rows of cones were made of
+    program: Any = None  # that the rows of cones were made of
     rounded: bool = False  # whether these stand for others that are not float64
     # how it is seen
     classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
@@ -77,6 +74,8 @@ class Dataset:
     features: tuple[str, ...] = ()  # names of the features; empty where there are none
     counts: dict[int, int] | None = None  # points of each label as it is stored, where they were counted
     surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
+    opened: int = 0  # reads of a Dask collection that were made to know its lengths and labels
+    names: Any = None  # of the rows of a collection, where they have an index
     stored: Dataset | None = None  # the points as they are stored, where features are transformed
     kept: Kept = field(default_factory=Kept)
 

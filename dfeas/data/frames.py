@@ -1,15 +1,17 @@
-"""Data frames of the caller as points, labels and names of features: those that narwhals knows, and those of Dask."""
+"""Data frames of the caller as points, labels and names of features: those that narwhals knows, and partitions of Dask's."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.numbers import array_of, exact, missing_error, require_exact
+from dfeas.data.storage.numbers import array_of, exact, is_delayed, is_lazy_table, missing_error, require_exact
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, UsageError, near
 
@@ -26,11 +28,14 @@ class Table(NamedTuple):
     X: Any
     labels: Any
     features: tuple[str, ...] = ()  # names of the columns of X; none of an array
+    reads: int = 0  # of a Dask collection, to see what it has
+    names: Any = None  # of its rows, where they have an index
+    counts: Sequence[dict[Any, int]] | None = None  # points of each label, of each of its partitions
 
 
 def is_lazy(frame: Any) -> bool:
     """Whether it is a Dask data frame: in partitions that are computed when they are asked for."""
-    return hasattr(frame, "to_dask_array") and hasattr(frame, "partitions") and frame.ndim == 2
+    return is_lazy_table(frame) and hasattr(frame, "partitions") and frame.ndim == 2
 
 
 def is_frame(X: Any) -> bool:
@@ -41,6 +46,8 @@ def is_frame(X: Any) -> bool:
 
     if dependencies.is_polars_lazyframe(X):
         raise BadInputError("a lazy frame of polars: collect() it first")
+    if hasattr(X, "__arrow_c_array__") and hasattr(X, "num_columns"):
+        raise BadInputError(f"a {type(X).__name__} of Arrow: give a table of it, as by pyarrow.Table.from_batches([X])")
     return bool(dependencies.is_into_dataframe(X))
 
 
@@ -52,21 +59,18 @@ def columns_of(X: Any) -> tuple[str, ...]:
 
 
 def split(X: Any, labels: Any) -> Table:
-    """Points, labels and names of features; ``labels`` may name a column of a frame, and be a series. Of a Dask frame points
-    become a Dask array, in whose chunks they are computed when they are read. Raises BadInputError for columns that are no
-    numbers, missing values, and rows in another order than those of the labels.
+    """Points, labels and names of features; ``labels`` may name a column of a frame, and be a series. Raises BadInputError for
+    columns that are no numbers, missing values, and rows in another order than those of the labels.
     """
-    labels = labels.compute() if hasattr(labels, "to_dask_array") else labels
-    if not is_lazy(X) and not is_frame(X):
-        return Table(X, values_of(labels))
+    labels = bring_here(labels)
     require_aligned(X, labels, "labels")
-    if is_lazy(X):
-        return _of_dask(X, labels)
+    if not is_frame(X):
+        return Table(X, values_of(labels))
     frame = open_frame(X, "X")
     if isinstance(labels, str | int | tuple) and str(labels) in frame.columns:
         frame, labels = frame.drop(str(labels)), frame[str(labels)]
     else:
-        _require_file(labels, frame.columns)
+        require_file(labels, frame.columns)
     return Table(_points(frame), values_of(labels), tuple(frame.columns))
 
 
@@ -85,7 +89,7 @@ def make_frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = (), l
 
 def values_of(labels: Any, where: str = "labels") -> Any:
     """A series, or a frame of one column, as an array, with plain categories; else as it is. Raises BadInputError for gaps."""
-    labels = labels.compute() if hasattr(labels, "to_dask_array") else labels
+    labels = bring_here(labels)
     series = _series(labels)
     if series is None:
         return labels
@@ -93,7 +97,7 @@ def values_of(labels: Any, where: str = "labels") -> Any:
     if gaps.any():
         point = int(gaps.to_numpy().argmax())
         raise BadInputError(f"{where}: the {'label' if where == 'labels' else 'entry'} of point {point} is missing; correct it")
-    return (_decode_categories(series) if is_categorical(series) else series).to_numpy()
+    return _to_numpy(_decode_categories(series) if is_categorical(series) else series, where)
 
 
 def is_categorical(labels: Any) -> bool:
@@ -181,45 +185,73 @@ def _sparse_kinds(frame: nw.DataFrame[Any]) -> dict[str, Any]:
     return {name: kind for name, kind in kinds if hasattr(kind, "fill_value")}
 
 
-def _of_dask(X: Any, labels: Any) -> Table:
-    if isinstance(labels, str | int | tuple) and labels in list(X.columns):
-        X, column = X.drop(columns=[labels]), X[labels]
-        labels = column.compute()
-    else:
-        _require_file(labels, list(map(str, X.columns)))
-    kinds = dict(zip(map(str, X.columns), X.dtypes, strict=True))
-    if len(kinds) < len(X.columns):
-        raise BadInputError("X: two columns are called alike; rename one")
+def kinds_of(columns: Sequence[tuple[Any, Any]]) -> np.dtype[Any]:
+    """The type that points of columns of these names and types of pandas have. Raises BadInputError for what are no numbers."""
+    kinds = {str(name): kind for name, kind in columns}
     _require_numbers({name: getattr(kind, "kind", "O") in "biuf" for name, kind in kinds.items()}, kinds)
-    stored = _side_by_side([_numpy_type(kind) for kind in X.dtypes])
-    if any(kind != stored for kind in X.dtypes):
-        X = X.map_partitions(_in_type, stored, meta=X._meta.astype(stored))
-    return Table(X.to_dask_array(lengths=True), values_of(labels), tuple(kinds))
+    return _side_by_side([_numpy_type(kind) for kind in kinds.values()])
 
 
-def _in_type(partition: Any, dtype: np.dtype[Any]) -> Any:
-    """A partition in one type. Raises BadInputError for values that are missing, or that the type does not hold."""
-    columns = {}
-    for name in partition.columns:
-        if partition[name].isna().any():
+def make_numbers(part: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A frame of pandas in one type. Raises BadInputError for values that are missing, or that the type does not hold."""
+    if all(kind == dtype for kind in part.dtypes):
+        return np.asarray(part.to_numpy())
+    points = np.empty(part.shape, dtype)
+    for j, name in enumerate(part.columns):
+        column = part.iloc[:, j]
+        if column.isna().any():
             raise missing_error(f"X: column {name}")
-        columns[name] = exact(partition[name].to_numpy(), dtype, f"X: column {name}")
-    return type(partition)(columns, index=partition.index)
+        points[:, j] = exact(column.to_numpy(), dtype, f"X: column {name}")
+    return points
+
+
+def plain_column(column: Any) -> NDArray[Any]:
+    """A column of pandas, with what NumPy has no type for as objects, and categories as what they stand for."""
+    categories = getattr(column.dtype, "categories", None)
+    column = column if categories is None else column.astype(categories.dtype if not column.isna().any() else object)
+    if isinstance(column.dtype, np.dtype):
+        return np.asarray(column.to_numpy())
+    kind = None if column.isna().any() else getattr(column.dtype, "numpy_dtype", None)
+    return np.asarray(column.to_numpy(object if kind is None else kind))
+
+
+def bring_here(labels: Any) -> Any:
+    """What of Dask comes to this process, but its arrays: series, frames of one column and what is delayed."""
+    if not (is_lazy_table(labels) or is_delayed(labels)):
+        return labels
+    return compute_in_order(labels)
+
+
+def compute_in_order(values: Any) -> Any:
+    """What is lazy, in memory, a shuffled frame in the order of all who ask; else as it is."""
+    if not hasattr(values, "compute"):
+        return values
+    with rows_in_order():
+        return values.compute()
+
+
+def rows_in_order() -> Any:
+    """Frames of Dask that are asked meanwhile give their rows in one order: other shuffles give another one each time."""
+    dask = sys.modules.get("dask")
+    return nullcontext() if dask is None else dask.config.set({"dataframe.shuffle.method": "tasks"})
 
 
 def _numpy_type(kind: Any) -> np.dtype[Any]:
     """What NumPy has for a type of pandas; whole numbers and truth values that may be missing stand in float64."""
     if isinstance(kind, np.dtype):
         return kind
-    return np.dtype(kind.numpy_dtype if kind.kind == "f" else np.float64)
+    found: np.dtype[Any] = np.dtype(getattr(kind, "subtype", None) or (kind.numpy_dtype if kind.kind == "f" else np.float64))
+    return found  # of sparse columns that of their entries
 
 
 def _side_by_side(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """The type of columns of these types: of several, whole numbers stand in float64."""
-    return kinds[0] if len(set(kinds)) == 1 else np.result_type(*(np.float64 if kind.kind in "iu" else kind for kind in kinds))
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    return np.dtype(np.result_type(*(np.float64 if kind.kind in "iu" else kind for kind in kinds)))
 
 
-def _require_file(labels: Any, columns: Sequence[str]) -> None:
+def require_file(labels: Any, columns: Sequence[str]) -> None:
     """Raise BadInputError for labels by a name that no column of X has, and no file."""
     if isinstance(labels, int) or (isinstance(labels, str) and not place(labels).exists()):
         raise no_column(str(labels), columns, "X")
@@ -239,17 +271,36 @@ def _require_numbers(numeric: dict[str, bool], kinds: Any) -> None:
         raise BadInputError(f"X: no numbers in {which}{more}; code them by numbers, drop them, or name the one of labels")
 
 
-def require_aligned(X: Any, labels: Any, what: str) -> None:
-    """Raise BadInputError for labels of pandas whose rows are in another order than those of X, a frame of pandas or Dask."""
+def require_aligned(X: Any, labels: Any, what: str, names: Any = None, beside: str = "X") -> None:
+    """Raise BadInputError for labels of pandas whose rows are in another order than those of X, a frame of pandas, or of Dask
+    whose ``names`` of rows are known; and for labels of xarray that have other coordinates of their dimension than X.
+    """
+    if labels is None or isinstance(labels, np.ndarray | list | tuple | str):  # without what takes long to load
+        return
     from narwhals.stable.v2 import dependencies
 
+    if has_other_coordinates(X, labels, slice(1)):
+        raise other_rows(what, beside)
     if not (dependencies.is_pandas_like_series(labels) or dependencies.is_pandas_like_dataframe(labels)):
         return
-    index = X.index.compute() if is_lazy(X) else X.index if dependencies.is_pandas_like_dataframe(X) else labels.index
-    if not index.equals(labels.index):
-        raise BadInputError(
-            f"X and {what} have other rows, or the same in another order: align them, or give {what}.to_numpy()"
-        )
+    if names is not None:
+        names.require(type(names).of(labels.index), what, beside)
+    elif dependencies.is_pandas_like_dataframe(X) and not X.index.equals(labels.index):
+        raise other_rows(what, beside)
+
+
+def has_other_coordinates(X: Any, other: Any, axes: slice) -> bool:
+    """Whether dimensions of an array of xarray have other coordinates in a second one, which has them at these axes."""
+    if not (hasattr(X, "indexes") and hasattr(other, "indexes")):
+        return False
+    shared = [dim for dim in other.dims[axes] if dim in X.indexes and dim in other.indexes]
+    return any(not X.indexes[dim].equals(other.indexes[dim]) for dim in shared)
+
+
+def other_rows(what: str, beside: str = "X") -> BadInputError:
+    """The error for labels, or other values of rows, whose index is not that of the points."""
+    where = f"{beside} and {what} have other rows, or the same in another order"
+    return BadInputError(f"{where}: align them, or give {what}.to_numpy(), or .to_dask_array() of Dask")
 
 
 def _points(frame: nw.DataFrame[Any]) -> Any:
@@ -288,7 +339,13 @@ def number(series: nw.Series[Any], where: str) -> NDArray[Any]:
     if held is not None and held.dtype.itemsize <= 8:
         require_exact(held, where)
         return held
-    return exact((series.cast(nw.Float64) if series.dtype.is_decimal() else series).to_numpy(), np.float64, where)
+    return exact(_to_numpy(series.cast(nw.Float64) if series.dtype.is_decimal() else series, where), np.float64, where)
+
+
+def _to_numpy(series: nw.Series[Any], where: str) -> NDArray[Any]:
+    """Values of a series; those of 128 bits, which NumPy does not have, in float64."""
+    wide = str(series.dtype) in ("Int128", "UInt128")
+    return exact(np.array(series.to_list(), object), np.float64, where) if wide else series.to_numpy()
 
 
 def plain(series: nw.Series[Any]) -> NDArray[Any] | None:

@@ -7,6 +7,8 @@ and (0, 1), which is t; these are in memory. A block of the others is made of on
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +18,20 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import open_given
-from dfeas.data.collections import is_collection, table_of
+from dfeas.data.collections import is_collection
 from dfeas.data.dataset import Dataset, array_reader
+from dfeas.data.frames import bring_here, columns_of, has_other_coordinates, is_frame, open_frame, require_aligned, values_of
 from dfeas.data.open import open_source
+from dfeas.data.partitions import Compute, table_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source
+from dfeas.data.storage.features import order_by
 from dfeas.data.storage.layout import default_block_rows, index_size
-from dfeas.data.storage.numbers import exact
+from dfeas.data.storage.numbers import array_of, exact, require_array
+from dfeas.data.storage.places import absolute
 from dfeas.data.storage.readers import Buffers, Cost, Looks
 from dfeas.data.storage.sparse_readers import Entries, block_of
 from dfeas.data.views import stored_rows
-from dfeas.errors import BadInputError, spell
+from dfeas.errors import BadInputError, CorruptDataError, spell
 from dfeas.linalg.points import Floats, Points
 
 
@@ -71,91 +77,212 @@ class Inequalities:
     """What is asked, as points, and which of them say what."""
 
     X: Any  # a Dataset of the points, or a Dask array
-    given: int  # rows of A; without A one that says nothing
+    given: int  # points of rows of A; without such rows one, of 0 <= 1
+    stand_in: bool  # whether that one is no row of A
     equal: int  # equalities
     m: int
     upper: NDArray[np.int64]  # variables with an upper bound, ascending
     lower: NDArray[np.int64]
 
     @classmethod
-    def of(cls, A: Any, b: Any, equal: Any, bounds: Any, memory: int) -> Inequalities:
-        """Raises BadInputError for shapes that do not fit, and for numbers that cannot be used."""
-        E, parts, f = None, list[tuple[Any, Floats]](), np.zeros(0)
+    def of(cls, A: Any, b: Any, equal: Any, bounds: Any, memory: int, compute: Compute | None = None) -> Inequalities:
+        """What is not known of a Dask array or frame is seen by ``compute``. Raises BadInputError for shapes that do not fit,
+        for right sides in another order than rows, and for numbers that cannot be used.
+        """
+        E: Dataset | None = None
+        left, f = None, np.zeros(0)
         if equal is not None:
             if not isinstance(equal, list | tuple) or len(equal) != 2:
                 raise BadInputError(f"{spell('equal')}: expected E and f, a pair, of equalities E x = f")
-            equal = None if A is not None and _has_no_rows(*equal) else equal
-        if equal is not None:
-            E = _open(equal[0], memory)
-            left: Any = stored_rows(E, np.arange(E.n))[0]
-            left, f = scipy.sparse.csr_array(left.astype(np.float64)), _column(equal[1], E.n, "f", "E")
-            parts = [(-left, f), (left, -f)]
+            if A is None or not _has_no_rows("E", *equal):
+                E, left, f = _open_equalities(equal[0], equal[1], memory)
+                if has_other_coordinates(A, equal[0], slice(-1, None)):
+                    raise BadInputError("E: other coordinates of its columns than A, or the same in another order: align them")
         if A is None and E is None:
             raise BadInputError("expected A and b, of A x <= b, or E and f of equalities, or both")
-        if A is None or _has_no_rows(A, b):
-            A, b = np.zeros((1, E.m if A is None and E is not None else A.shape[1])), [1.0]  # 0 <= 1
-        A = table_of(A, None).X if is_collection(A) else _open(A, memory)
+        names, b = () if E is None else E.features, bring_here(b)
+        with _rename("A"):
+            stand_in = A is None or _has_no_rows("A", A, b)
+            if stand_in:
+                names = names if A is None else columns_of(A) or names
+                A, b = np.zeros((1, E.m if A is None and E is not None else A.shape[1])), [1.0]  # 0 <= 1
+            table = table_of(A, None, compute) if is_collection(A) else None
+            require_aligned(A, b, "b", None if table is None else table.names, "A")
+            A = _open(A, memory) if table is None else table.X
+        names = (A.features if table is None else table.features) or names
         n, m = (A.n, A.m) if isinstance(A, Dataset) else map(int, A.shape)
         if E is not None and E.m != m:
             raise BadInputError(f"E has {E.m} columns, A has {m}; give each a column for each variable")
-        low, high = _limits(bounds, m).T
+        low, high = _limits(bounds, m, names).T
         upper, lower = np.flatnonzero(high < np.inf), np.flatnonzero(low > -np.inf)
         eye = scipy.sparse.eye_array(m, format="csr")
-        parts += [(-eye[upper], high[upper]), (eye[lower], -low[lower]), (0 * eye[:1], np.ones(1))]
+        parts = [(-eye[upper], high[upper]), (eye[lower], -low[lower]), (0 * eye[:1], np.ones(1))]
+        if E is not None and left is not None:
+            order = order_by(E.features, names, "E", "A")
+            left = left if order is None else left[:, order]
+            parts = [(-left, f), (left, -f), *parts]
         more = scipy.sparse.vstack([_beside(*part) for part in parts], "csr")
         more.eliminate_zeros()
         X = (_homogenise if isinstance(A, Dataset) else _homogenise_lazily)(A, _column(b, n, "b", "A"), more)
-        return cls(X, n, len(f), m, upper, lower)
+        return cls(X, n, stand_in, len(f), m, upper, lower)
 
     @property
     def n(self) -> int:
         """Points, of which the last one is t."""
         return self.given + 2 * self.equal + len(self.upper) + len(self.lower) + 1
 
+    @property
+    def count(self) -> int:
+        """Inequalities of the caller, of which an equality is two."""
+        return self.n - 1 - self.stand_in
+
     def divide(self, support: NDArray[np.int64], weights: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Weights of the points of a support: those of A, of equalities (p,), of upper and of lower bounds (m,)."""
+        """Weights of the points of a support: those of A, of equalities (p,), of upper and of lower bounds (m,). That of 0 <= 1
+        is left out: its point is the one of t, so that b'u without it is minus both weights.
+        """
         of_A = support < self.given
         behind, upper, lower = (np.zeros(size, object) for size in (self.n - self.given, self.m, self.m))
         behind[support[~of_A] - self.given] = weights[~of_A]
         sizes = self.equal, self.equal, len(self.upper), len(self.lower)
         plus, minus, upper[self.upper], lower[self.lower], _ = np.split(behind, np.cumsum(sizes))
-        return weights[of_A], plus - minus, upper, lower
+        return weights[of_A & (not self.stand_in)], plus - minus, upper, lower
+
+    def join(
+        self, rows: NDArray[np.int64], u: Sequence[int], v: Sequence[int], upper: Sequence[int], lower: Sequence[int]
+    ) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Points, without the one of t, and weights that such multipliers are. Raises ValueError for what is none."""
+        of_A, equal, high, low = (np.array(each, object) for each in (u, v, upper, lower))
+        shapes = (len(of_A), len(equal), len(high), len(low)) == (len(rows), self.equal, self.m, self.m)
+        if not shapes or (np.diff(rows) <= 0).any() or (len(rows) and not 0 <= rows[0] <= rows[-1] < self.given):
+            raise ValueError("there are more multipliers, or fewer, than rows, equalities and variables")
+        if (self.stand_in and len(rows)) or np.delete(high, self.upper).any() or np.delete(low, self.lower).any():
+            raise ValueError("a row or a bound has a multiplier and is not there")
+        behind = np.concatenate([np.maximum(equal, 0), np.maximum(-equal, 0), high[self.upper], low[self.lower]])
+        if (of_A <= 0).any() or (behind < 0).any():
+            raise ValueError("a multiplier of an inequality is negative")
+        held = np.flatnonzero(behind)
+        return np.concatenate([rows, self.given + held]), np.concatenate([of_A, behind[held]])
 
 
-def _has_no_rows(table: Any, values: Any) -> bool:
+def places_of_system(A: Any, b: Any, equal: Any, bounds: Any) -> dict[str, Any] | None:
+    """Where a system is, as a file may keep it: absolute paths, and bounds of all variables; None where memory has a part."""
+    pair = isinstance(bounds, list | tuple) and len(bounds) == 2 and all(each is None or np.isscalar(each) for each in bounds)
+    given = {"A": A, "b": b, "equal": equal, "bounds": None if pair else bounds}
+    found = {name: _place_of(value) for name, value in given.items()}
+    if any(found[name] is None and given[name] is not None for name in found):
+        return None
+    return found | ({"bounds": [*bounds]} if pair else {})
+
+
+def _place_of(given: Any) -> Any:
+    if isinstance(given, list | tuple):
+        return [absolute(each) for each in given] if given and all(isinstance(each, str | Path) for each in given) else None
+    return absolute(given) if isinstance(given, str | Path) else None
+
+
+def list_parts(given: Any) -> list[Any]:
+    """What is given as one or as several, however deep."""
+    return [each for part in given for each in list_parts(part)] if isinstance(given, list | tuple) else [given]
+
+
+def _has_no_rows(name: str, table: Any, values: Any) -> bool:
     """Whether a table in memory, and what is beside it, are empty, as of a problem without such rows."""
-    return getattr(table, "shape", ())[:1] == (0,) and len(table.shape) == 2 and np.shape(values)[:1] == (0,)
+    require_array(table, name)
+    return (
+        not is_collection(table)
+        and getattr(table, "shape", ())[:1] == (0,)
+        and len(table.shape) == 2
+        and np.shape(values)[:1] == (0,)
+    )
+
+
+@contextmanager
+def _rename(name: str) -> Iterator[None]:
+    """What is X elsewhere is called as it is here by what is wrong with it."""
+    try:
+        yield
+    except (BadInputError, CorruptDataError) as error:
+        text = str(error.args[0])
+        raise type(error)(f"{name}{text[1:]}" if text.startswith("X:") else text) from None
 
 
 def _open(X: Any, memory: int) -> Dataset:
     return open_source(Source(DataSpec(X, ALL_POSITIVE)).within(memory))
 
 
+def _open_equalities(E: Any, f: Any, memory: int) -> tuple[Dataset, Any, Floats]:
+    """E, its rows (p, m) as CSR, and f (p,)."""
+    f = bring_here(f)
+    with _rename("E"):
+        dataset = _open(E, memory)
+        left = scipy.sparse.csr_array(stored_rows(dataset, np.arange(dataset.n))[0].astype(np.float64))
+    require_aligned(E, f, "f", dataset.names, "E")
+    if not np.isfinite(left.data).all():
+        raise BadInputError("E: 1 or more entries are not finite; correct them, or drop their rows")
+    return dataset, left, _column(f, dataset.n, "f", "E")
+
+
 def _column(values: Any, n: int, name: str, beside: str) -> Floats:
     if values is None:
         raise BadInputError(f"{name} is missing; give a number for each row of {beside}")
-    given: Floats = exact(open_given(values)[:], np.float64, name)
-    if given.shape not in ((n,), (n, 1)) or not np.isfinite(given).all():
+    given: Floats = exact(open_given(values_of(values, name), name)[...], np.float64, name)
+    if given.shape not in ((n,), (n, 1), *([()] if n == 1 else [])):
         raise BadInputError(f"{name} has shape {given.shape}, expected {n} finite numbers, one for each row of {beside}")
-    return given.reshape(-1)
+    given = given.reshape(-1)
+    if not np.isfinite(given).all():
+        row = int((~np.isfinite(given)).argmax())
+        what = "missing" if np.isnan(given[row]) else "infinite"
+        raise BadInputError(f"{name}: the entry of row {row} is {what}, expected a finite number for each row of {beside}")
+    return given
 
 
-def _limits(bounds: Any, m: int) -> Floats:
-    """Lower and upper bounds (m, 2), infinite where there are none."""
-    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # of SciPy
-        bounds = np.stack(np.broadcast_arrays(bounds.lb, bounds.ub), axis=-1)
-    elif isinstance(bounds, str | Path):
-        bounds = open_given(bounds)[:]
+_SIDES = {"low": 0, "lower": 0, "high": 1, "upper": 1}
+"""Columns of a frame of bounds."""
+
+
+def _limits(bounds: Any, m: int, features: Sequence[str]) -> Floats:
+    """Lower and upper bounds (m, 2) of the features, infinite where there are none. Those that have names are found by them."""
+    if bounds is None:
+        return np.tile([-np.inf, np.inf], (m, 1))
+    bounds, names = _sides(bring_here(bounds))
+    order = order_by(names, features, "bounds", "A")
+    if names and not features:
+        raise BadInputError("bounds: they are of variables by name, and A has no names of columns; give them in its order")
     try:
-        table = np.array((None, None) if bounds is None else bounds, object)
-        pairs = np.broadcast_to(table if table.shape[-1:] == (2,) else (), (m, 2)).tolist()
-    except ValueError:
+        table = open_given(bounds, "bounds")[...]
+        pairs = np.broadcast_to(table if table.shape[-1:] == (2,) else (), (m, 2))
+    except ValueError as error:
+        if isinstance(error, BadInputError):
+            raise
         raise BadInputError(f"bounds: expected a pair (low, high), or {m} pairs, one for each variable") from None
-    given = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in pairs]
-    found: Floats = exact(given, np.float64, "bounds")
+    if pairs.dtype == object:
+        given = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in pairs.tolist()]
+        pairs = np.array(given, object)
+    found: Floats = exact(pairs if order is None else pairs[order], np.float64, "bounds")
     if not ((found[:, 0] < np.inf) & (found[:, 1] > -np.inf)).all():
         raise BadInputError("bounds: a pair that no number is within; None is no bound")
     return found
+
+
+def _sides(bounds: Any) -> tuple[Any, tuple[str, ...]]:
+    """Bounds as pairs, and the names of their variables, if they have any: a frame names both, a dict or series variables."""
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # of SciPy
+        both = np.broadcast_arrays(array_of(bounds.lb, "bounds"), array_of(bounds.ub, "bounds"))
+        return np.stack(both, axis=-1), ()
+    index = getattr(bounds, "index", None) if hasattr(bounds, "iloc") else None
+    names = () if index is None or type(index).__name__ == "RangeIndex" else tuple(map(str, index))
+    if isinstance(bounds, Mapping):
+        return list(bounds.values()), tuple(map(str, bounds))
+    if not is_frame(bounds):
+        return (list(bounds) if names else bounds), names
+    if type(bounds.columns).__name__ == "RangeIndex":
+        return bounds.to_numpy(), names
+    frame = open_frame(bounds, "bounds")
+    sides = {_SIDES.get(name): frame[name].to_list() for name in frame.columns}
+    if set(sides) != {0, 1} or len(frame.columns) != 2:
+        shown = ", ".join(frame.columns[:8])
+        raise BadInputError(f"bounds: expected a frame of the columns low and high, or lower and upper, got {shown}")
+    return list(zip(sides[0], sides[1], strict=True)), names
 
 
 def _beside(left: Any, values: Floats) -> Any:

@@ -204,22 +204,42 @@ def plain(value: Any) -> str:
     return str(value)
 
 
+def plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels that are objects of one plain type, truth values or numbers, in a type of NumPy; else as they are."""
+    kinds = set(map(type, labels.tolist())) if labels.dtype.kind == "O" else set[type]()
+    truths = kinds <= {bool, np.bool_}
+    if not kinds or not (truths or all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds - {bool})):
+        return labels
+    plain = np.array(labels.tolist())
+    same = (truths or bool not in kinds) and plain.tolist() == labels.tolist()
+    return plain if same else labels
+
+
 def require_usable(labels: NDArray[Any], where: str, first: int | None, column: bool = False) -> None:
     """Raise BadInputError for labels of points from ``first`` on that are no finite numbers, booleans or strings. Those of a
     ``column`` may be missing, which is said when they are encoded.
     """
     kinds = set(map(type, labels)) if labels.dtype.kind == "O" else set[type]()
+    real = int | float | np.integer | np.floating
+    numbers = bool(kinds) and all(issubclass(kind, real) and kind is not bool for kind in kinds)
     objects = not (all(issubclass(kind, str) for kind in kinds) or kinds <= {bool, np.bool_})
-    if objects and not column:
-        _refuse(np.array([is_missing(value) for value in labels]), "missing", where, first)
-    if labels.dtype.kind == "f" and not column:
-        _refuse(~np.isfinite(labels), "not a finite number", where, first)
-    if labels.dtype.kind not in "biufUSTO" or objects:
+    if not column or labels.dtype.kind == "T":
+        refuse_missing(labels, where, first)
+    if (labels.dtype.kind == "f" or numbers) and not column:
+        infinite = np.array([value in (math.inf, -math.inf) for value in labels]) if numbers else ~np.isfinite(labels)
+        _refuse(infinite, "not a finite number", where, first)
+    if labels.dtype.kind not in "biufUSTO" or (objects and not numbers):
         raise BadInputError(f"{where}: labels of type {labels.dtype} cannot be used; give numbers, booleans or strings")
     if labels.dtype.kind in "US":
         require_short(labels.dtype.itemsize // (4 if labels.dtype.kind == "U" else 1), where)
-    if labels.dtype.kind in "OT" and not kinds & {bool, np.bool_}:
+    if labels.dtype.kind in "OT" and not numbers and not kinds & {bool, np.bool_}:
         require_short(max(map(len, labels), default=0), where)
+
+
+def refuse_missing(labels: NDArray[Any], where: str, first: int | None) -> None:
+    """Raise BadInputError for labels of points from ``first`` on, objects or text of NumPy, of which one is missing."""
+    if labels.dtype.kind in "OT":
+        _refuse(np.array([is_missing(value) for value in labels], np.bool_), "missing", where, first)
 
 
 def _refuse(wrong: NDArray[np.bool_], what: str, where: str, first: int | None) -> None:

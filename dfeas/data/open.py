@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import assemble, encode, open_arrays, stored_dtype
+from dfeas import leaves
+from dfeas.data.arrays import accept_stored, assemble, encode, open_arrays, stored_dtype
+from dfeas.data.collections import is_collection, open_lazily
 from dfeas.data.dataset import Dataset, array_reader, damaged_chunk
-from dfeas.data.frames import require_aligned
+from dfeas.data.frames import bring_here, require_aligned
 from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import points_of, stored_type, too_many
 from dfeas.data.source import DataSpec, Source
@@ -155,8 +157,10 @@ def _open_counted(source: Source) -> Dataset:
     if spec.also and any(part.cones is not None for part in parts):
         raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
     if not spec.by_path:
-        require_aligned(spec.where, spec.mask, "mask")
-    return join_datasets(parts, spec.mask)
+        mask = accept_stored(bring_here(spec.mask), "mask")
+        require_aligned(spec.where, mask, "mask", parts[0].names)
+        spec = replace(spec, mask=mask)
+    return replace(join_datasets(parts, spec.mask), opened=sum(part.opened for part in parts))
 
 
 def _require_cones(dataset: Dataset, source: Source) -> None:
@@ -234,10 +238,7 @@ def _usual_rows(header: Header, entry_bytes: int = 0) -> int:
     """
     itemsize = np.dtype(header.dtype).itemsize
     if header.cones is not None:
-        from dfeas.data.product import Product
-
-        entries = None if header.entries is None else header.entries / header.cones.rows
-        return Product(header.cones.counts).block_rows(header.m, itemsize, entries)
+        return leaves.cone_rows_of_block(header)
     if header.entries is not None:
         return sparse_block_rows(header.entries / header.n, entry_bytes, header.n)
     return scanned_rows(header.m, itemsize, header.n)
@@ -333,6 +334,7 @@ def _open_file(source: Source) -> Dataset:
 
 OPENERS: tuple[tuple[Callable[[DataSpec], bool], Callable[[Source], Dataset]], ...] = (
     (lambda spec: isinstance(spec.where, Dataset), lambda source: source.spec.where),  # cones in memory
+    (lambda spec: is_collection(spec.where), open_lazily),
     (lambda spec: not spec.by_path, open_arrays),  # and frames
     (lambda spec: not place(spec.where).exists(), _open_nothing),
     (lambda spec: is_file(place(spec.where)), _open_file),

@@ -1,4 +1,4 @@
-"""Some points of several datasets, or some cones of one, as a dataset: those that a mask keeps.
+"""Some points of several datasets as a dataset: those that a mask keeps.
 
 Blocks are made of those of the others when they are read, which verify themselves; nothing is written. Picked points, in order,
 begin anywhere in a block of a store: one may be read for two of them. Of cones a mask keeps whole ones, and rows of zeros fill
@@ -11,26 +11,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import leaves
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
 from dfeas.data.frames import values_of
-from dfeas.data.storage.layout import PADDING, chunks_together, codes_of, index_size, kind_of
+from dfeas.data.storage.layout import chunks_together, index_size
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.readers import Buffers, Cost, Looks, RowReader
 from dfeas.data.storage.scratch import Picks
 from dfeas.data.storage.sparse_readers import Entries
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import require_names
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, is_dense, stack_points, take_rows
-
-if TYPE_CHECKING:
-    from dfeas.data.product import Product
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +115,8 @@ def join_datasets(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     """
     first, named = parts[0], next((part for part in parts if part.features), parts[0])
     if first.cones is not None:
-        return _pick_cones(first, mask)
+        picked: Dataset = leaves.pick_cones(first, mask)
+        return picked
     for part in parts[1:]:
         require_names(part.features, named.features, part.where, named.where)
         for name, what in _ALIKE.items():
@@ -128,15 +127,15 @@ def join_datasets(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
             raise BadInputError(f"{part.where}: one of it and {first.where} is sparse, the other dense; ingest them alike")
     starts = np.cumsum([0, *(part.n for part in parts)])
     total, where = int(starts[-1]), " and ".join(part.where for part in parts)
-    labels = first.signs(np.concatenate([label for part in parts for label in _all_of(part, part.labels)]))
+    labels = first.signs(np.concatenate([label for part in parts for label in all_of(part, part.labels)]))
     rows = None
     if mask is not None:
-        some = _open_mask(mask, "point", where, total)
+        some = open_mask(mask, "point", where, total)
         rows, labels = Picks.of(some), labels[some]
     n = len(labels)
     chunk_rows = min(n, first.chunk_rows)
     together = chunks_together(chunk_rows, first.block_rows, n)
-    return _subset(
+    return subset_of(
         SubsetReader(tuple(parts), starts, rows, n, together * chunk_rows),
         labels,
         where=where,
@@ -152,65 +151,14 @@ _ALIKE = {"m": "features", "dtype": "entries", "classes": "classes", "positive":
 """What datasets have in common that are one, and what messages call it."""
 
 
-def _subset(points: SubsetReader, labels: NDArray[Any], **more: Any) -> Dataset:
+def subset_of(points: SubsetReader, labels: NDArray[Any], **more: Any) -> Dataset:
+    """Picked points as a dataset."""
     first = points.parts[0]
     more |= {"m": first.m, "dtype": first.dtype, "block_rows": points.block_rows, "entries": points.entries()}
     return Dataset(n=points.n, points=points, labels=array_reader("label", labels, points.block_rows), **more)
 
 
-def _pick_cones(dataset: Dataset, mask: Any) -> Dataset:
-    """The cones that a mask keeps, placed in chunks of the same rows, which other rows of zeros may fill up."""
-    if dataset.program is not None:
-        raise UsageError("a mask is for rows of cones: of A, b and cones give those that are to count")
-    assert dataset.stored_norms is not None, "norms of cones come with them"
-    stored = np.concatenate(list(_all_of(dataset, dataset.labels)))
-    from dfeas.data.product import Placing
-
-    product, kept = _cones_kept(mask, stored, dataset.where)
-    placing = Placing(product, min(dataset.chunk_rows, product.table.rows))
-    together = chunks_together(placing.block_rows, dataset.block_rows, placing.n)
-    block_rows = together * placing.block_rows
-    some = placing.source >= 0
-    rows, numbers, norm = np.full(placing.n, -1, np.int64), np.full(placing.n, -1, np.int64), np.ones(placing.n)
-    rows[some], numbers[some] = np.flatnonzero(stored != PADDING)[kept], kept
-    norm[some] = np.concatenate(list(_all_of(dataset, dataset.stored_norms)))[rows[some]]
-    return _subset(
-        SubsetReader((dataset,), np.array([0, dataset.n]), rows, placing.n, block_rows),
-        placing.label,
-        where=dataset.where,
-        together=together,
-        stored_norms=array_reader("norm", norm, block_rows),
-        numbers=numbers,
-        features=dataset.features,
-        cones=product.table,
-    )
-
-
-def _cones_kept(mask: Any, label: NDArray[Any], where: str) -> tuple[Product, NDArray[np.int64]]:
-    """The cones of the codes (n,) of some rows that a mask keeps, and their rows (r,), counted without padding. The mask has an
-    entry for each cone, or one for each of their rows. Raises BadInputError where it keeps a part of one.
-    """
-    starts, row_number = codes_of(label), np.cumsum(label != PADDING) - 1
-    codes, first = label[starts], row_number[starts]
-    rows = int(row_number[-1]) + 1
-    values, size = _open_mask(mask, "cone", where, len(starts), rows), np.diff(np.append(first, rows))
-    if len(values) == rows:
-        kept = np.add.reduceat(values, first, dtype=np.int64)
-        cut = (kept > 0) & (kept < size)
-        if cut.any():
-            i = int(cut.argmax())
-            kind, order = kind_of(int(codes[i]))
-            raise BadInputError(
-                f"the mask cuts the cone {kind} {order} at row {first[i]} of {where}: it keeps {kept[i]} of its {size[i]} "
-                "rows; keep all rows of a cone, or none"
-            )
-        values = kept > 0
-    from dfeas.data.product import Product
-
-    return Product.from_codes(codes[values]), np.flatnonzero(np.repeat(values, size))
-
-
-def _open_mask(mask: Any, what: str, where: str, count: int, rows: int | None = None) -> NDArray[np.bool_]:
+def open_mask(mask: Any, what: str, where: str, count: int, rows: int | None = None) -> NDArray[np.bool_]:
     """A mask, of which 0 and 1 are truth values, too, with an entry for each of ``count`` points or cones, or of their rows."""
     if isinstance(mask, str):
         if not Path(mask).is_file():
@@ -236,7 +184,8 @@ def _average(part: Dataset, block: int) -> float:
     return float(stop - first) / min(part.block_rows, part.n - block * part.block_rows)
 
 
-def _all_of(part: Dataset, reader: RowReader) -> Iterator[NDArray[Any]]:
+def all_of(part: Dataset, reader: RowReader) -> Iterator[NDArray[Any]]:
+    """Blocks of a part, one after the other."""
     for index in range(part.blocks):
         if index + AHEAD < part.blocks:
             reader.advise(index + AHEAD)

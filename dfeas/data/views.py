@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.source import DataSpec, Transform
-from dfeas.data.storage.features import difference
+from dfeas.data.storage.features import difference, order_by
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.readers import AnyArray, Buffers, Cost, Looks
 from dfeas.data.storage.sparse_readers import Entries
@@ -62,13 +62,8 @@ class TranslatedReader(MappedReader):
 def order_point(dataset: Dataset, spec: DataSpec) -> tuple[float, ...]:
     """The entries of a point in the order of the features. Raises BadInputError for others, where both have names."""
     assert spec.point is not None, "a point is asked about"
-    names, features = spec.point_features, dataset.features
-    if not names or not features:
-        return spec.point
-    if sorted(names) != sorted(features):
-        raise BadInputError(f"the point: {difference(names, features)} than X; name all features, each once")
-    place = {name: i for i, name in enumerate(names)}
-    return tuple(spec.point[place[name]] for name in features)
+    order = order_by(spec.point_features, dataset.features, "the point", "X")
+    return spec.point if order is None else tuple(spec.point[place] for place in order)
 
 
 def translate(dataset: Dataset, point: Sequence[float]) -> Dataset:

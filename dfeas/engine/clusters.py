@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -15,22 +16,23 @@ from importlib import import_module, resources
 from multiprocessing import resource_tracker
 from pathlib import Path
 from pkgutil import resolve_name
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import dask.config
 import yaml
 from dask.utils import parse_timedelta
-from distributed import Client, LocalCluster, default_client, get_client, worker_client
+from distributed import Client, LocalCluster, default_client, get_client, get_worker, worker_client
 from distributed.client import FutureCancelledError
 from distributed.comm import connect as comm_connect
 from distributed.core import Status
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
-from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.files import atomic_write, refused_by_system
+from dfeas.data.storage.patience import at_most
 from dfeas.engine.signals import LOOK_SECONDS, SIGNALS, pause
-from dfeas.errors import ClusterLostError, UsageError, spell
+from dfeas.errors import ClusterLostError, DfeasError, UndecidedError, UsageError, spell
 
 FILE = "dfeas.yaml"
 """Our configuration, in a folder of Dask's."""
@@ -95,9 +97,12 @@ def local_cluster(workers: int, more: Mapping[str, Any] | None = None) -> Iterat
 
 
 def _start(workers: int) -> LocalCluster:
-    """It starts in a thread that has signals blocked, and so have its processes: Ctrl-C of a terminal reaches them, too."""
+    """It starts in a thread that has signals blocked, and so have its processes: Ctrl-C of a terminal reaches them, too. Raises
+    UndecidedError where the limit of time comes first.
+    """
     made: list[LocalCluster] = []
-    failed: list[Exception] = []
+    failed: list[BaseException] = []
+    given_up = Event()
 
     def start() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -112,14 +117,20 @@ def _start(workers: int) -> LocalCluster:
                     memory_limit=0,
                 )
             )
-        except (RuntimeError, OSError) as error:
+        except (Exception, asyncio.CancelledError) as error:
             failed.append(error)
+            if not (given_up.is_set() or isinstance(error, RuntimeError | OSError)):
+                raise
 
     _track_quietly()
     thread = Thread(target=start, daemon=True)
     thread.start()
+    until = time.monotonic() + at_most()
     while thread.is_alive():
         thread.join(LOOK_SECONDS)
+        if time.monotonic() > until:
+            given_up.set()
+            raise UndecidedError(f"the time limit is over before {workers} worker processes have started; nothing was read")
     if not made:
         reason = line(failed[0]) if failed else "its thread died"
         raise ClusterLostError(f"a cluster of {workers} worker processes did not start here: {reason}")
@@ -185,8 +196,9 @@ def client_of(given: Any, address: str | None) -> Iterator[Client]:
 
 
 def _current() -> Client | None:
+    """Within a task that of its worker, as for Dask's own ``compute``."""
     try:
-        return default_client()
+        return _begin_client(get_client)
     except ValueError:
         return None
 
@@ -196,7 +208,7 @@ def _client_of_cluster(cluster: Any) -> Client:
     try:
         if getattr(cluster, "status", None) in (Status.closing, Status.closed, Status.failed):
             raise RuntimeError("it has ended")
-        return _begin_client(lambda: Client(cluster, set_as_default=False))
+        return _begin_client(lambda: Client(cluster, set_as_default=False, timeout=_connect_seconds()))
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise UsageError(f"no Dask scheduler answers in {cluster!r:.60}: {line(error)}; start another one") from None
 
@@ -224,7 +236,7 @@ def _open_client(address: str, where: str, security: Security | None = None) -> 
     try:
         if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair
             _apart(_handshake(address, seconds, security or Security()))
-        return _begin_client(lambda: Client(address, security=security))
+        return _begin_client(lambda: Client(address, security=security, timeout=_connect_seconds()))
     except (TimeoutError, MemoryError):  # other words are a length for Dask
         raise UsageError(
             f"no Dask scheduler answers at {where}: what accepts connections there did not speak Dask within "
@@ -235,9 +247,10 @@ def _open_client(address: str, where: str, security: Security | None = None) -> 
 
 
 def _connect_seconds() -> float:
+    """Dask's, or less where the limit of time comes first."""
     given = dask.config.get("distributed.comm.timeouts.connect")
     try:
-        return float(parse_timedelta(given))
+        return at_most(float(parse_timedelta(given)))
     except (KeyError, ValueError, TypeError, AttributeError):
         raise UsageError(f"distributed.comm.timeouts.connect of Dask is {given!r:.60}: expected a time, such as 30s") from None
 
@@ -338,6 +351,7 @@ def begin_call(client: Client, call: Callable[..., Awaitable[Any]], *args: Any, 
 def answer_within(seconds: float, client: Client, call: Callable[..., Awaitable[Any]], *args: Any) -> Any:
     """What the scheduler answers soon. Raises TimeoutError when it does not."""
     with begin_call(client, call, *args) as coming:
+        seconds = at_most(seconds)
         deadline = time.monotonic() + seconds
         while wait([coming], LOOK_SECONDS).not_done:
             pause(0)
@@ -366,3 +380,9 @@ def _apart(awaited: Awaitable[Any]) -> Any:
 def line(error: BaseException) -> str:
     """Its text in one line."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def name_worker(error: OSError, where: str = "storage") -> DfeasError:
+    """What storage raised in a task, which is no loss of the cluster: where it was, and the worker with its host."""
+    told: DfeasError = error if isinstance(error, DfeasError) else refused_by_system(error.filename or where, error)
+    return type(told)(f"{told.args[0]} (worker {get_worker().address} on {socket.gethostname()})")

@@ -8,69 +8,66 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from dask.delayed import delayed
-from distributed import Client, Future
+from dask.delayed import Delayed, delayed
+from distributed import Client
 
 from dfeas.data.arrays import stored_dtype
-from dfeas.data.collections import Compute, Window, add_counts, block_rows_of, collection_of, dataset_of, label_counts, table_of
+from dfeas.data.collections import Labelled, Window, add_counts, block_rows_of, collection_of, dataset_of, lazy_table
 from dfeas.data.dataset import Dataset
+from dfeas.data.partitions import WHERE, Compute, chunks_of, label_counts, require_held
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.numbers import is_dask_array
-from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.storage.sparse_readers import csr_chunks, cut_entries, has_sparse_chunks
-from dfeas.engine.distributed import DaskEngine, Locality, question_name
-from dfeas.engine.pace import Sent
-from dfeas.engine.scan import fold_blocks, scan_range
-from dfeas.engine.watch import GoneError, Retry, Watch
-from dfeas.engine.worker import on_partition
+from dfeas.engine.anchors import Part
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.scan import scan_range
+from dfeas.engine.watch import Retry, Watch
+from dfeas.engine.worker import fold_partition, on_partition
 from dfeas.errors import UsageError
-from dfeas.passes.protocol import Fold, OnPairs, OnVectors, Partial, Question
-
-R = TypeVar("R")
-
-FOLDED = 4
-"""Partitions for each thread that a fold goes through before its carry is brought to the driver."""
+from dfeas.passes.protocol import OnPairs, OnVectors, Partial, Question
 
 
 def open_collection(client: Client, spec: DataSpec) -> Dataset:
-    """A dataset of a Dask array or frame, whose lengths are known or counted, and whose classes are looked up where it lies.
-    Raises BadInputError for what cannot be used, UsageError for what is not done there.
+    """A dataset of a Dask array or frame that stays where it lies; what is not known of it is seen there. Raises BadInputError
+    for what cannot be used, UsageError for what is not on this cluster.
     """
-    for what in ("mask", "point"):
-        if getattr(spec, what) is not None:
-            raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or client=False")
-    with client.as_current():
-        table = table_of(spec.where, spec.beside)
-    compute = partial(_compute, Watch(client))
-    labelled: tuple[tuple[str, ...], dict[int, int]] = ((), {})
+    compute = compute_on(client, spec.where, spec.beside)
+    table = lazy_table(spec, compute, keep=False)
+    labelled: Labelled = (), {}
     if table.labels is not None:
-        found = _label_counts(compute, table.labels)
-        labelled = add_counts(found, int(table.X.shape[0]), spec.positive, many=spec.one_vs_rest)
+        counts = [label_counts(table.labels, 0)] if table.counts is None else table.counts
+        labelled = add_counts(counts, int(table.X.shape[0]), spec.positive, many=spec.one_vs_rest)
     if not has_sparse_chunks(table.X):
         return dataset_of(compute, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
-    dtype = stored_dtype(np.dtype(table.X.dtype), "X")
-    chunks, counts = csr_chunks(table.X, dtype, "X")  # in blocks as in memory, where they have other bits
-    rows, entries = cut_entries(np.append(0, np.cumsum(compute([counts])[0])), dtype.itemsize, int(chunks.shape[1]))
+    dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
+    chunks, counts_of_rows = csr_chunks(table.X, dtype, WHERE)  # in blocks as in memory, where they have other bits
+    ends = np.append(0, np.cumsum(np.concatenate(compute(chunks_of(counts_of_rows)))))
+    rows, entries = cut_entries(ends, dtype.itemsize, int(chunks.shape[1]))
     return dataset_of(compute, table._replace(X=chunks), rows, labelled, intercept=spec.intercept, entries=entries)
 
 
+def compute_on(client: Client, *collections: Any) -> Compute:
+    """What computes parts of these collections on the workers of a client that may work. Raises UsageError for one that was
+    persisted on another cluster, or by a client that is closed.
+    """
+    require_held(*collections, address=client.scheduler.address if client.scheduler else None)
+    return partial(_compute, Watch(client))
+
+
 def _compute(watch: Watch, parts: Sequence[Any]) -> list[Any]:
-    """Parts of a collection, from the workers that may work. Lost work is asked for again."""
+    """Lost work is asked for again."""
 
     def attempt() -> list[Any]:
-        workers = watch.workers()
+        watch.workers()
         with watch.crew.annotate_tasks():
             futures = watch.client.compute(list(parts))
         try:
-            found = watch.gather(futures, workers) if watch.settle(futures, workers) else None
-            if found is None:
-                raise GoneError
-            return found
+            return watch.results(futures)
         except BaseException:
             watch.cancel(futures)
             raise
@@ -78,44 +75,17 @@ def _compute(watch: Watch, parts: Sequence[Any]) -> list[Any]:
     return Retry(watch)(attempt)
 
 
-def _label_counts(compute: Compute, labels: Any) -> list[dict[Any, int]]:
-    if isinstance(labels, np.ndarray):
-        return [label_counts(labels, 0)]
-    starts = np.cumsum([0, *labels.chunks[0]]).tolist()
-    look, chunks = delayed(label_counts, pure=False), labels.to_delayed().ravel()
-    return compute([look(part, first) for part, first in zip(chunks, starts, strict=False)])
-
-
-class PartitionTask:
-    """What a task does with its partition. No data class, through whose fields Dask would look for what it could compute."""
-
-    def __init__(self, function: Callable[..., Any], window: Window, args: tuple[Any, ...], labels: Any = None) -> None:
-        self.function, self.window, self.args = function, window, args
-        self.labels = labels  # (rows,) of the partition where they are no partition of their own
-
-    def __call__(self, X: Any, labels: Any, sent: Any) -> Any:
-        """The answer for a partition; ``sent`` are more arguments that travelled apart."""
-        dataset = self.window.open(X, self.labels if labels is None else labels)
-        return self.function(dataset, *self.args, *(sent or ()))
-
-
-def fold_partition(dataset: Dataset, fold: Fold[Any, Any], first: int, stop: int, carry: Any, before: Cost) -> tuple[Any, Cost]:
-    """The next carry, and all cost so far."""
-    cost = Cost()
-    cost.add(before)
-    return fold_blocks(fold, carry, dataset.read_blocks(range(first, stop), cost), cost), cost
-
-
 class CollectionEngine(DaskEngine):
-    """Runs passes on the partitions of a collection, on the workers that have them."""
+    """Runs passes on the partitions of a collection, each of which is the anchor of its range."""
 
     def __init__(self, client: Client, dataset: Dataset, scratch: Scratch | None = None, watch: Watch | None = None) -> None:
         super().__init__(client, Source(DataSpec(None)), dataset, scratch, watch)
         collection = collection_of(dataset)
         assert collection is not None, "a dataset of a collection"
         self.collection = collection
-        self._points = collection.X.to_delayed().ravel().tolist()
-        self._labels = collection.labels.to_delayed().ravel().tolist() if is_dask_array(collection.labels) else None
+        # the optimiser would make one task of what two partitions share, and compute it twice
+        self._points = chunks_of(collection.X)
+        self._labels = chunks_of(collection.labels) if is_dask_array(collection.labels) else None
         self._blocks = collection.rows // dataset.block_rows  # of each partition but the last
 
     def run(self, question: Question) -> Any:
@@ -129,60 +99,28 @@ class CollectionEngine(DaskEngine):
     def _compare(self, blocks: Sequence[int] | None) -> None:
         """Each task compares what it reads."""
 
-    def _attempt(
-        self, name: str, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Locality | None
-    ) -> list[R]:
-        self._begin()
+    def _parts(self, function: Callable[..., Any], args: tuple[Any, ...], count: int | None) -> list[Part]:
         chosen: Sequence[int] = range(self.dataset.blocks if count is None else count)
         if function is scan_range and isinstance(args[0], Partial):
             chosen = args[0].blocks
-        positions = groupby(range(len(chosen)), lambda position: chosen[position] // self._blocks)
-        sent, tasks, sizes = self._sendable(args), [], []
-        self.observe(0, len(chosen))
-        for partition, group in positions:
-            first, *others = group
-            stop = others[-1] + 1 if others else first + 1
-            tasks.append(self._task(name, partition, function, (first, stop), sent))
-            sizes.append(stop - first)
-        with self._watch.crew.annotate_tasks():
-            futures = self.client.compute(tasks)
-        return [answer for _, answer in self._gather_results(Sent(futures, sizes))]
+        edges = [i for i in range(1, len(chosen)) if chosen[i] // self._blocks != chosen[i - 1] // self._blocks]
+        return [Part(a, b, chosen[a] // self._blocks) for a, b in pairwise([0, *edges, len(chosen)])]
 
-    def _task(self, name: str, partition: int, function: Callable[..., Any], args: tuple[Any, ...], sent: Any) -> Any:
-        """A Delayed of what a function makes of a partition; ``sent`` are more arguments, or what Dask has of them."""
-        collection, apart = self.collection, hasattr(sent, "key")
-        labels = self._labels[partition] if self._labels is not None else None
-        rows = collection.range(partition)
-        here = collection.labels[rows.start : rows.stop] if isinstance(collection.labels, np.ndarray) else None
-        window = Window.of(self.dataset, collection, partition)
-        task = PartitionTask(function, window, args if apart else (*args, *sent), here)
-        key = f"dfeas-{name}-{self.source.run[:8]}-{self._sent}-{partition}"
-        return delayed(on_partition, pure=False)(
-            task, self._points[partition], labels, sent if apart else None, dask_key_name=key
-        )
+    def _pieces(self) -> list[Part]:
+        return self._parts(fold_partition, (), None)
 
-    def _carry_on(self, fold: Fold[Any, Any], held: Any) -> None:
-        """The carry goes from partition to partition, and comes to the driver now and then."""
-        while held.done < self.collection.partitions:
-            self._begin()
-            self.observe(held.done * self._blocks, self.dataset.blocks)
-            stop = min(held.done + FOLDED * self.parallel, self.collection.partitions)
-            link: Any = held.carry
-            for partition in range(held.done, stop):
-                first = partition * self._blocks
-                blocks = first, min(first + self._blocks, self.dataset.blocks)
-                link = self._task(question_name(fold), partition, fold_partition, (fold, *blocks), link)
-                if partition + 1 < stop:
-                    link = link[1]
-            with self._watch.crew.annotate_tasks():
-                future: Future = self.client.compute(link)
-            try:
-                if not self._watch.settle([future]) and self._watch.threads().keys().isdisjoint(self._workers):
-                    raise GoneError
-                brought = self._watch.gather([future], self._workers)
-                if brought is None:
-                    raise GoneError
-            except BaseException:
-                self._watch.cancel([future])
-                raise
-            held.carry, held.done = brought[0][1], stop
+    def _window(self, partition: int) -> tuple[Callable[..., Dataset], Any, Any]:
+        """What makes a dataset of a partition, its points, and its labels where they are a partition, too."""
+        labels, rows = self.collection.labels, self.collection.range(partition)
+        here = labels[rows.start : rows.stop] if isinstance(labels, np.ndarray) else None
+        there = self._labels[partition] if self._labels is not None else None
+        window = Window.of(self.dataset, self.collection, partition)
+        return partial(window.open, labels=here), self._points[partition], there
+
+    def _scan_part(self, key: str, parcel: Any, part: Part) -> Delayed:
+        task = delayed(on_partition, pure=False)
+        return task(parcel, part.first, part.stop, *self._window(part.place), dask_key_name=key)
+
+    def _fold_part(self, key: str, parcel: Any, link: Any, piece: Part) -> Delayed:
+        task = delayed(fold_partition, pure=False)
+        return task(parcel, link, piece.first, piece.stop, *self._window(piece.place), dask_key_name=key)

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +22,7 @@ import dask
 from distributed import Client, span
 
 from dfeas.data.source import DataSpec
+from dfeas.data.storage.patience import at_most
 from dfeas.data.storage.places import is_url
 from dfeas.engine.clusters import ANSWER_SECONDS, LOST, answer_within, line
 from dfeas.engine.question import answer, look
@@ -128,11 +129,12 @@ class Crew:
             self._answers[worker] = coming, time.monotonic()
         asked = {worker: known for worker, known in list(self._answers.items()) if worker in listed}
         if not self._met and asked:
-            until = FIRST_SECONDS + max(when for _, when in asked.values())
+            until = min(FIRST_SECONDS + max(when for _, when in asked.values()), time.monotonic() + at_most())
             while wait([coming for coming, _ in asked.values()], LOOK_SECONDS).not_done and time.monotonic() < until:
                 pause(0)
         known = {worker: coming.result() for worker, (coming, _) in asked.items() if coming.done()}
         faults = {worker: self._find_fault(there) for worker, there in known.items() if self._is_chosen(worker, there)}
+        before = self.workers
         self.workers = {worker: int(listed[worker]["nthreads"]) for worker, fault in faults.items() if fault is None}
         self.left_out = {w: (known[w]["host"], fault[1]) for w, fault in faults.items() if fault is not None}
         kinds = {fault[0] for fault in faults.values() if fault is not None}
@@ -145,7 +147,7 @@ class Crew:
         if (not self._met and _OtherBits in kinds) or time.monotonic() >= self._refused_since + patience:
             raise self._refuse(kinds)
         self._met |= {worker: known[worker] for worker in self.workers}
-        self._tell()
+        self._tell(before.keys() - listed.keys())
         return self.workers
 
     async def _ask_worker(self, worker: str, listed: Mapping[str, Any]) -> Answer:
@@ -201,9 +203,10 @@ class Crew:
         kind = CorruptDataError if CorruptDataError in kinds else BadInputError
         return kind(f"{text}; let all workers see the same data under this path")
 
-    def _tell(self) -> None:
+    def _tell(self, gone: Iterable[str]) -> None:
         told = _told.setdefault(self._client, set())
         words = {worker: f"on {host} gets no work: {reason}" for worker, (host, reason) in self.left_out.items()}
+        words |= {worker: f"on {self._met[worker]['host']} is gone; others do what it had" for worker in gone}
         words |= {each["worker"]: f"on {each['host']} may give other bits: {each['differs']}" for each in self._find_mixed()}
         for worker, text in words.items():
             if (worker, text) not in told:
@@ -222,13 +225,14 @@ class Crew:
         return {"bits": "mixed" if mixed else "same", "workers": [*mixed, *out] or None}
 
     @contextmanager
-    def annotate_tasks(self, home: str | Callable[[str], str] | None = None) -> Iterator[None]:
-        """Tasks that are sent meanwhile go to the crew and to nobody else, or to one of it, or to that of each by its key. The
-        order is strict: a worker that joins is given what is not, before anybody has asked it. A task waits for ever for
-        workers that are gone, so whoever sends it sends it again then.
+    def annotate_tasks(self, workers: Iterable[str] | None = None) -> Iterator[None]:
+        """Tasks that are sent meanwhile go to the crew, or those of it with which an attempt began, and to nobody else.
+        The order is strict: a worker that joins is given what is not, before anybody has asked it. A task waits for ever when
+        all of them are gone, so whoever sends it sends it again then.
         """
-        homes = [home] if isinstance(home, str) else home or list(self.workers)
-        with dask.annotate(workers=homes, allow_other_workers=False, **self._options):
+        with dask.annotate(
+            workers=list(self.workers if workers is None else workers), allow_other_workers=False, **self._options
+        ):
             yield
 
 
@@ -272,6 +276,9 @@ def begin_span() -> Iterator[None]:
 
 def require_scheduler(client: Client) -> None:
     """Raise UsageError for a client that is closed, and for a scheduler that does not answer or cannot read tasks of dfeas."""
+    deadline = time.monotonic() + at_most(ANSWER_SECONDS)
+    while client.status == "connecting" and time.monotonic() < deadline:  # as that of a worker that another task has begun
+        pause(LOOK_SECONDS)
     if client.status != "running":
         raise UsageError(f"the Dask client is {client.status}, and not connected; make another one")
     if client in _fit:

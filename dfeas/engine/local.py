@@ -20,7 +20,7 @@ from dfeas.engine.scan import RangeMerge, cut, fold_blocks, parts, pieces, scan_
 from dfeas.engine.signals import LOOK_SECONDS, pause
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import beat, heard, one_thread
-from dfeas.machine import processors
+from dfeas.machine import threads_here
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
 
@@ -54,7 +54,7 @@ class LocalEngine(RangeEngine):
         self.dataset = dataset
         self.scratch = scratch
         self._answer_bytes = answer_bytes  # for sums of all threads; one alone may take more
-        self._threads = threads or processors()
+        self._threads = threads or threads_here()
         self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
         self.tile_cache: TileCache | None = None  # what questions to pairs can use again
@@ -154,5 +154,5 @@ class LocalEngine(RangeEngine):
 @contextmanager
 def local_engine(dataset: Dataset, memory: int) -> Iterator[LocalEngine]:
     """As many threads as read within so many bytes. Raises UsageError when not even one does."""
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, memory, processors()))) as engine:
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, memory, threads_here()))) as engine:
         yield engine

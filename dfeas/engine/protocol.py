@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from dfeas.data.partitions import HERE, computed_by
 from dfeas.data.storage.readers import Cost
+from dfeas.machine import is_apart
 from dfeas.passes.protocol import Question
 
 if TYPE_CHECKING:
@@ -63,19 +66,37 @@ def scheduler_address() -> str | None:
 
 
 @contextmanager
+def beside_tasks() -> Iterator[None]:
+    """In a task of Dask its thread is given to others, as Dask's own ``compute`` does: what is waited for may need it."""
+    distributed, gives = sys.modules.get("distributed"), False
+    token = is_apart.set(True)
+    try:
+        with suppress(ValueError, KeyError, AttributeError):  # no task, or its thread has been given already
+            if distributed is not None:
+                distributed.secede()
+                gives = True
+        yield
+    finally:
+        is_apart.reset(token)
+        if distributed is not None and gives:
+            distributed.rejoin()
+
+
+@contextmanager
 def open_client(given: Any) -> Iterator[Client | None]:
     """The client of a cluster: of a Client itself, of a cluster, of the address of a scheduler, or with True the current one,
-    else that of Dask's ``scheduler-address``. None for None: this process works alone. What was opened here is closed. Its
-    scheduler was asked whether it can read tasks of dfeas, and those that are sent meanwhile are one span of Dask's. Raises
-    UsageError for anything else, and where no scheduler answers.
+    else that of Dask's ``scheduler-address``. None for None: this process works alone; for False, too, though Dask may have
+    tasks compute what it reads. What was opened here is closed. Its scheduler was asked whether it can read tasks of dfeas, and
+    those that are sent meanwhile are one span of Dask's. Raises UsageError for anything else, and where no scheduler answers.
     """
     if given is None or given is False:
-        yield None
+        with nullcontext() if given is None else beside_tasks(), computed_by(None if given is None else HERE):
+            yield None
         return
     from dfeas.engine.clusters import client_of
     from dfeas.engine.crew import begin_span, require_scheduler
 
-    with client_of(given, scheduler_address()) as client:
+    with beside_tasks(), client_of(given, scheduler_address()) as client:
         require_scheduler(client)
         with begin_span():
             yield client

@@ -39,6 +39,7 @@ _held: int | None = None  # interrupts that were held back; None: none is
 _last = -BURST  # when the last one came, in monotonic seconds
 _number: int = signal.SIGINT  # of the last one
 _code: int | None = None  # of a program that has ended
+started: float | None = None  # when a program began, in monotonic seconds
 
 
 @contextmanager
@@ -77,6 +78,8 @@ def dask_setup(worker: Any) -> None:
 
 def at_once_from_now() -> None:
     """A signal ends this process, until ``mark_ended``: of a program, while it is imported."""
+    global started
+    started = time.monotonic()
     atexit.register(_leave)  # comes last; Python itself takes its handlers back before it has ended
     _set(SIGNALS, _end)
     signal.signal(signal.SIGALRM, _come_again)

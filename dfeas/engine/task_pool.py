@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from threading import Semaphore
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from dask.delayed import delayed
 from distributed import Client, Future
 
 from dfeas.data.collections import in_partitions
 from dfeas.data.ingest.ingest import Piece, write_piece
-from dfeas.data.storage.files import FULL
-from dfeas.engine.clusters import line
+from dfeas.engine.clusters import name_worker
 from dfeas.engine.watch import Retry, Watch
-from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.errors import DfeasError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,18 +32,47 @@ class TaskPool:
         self._client, self._places = client, places
 
     def __call__(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """``work(item)`` of each item, in any order; a piece of a worker that died is done again. Raises what the work does,
+        """``work(item)`` of each item, in any order; Dask does a piece of a worker that died again. Raises what the work does,
         and ClusterLostError when the cluster goes away, or when many workers die at a piece.
         """
-        watch = Watch(self._client, places=self._places)
-        sent, persist = _SentPieces(watch, self._submit, work, iter(items)), Retry(watch)
+        watch, woken = Watch(self._client, places=self._places), Semaphore(0)
+        waiting, again = iter(items), list[T]()
+        sent, crews, done = dict[Future, T](), dict[Future, set[str]](), list[int]()
+        name = work.__name__.strip("_").replace("_", "-")  # Dask's bars have what stands before a word that is none
+
+        def fill(most: int) -> None:
+            while len(sent) < most and (some := again[-1:] or list(islice(waiting, 1))):
+                del again[-1:]
+                with watch.crew.annotate_tasks():
+                    future = self._submit(work, some[0], f"dfeas-{name}-{uuid.uuid4().hex}")
+                sent[future], crews[future] = some[0], set(watch.crew.workers)
+                future.add_done_callback(lambda _: woken.release())
+
+        def next_result() -> tuple[R | DfeasError] | None:
+            try:
+                fill(AHEAD * sum(watch.workers().values()))
+                if not sent:
+                    return None
+                future = watch.first(crews, woken)
+                found: R | DfeasError = watch.results([future], crew=crews[future])[0]
+            except BaseException:  # all are sent once more: those of a worker that is silent cannot be told from others
+                watch.cancel(sent)
+                again.extend(sent.values())
+                sent.clear()
+                crews.clear()
+                raise
+            del sent[future], crews[future]
+            return (found,)
+
+        retry = Retry(watch)
         try:
-            while found := persist(sent.next, lambda: sent.done):
+            while found := retry(next_result, done.__len__):
                 if isinstance(found[0], DfeasError):
                     raise found[0]
+                done.append(1)
                 yield found[0]
         finally:
-            sent.cancel()
+            watch.cancel(sent)
 
     def _submit(self, work: Callable[[T], R], item: T, key: str) -> Future:
         return self._client.submit(_on_worker, work, item, key=key, pure=False)
@@ -64,74 +91,16 @@ class PartitionPool(TaskPool):
         first, stop = item.part.first, item.part.stop or int(self._X.shape[0])
         if not self._rows:  # the first one has no less than the others
             self._size = stop - first
-            self._rows = in_partitions(self._X, self._size).to_delayed().ravel().tolist()
+            self._rows = in_partitions(self._X, self._size).to_delayed(optimize_graph=False).ravel().tolist()
         write = delayed(_on_worker, pure=False)
         return self._client.compute(write(partial(write_piece, item), self._rows[first // self._size], dask_key_name=key))
 
 
-class _SentPieces(Generic[T, R]):
-    def __init__(self, watch: Watch, submit: Callable[..., Future], work: Callable[[T], R], items: Iterator[T]) -> None:
-        self._watch, self._submit, self._work, self._items = watch, submit, work, items
-        self._again: deque[T] = deque()  # were sent, and are lost
-        self._sent: dict[Future, tuple[T, set[str]]] = {}  # with the workers that may do it
-        self._woken = Semaphore(0)
-        self.done = 0
-
-    def next(self) -> tuple[R | DfeasError] | None:
-        """What came of one of them; None when there are no more. Raises one of ``LOST`` for what must be sent again."""
-        try:
-            found = None
-            while found is None:
-                workers = self._watch.workers()
-                self._take_back(workers)
-                self._send(sum(workers.values()))
-                if not self._sent:
-                    return None
-                future = self._watch.first(self._sent, self._woken, lambda there: bool(self._find_stuck(there)))
-                found = future and self._watch.gather([future], workers)
-        except BaseException:
-            self._take_back({})
-            raise
-        del self._sent[future]
-        self.done += 1
-        return (found[0],)
-
-    def _send(self, threads: int) -> None:
-        """As many as so many threads want; what was lost first."""
-        while len(self._sent) < AHEAD * threads:
-            some = [self._again.popleft()] if self._again else list(islice(self._items, 1))
-            if not some:
-                return
-            name = self._work.__name__.strip("_").replace("_", "-")  # Dask's bars have what stands before a word that is none
-            with self._watch.crew.annotate_tasks():
-                future = self._submit(self._work, some[0], f"dfeas-{name}-{uuid.uuid4().hex}")
-            self._sent[future] = some[0], set(self._watch.crew.workers)
-            future.add_done_callback(lambda _: self._woken.release())
-
-    def _find_stuck(self, workers: dict[str, int]) -> list[Future]:
-        """What waits for workers that are gone, all of them."""
-        return [future for future, (_, crew) in self._sent.items() if crew.isdisjoint(workers) and not future.done()]
-
-    def _take_back(self, workers: dict[str, int]) -> None:
-        """What the scheduler will not do any more: it gave it up, does not know it, or nobody is left for it."""
-        stuck = self._find_stuck(workers) if workers else []
-        if stuck:
-            self._watch.cancel(stuck)
-        for future in [*stuck, *(each for each in self._sent if each.status in ("error", "cancelled"))]:
-            if future in self._sent:
-                self._again.append(self._sent.pop(future)[0])
-
-    def cancel(self) -> None:
-        self._watch.cancel(self._sent)
-
-
 def _on_worker(work: Callable[[T], R], item: T) -> R | DfeasError:
-    """What it gives, or why it failed: a worker would write a traceback. What storage raises is no loss of the cluster."""
+    """What it gives, or why it failed: a worker would write a traceback."""
     try:
         return work(item)
+    except OSError as error:  # also ours of stored data
+        return name_worker(error)
     except DfeasError as error:
         return error
-    except OSError as error:
-        if error.errno in FULL:
-            return CorruptDataError(f"on a worker: {error.filename or 'storage'}: {error.strerror}; free space and run again")
-        return CorruptDataError(f"on a worker: {line(error)}; let all workers see source and output under their paths")

@@ -12,21 +12,21 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Semaphore
-from types import MappingProxyType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from distributed import Client, SchedulerPlugin
 from distributed import Future as Task
+from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker, heartbeat_interval
 
-from dfeas.data.storage.patience import Patience, wait_by
+from dfeas.data.storage.patience import Patience, at_most, wait_by
 from dfeas.engine.clusters import ANSWER_SECONDS, LOST, answer_within, begin_call, line, mend
 from dfeas.engine.crew import Crew
 from dfeas.engine.signals import interrupts_held, pause
-from dfeas.errors import ClusterLostError, CorruptDataError, StorageAwayError, UsageError
+from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError, StorageAwayError, UndecidedError, UsageError
 
 R = TypeVar("R")
 
@@ -71,11 +71,11 @@ async def listen(client: Client, asynchronous: bool = True) -> None:
 
 
 async def ask_for_workers(client: Client, asynchronous: bool = True) -> dict[str, dict[str, Any]]:
-    """What a scheduler says of each worker, but of those that are silent beside others: it waits for them for minutes."""
+    """What a scheduler says of each worker, and whether it is silent beside others: it waits for them for minutes."""
     workers = (await client.scheduler.identity(n_workers=-1))["workers"]
     heard = max((worker["last_seen"] for worker in workers.values()), default=0.0)
     patience = SILENT_SECONDS + 3 * heartbeat_interval(len(workers))
-    return {str(worker): each for worker, each in workers.items() if heard - each["last_seen"] < patience}
+    return {str(worker): {**each, "silent": heard - each["last_seen"] >= patience} for worker, each in workers.items()}
 
 
 async def await_tasks(futures: Iterable[Task], asynchronous: bool = True) -> None:
@@ -91,6 +91,9 @@ async def fetch(client: Client, futures: Sequence[Task], asynchronous: bool = Tr
     """
     await await_tasks(futures)
     for future in futures:
+        error = await future.exception() if future.status == "error" else None
+        if isinstance(error, OSError) and not isinstance(error, DfeasError):  # of what a task reads: no loss of the cluster
+            raise CorruptDataError(f"X: Dask cannot compute a part of it: {type(error).__name__}: {line(error)}")
         if future.status in ("error", "cancelled"):
             await future
     keys = [future.key for future in futures]
@@ -132,6 +135,7 @@ class Watch:
     _known: dict[str, dict[str, Any]] = field(default_factory=dict)  # what the scheduler says of each worker
     _asked: float = -math.inf  # when, in monotonic seconds
     _told: int = 0  # of the turnover, then
+    _silent: set[str] = field(default_factory=set)  # workers that the scheduler does not hear
 
     @cached_property
     def crew(self) -> Crew:
@@ -151,7 +155,9 @@ class Watch:
                 answer_within(self.answer_seconds, self.client, listen, self.client)
                 told = _turnovers.get(self.client)
             self._told, self._asked = 0 if told is None else told.count, now
-            self._known = answer_within(self.answer_seconds, self.client, ask_for_workers, self.client)
+            listed = answer_within(self.answer_seconds, self.client, ask_for_workers, self.client)
+            self._silent = {worker for worker, each in listed.items() if each["silent"]}
+            self._known = {worker: each for worker, each in listed.items() if not each["silent"]}
         mend(self.client, len(self._known))
         return self.crew.admit(self._known)
 
@@ -167,124 +173,135 @@ class Watch:
         if threads:
             return threads
         logger.warning("no Dask worker; waiting for one")
-        deadline = time.monotonic() + self.patience_seconds
+        patience = at_most(self.patience_seconds)
+        deadline = time.monotonic() + patience
         waiting = self.client.submit(int, pure=False, key=f"dfeas-wake-{uuid.uuid4().hex}")  # any worker can do that
         while not threads:
             if time.monotonic() > deadline:
-                raise ClusterLostError("the Dask cluster has no workers; start some with dask worker")
+                waiting.release()
+                raise self._miss_workers(patience)
             time.sleep(_STEP_SECONDS)
             threads = self.threads()
         waiting.release()
         return threads
 
-    def settle(
-        self,
-        futures: Sequence[Task],
-        homes: Collection[str] = (),
-        told: Callable[[dict[str, int]], Any] = lambda now: None,
-        copies: Mapping[int, tuple[Task, str]] = MappingProxyType({}),
-        ended: dict[str, float] | None = None,
-    ) -> bool:
-        """Wait until each has a result, or an error, or its copy has. False when one of the workers ``homes`` is gone, or all
-        of the crew, or a result is lost, or who is ``told`` now and then, while it waits, which workers there are says so. When
-        each ``ended``, in monotonic seconds, is noted by key.
+    def results(
+        self, futures: Sequence[Task], told: Callable[[], Any] = lambda: None, crew: Collection[str] | None = None
+    ) -> list[Any]:
+        """What all of them come to; who is ``told`` looks now and then meanwhile. Raises GoneError when it is lost to the crew
+        that they were sent to, which is that of now where none is given.
         """
-        done, crew, times = Semaphore(0), set(self.crew.workers), {} if ended is None else ended
+        sent_to = set(self.crew.workers if crew is None else crew)
+        while self.settle(futures, told, sent_to):
+            found = self.gather(futures)
+            if found is not None:
+                return found
+            self.look_anew()
+            time.sleep(_STEP_SECONDS)
+            if self._is_lost(sent_to, self.threads()):
+                break
+        raise GoneError
 
-        def note(future: Task) -> None:
-            times.setdefault(future.key, time.monotonic())
-            done.release()
-
-        for future in (*futures, *(copy for copy, _ in copies.values())):
-            future.add_done_callback(note)
+    def settle(self, futures: Sequence[Task], told: Callable[[], Any], crew: set[str]) -> bool:
+        """Wait until each has a result, or an error. False when it is lost to its crew, or one of the results is lost."""
+        done = Semaphore(0)
+        for future in futures:
+            future.add_done_callback(lambda _: done.release())
 
         def gone(now: dict[str, int]) -> bool:
-            return bool(told(now)) or not now.keys() >= set(homes) or crew.isdisjoint(now)
+            told()
+            return self._is_lost(crew, now)
+
+        def come(future: Task, seconds: float) -> bool:
+            """Dask calls back once: a result that is lost before it is seen, and made again, says nothing."""
+            return future.done() or done.acquire(timeout=seconds)
 
         waited = True
-        for i, future in enumerate(futures):
-            while waited and not (future.done() or (i in copies and copies[i][0].done())):
-                waited = self._until(lambda seconds: done.acquire(timeout=seconds), gone)
+        for future in futures:
+            while waited and not future.done():
+                waited = self._until(partial(come, future), gone)
         if any(future.status == "lost" for future in futures):  # which is no reason for Dask not to call back
             time.sleep(_STEP_SECONDS)
             return False
         return waited
 
-    def first(self, futures: Collection[Task], woken: Semaphore, gone: Callable[[dict[str, int]], bool]) -> Task | None:
-        """Wait until one has a result, or an error, and return it; ``woken`` is released whenever that may be so. None when it
-        was lost again in the same moment, or when workers are ``gone``.
+    def gather(self, futures: Sequence[Task]) -> list[Any] | None:
+        """Results of futures that were settled; None when workers are gone meanwhile, which may have had some of them. Dask
+        goes on asking a worker that has just died for a minute and more, and computes what was lost again.
+        """
+        found: list[Any] | None = self._call(fetch, self.client, futures)
+        return found
+
+    def first(self, futures: Mapping[Task, Collection[str]], woken: Semaphore) -> Task:
+        """Wait until one, of those sent to crews, has a result, or an error, and return it; ``woken`` is released whenever that
+        may be so. Raises GoneError when one is lost to its crew.
         """
 
         def found(seconds: float) -> bool:
             return any(future.done() for future in futures) or woken.acquire(timeout=seconds)
 
-        self._until(found, gone)
-        return next((future for future in futures if future.done()), None)
+        def gone(now: dict[str, int]) -> bool:
+            return any(self._is_lost(set(crew), now) for crew in futures.values())
+
+        while not (ended := [future for future in futures if future.done()]):
+            if not self._until(found, gone):
+                raise GoneError
+        return ended[0]
+
+    def _is_lost(self, crew: set[str], now: Mapping[str, int]) -> bool:
+        """Whether nobody is left of a crew, while others are there, or one of it is silent: Dask gives what was at a worker
+        that is gone to others of the crew, but waits for a silent one for minutes.
+        """
+        return bool(now) and (crew.isdisjoint(now) or bool(crew & self._silent))
 
     def cancel(self, values: Iterable[Any]) -> None:
         """Nobody wants the tasks among them any more: they would keep to workers that are gone."""
         if self.client.status == "running":
             self.client.cancel([value for value in values if isinstance(value, Task)], force=True)
 
-    def gather(self, futures: Sequence[Task], workers: Collection[str]) -> list[Any] | None:
-        """Results of futures that were settled; None when one of ``workers`` is gone, which may have had some of them. Dask
-        goes on asking a worker that has just died for a minute and more, and computes what was lost again.
-        """
-
-        def gone(now: dict[str, int]) -> bool:
-            return not (now.keys() >= set(workers) and all(future.done() for future in futures))
-
-        found: list[Any] | None = self._call(gone, fetch, self.client, futures)
+    def scatter(self, value: Any) -> Task:
+        """A value as data on a worker. Raises GoneError when a worker is gone meanwhile."""
+        found: list[Task] | None = self._call(self.client.scatter, [value], hash=False, workers=list(self.crew.workers))
         if found is None:
-            self.look_anew()
-            time.sleep(_STEP_SECONDS)
-        return found
+            raise GoneError
+        return found[0]
 
-    def scatter(self, value: Any, workers: Collection[str]) -> Task:
-        """A value as data on a worker; ``workers`` were there not long ago."""
-        there = workers
-
-        def gone(now: dict[str, int]) -> bool:
-            return not now.keys() >= set(there)
-
-        while True:
-            found: list[Task] | None = self._call(
-                gone, self.client.scatter, [value], hash=False, workers=list(self.crew.workers)
-            )
-            if found is not None:
-                return found[0]
-            there = self.threads()
-
-    def _call(
-        self, gone: Callable[[dict[str, int]], bool], call: Callable[..., Awaitable[Any]], *args: Any, **options: Any
-    ) -> Any:
-        """What a method of the client returns, or None when what it waits for is ``gone``."""
+    def _call(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
+        """What a method of the client returns, or None when workers have gone meanwhile, which may have had it."""
+        crew = set(self.crew.workers)
         with begin_call(self.client, call, *args, **options) as coming:
-            come = self._until(lambda seconds: not wait([coming], seconds).not_done, gone)
+            come = self._until(lambda seconds: not wait([coming], seconds).not_done, lambda now: not now.keys() >= crew)
             return coming.result() if come else None
 
     def _until(self, done: Callable[[float], bool], gone: Callable[[dict[str, int]], bool]) -> bool:
         """Wait until ``done``, which waits for so many seconds at most, or until what is waited for is ``gone``."""
-        alone: float | None = None  # since when there has been no worker
+        until, patience = math.inf, 0.0  # when it has been without a worker for too long
         while not done(self.look_seconds):
             now = self.threads()
             if now and gone(now):
                 return done(0)
             if now:
-                alone = None
+                until = math.inf
                 continue
-            if alone is None:
-                alone = time.monotonic()
+            if until == math.inf:
+                patience = at_most(self.patience_seconds)
+                until = time.monotonic() + patience
                 logger.warning("the Dask cluster has lost all workers; waiting for new ones")
-            if time.monotonic() - alone > self.patience_seconds:
-                raise ClusterLostError(f"the Dask cluster has had no worker for {self.patience_seconds:.0f} s")
+            if time.monotonic() > until:
+                raise self._miss_workers(patience)
         return True
+
+    def _miss_workers(self, seconds: float) -> DfeasError:
+        """After so many without one."""
+        if seconds < self.patience_seconds:
+            return UndecidedError("the Dask cluster has no workers, and the time limit is over; start some with dask worker")
+        return ClusterLostError(f"the Dask cluster has had no worker for {seconds:.0f} s; start some with dask worker")
 
     def bear(self, deaths: int) -> None:
         """Raise ClusterLostError when so many workers died at one piece of work that it is to blame."""
         if deaths > self.most_deaths:
             raise ClusterLostError(
-                f"{deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
+                f"Dask workers died {deaths} times, one after the other, at the same piece of work; their logs may say why "
                 "(often: not enough memory)"
             ) from None
 
@@ -349,5 +366,7 @@ class Retry:
         else:
             self.tries += 1
         if self.tries == TRIES:
-            raise ClusterLostError(f"the Dask cluster was lost: {line(error)}") from None
+            cancelled = isinstance(error, FutureCancelledError) and self.watch.crew.workers
+            lost = "lost what it was to compute, though it has workers" if cancelled else "was lost"
+            raise ClusterLostError(f"the Dask cluster {lost}: {line(error)}") from None
         self.watch.bear(self.deaths)

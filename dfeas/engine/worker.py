@@ -20,18 +20,18 @@ from tornado.ioloop import PeriodicCallback
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.patience import AWAY, SHORT_SECONDS, wait_by
+from dfeas.data.storage.patience import SHORT_SECONDS, wait_by
 from dfeas.data.storage.readers import Cost
-from dfeas.engine.clusters import line
+from dfeas.engine.clusters import name_worker
 from dfeas.engine.memory import cache_bytes
 from dfeas.engine.scan import fold_blocks, merge_scans, scan_pairs
 from dfeas.engine.tile_cache import TileCache
-from dfeas.errors import CorruptDataError, DfeasError, StorageAwayError, UsageError
+from dfeas.errors import UsageError
 from dfeas.linalg.blas import controller, in_child
 from dfeas.linalg.csr import is_csr, nbytes
-from dfeas.machine import memory_bytes, used_bytes
+from dfeas.machine import free_at_once, memory_bytes, used_bytes
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Fold, OnPairs
+from dfeas.passes.protocol import OnPairs
 
 R = TypeVar("R")
 
@@ -63,24 +63,20 @@ CARRY_SHARE = 12
 def _one_blas_thread() -> None:
     """For the whole life of a worker process: its threads would undo each other's limits."""
     controller().limit(limits=1, user_api="blas")
+    free_at_once()
 
 
 @contextmanager
 def _reading(source: Source) -> Iterator[None]:
-    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError, UsageError for credentials, and
-    StorageAwayError soon: the driver waits.
-    """
+    """Raises CorruptDataError, UsageError for credentials, and StorageAwayError soon: the driver waits."""
     _mind(source.run)
     try:
         with wait_by(time.sleep, SHORT_SECONDS):
             yield
     except UsageError as error:
         raise UsageError(f"on a worker: {error}") from None
-    except DfeasError:
-        raise
-    except OSError as error:
-        kind = StorageAwayError if error.errno in AWAY else CorruptDataError
-        raise kind(f"{source.spec.where}: cannot be read on a worker: {line(error)}") from None
+    except OSError as error:  # also ours of stored data
+        raise name_worker(error, source.spec.where) from None
 
 
 def _room(dataset: Dataset) -> int:
@@ -115,25 +111,36 @@ def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) ->
         return dataset
 
 
-def on_worker(first: int, stop: int, work: Callable[..., R], source: Source, args: tuple[Any, ...]) -> tuple[str, R]:
-    """Who did it, and ``work(dataset, first, stop, *args)``."""
+class Parcel:
+    """What tasks need beside their ranges. No data class, through whose fields Dask would look for what it could compute."""
+
+    def __init__(self, *contents: Any) -> None:
+        self.contents = contents
+
+    def __sizeof__(self) -> int:
+        return size(self.contents)
+
+
+def on_worker(parcel: Parcel, anchor: Any, first: int, stop: int) -> Any:
+    """``function(dataset, first, stop, *args)`` of a source, where the ``anchor`` of the range lies."""
+    source, function, args = parcel.contents
     _one_blas_thread()
     with _reading(source):
-        return get_worker().address, work(open_cached(source, _room), first, stop, *args)
+        return function(open_cached(source, _room), first, stop, *args)
 
 
-def merge_ranges(args: tuple[Any, ...], *done: tuple[Any, tuple[Any, Cost]]) -> tuple[list[str], tuple[Any, Cost]]:
-    """Who scanned some ranges that follow each other, and what they come to, merged as far as the tree allows."""
-    workers: list[str] = []
-    for who, _ in done:
-        workers += who if isinstance(who, list) else [who]
-    return workers, merge_scans(args[0], [scanned for _, scanned in done])
+def merge_ranges(parcel: Parcel, *scanned: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What some ranges that follow each other come to, as far as the tree merges them; of pairs also which blocks were read."""
+    _, _, args = parcel.contents
+    merged = merge_scans(args[0], [(each[0], each[1]) for each in scanned])
+    return (*merged, [block for each in scanned for block in each[2]]) if len(scanned[0]) > 2 else merged
 
 
-def on_partition(task: Callable[..., R], X: Any, labels: Any, sent: Any) -> tuple[str, R]:
-    """Who did it, and what a task makes of a partition."""
+def on_partition(parcel: Parcel, first: int, stop: int, window: Callable[..., Dataset], X: Any, labels: Any) -> Any:
+    """As ``on_worker`` of a partition, of which a ``window`` makes a dataset; it knows labels that are no partition."""
+    _, function, args = parcel.contents
     _one_blas_thread()
-    return get_worker().address, task(X, labels, sent)
+    return function(window(X) if labels is None else window(X, labels=labels), first, stop, *args)
 
 
 @dataclass(frozen=True)
@@ -208,8 +215,9 @@ def forget_run(run: str) -> None:
             _opened.pop(source).kept.close()
 
 
-def read_range(source: Source, first: int, stop: int) -> Held:
+def read_range(parcel: Parcel, anchor: Any, first: int, stop: int) -> Held:
     """Read some blocks, and hold them: buffers are used again, so points are copied, except those of the cache."""
+    source: Source = parcel.contents[0]
     _one_blas_thread()
     cost = Cost()
     held = []
@@ -221,10 +229,11 @@ def read_range(source: Source, first: int, stop: int) -> Held:
     return Held(held, cost)
 
 
-def fold_range(source: Source, fold: Fold[Any, Any], link: tuple[Any, Cost], held: Held) -> tuple[Any, Cost]:
+def fold_range(parcel: Parcel, link: Parcel, held: Held) -> Parcel:
     """The next carry, and all cost so far."""
+    source, fold = parcel.contents
     _one_blas_thread()
-    carry, before = link
+    carry, before = link.contents
     cost = Cost()
     cost.add(before)
     cost.add(held.cost)
@@ -232,7 +241,20 @@ def fold_range(source: Source, fold: Fold[Any, Any], link: tuple[Any, Cost], hel
     kept = open_cached(source, _room).kept
     if kept.budget and CARRY_SHARE * size(carry) > kept.budget:
         kept.close()
-    return carry, cost
+    return Parcel(carry, cost)
+
+
+def fold_partition(
+    parcel: Parcel, link: Parcel, first: int, stop: int, window: Callable[..., Dataset], X: Any, labels: Any
+) -> Parcel:
+    """As ``fold_range``, of a partition."""
+    _, fold = parcel.contents
+    _one_blas_thread()
+    carry, before = link.contents
+    cost = Cost()
+    cost.add(before)
+    dataset = window(X) if labels is None else window(X, labels=labels)
+    return Parcel(fold_blocks(fold, carry, dataset.read_blocks(range(first, stop), cost), cost), cost)
 
 
 def size(value: Any) -> int:

@@ -6,11 +6,13 @@ Dask arrays and data frames are known by what they offer: nothing of Dask is imp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import wraps
 from inspect import signature
+from numbers import Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -18,16 +20,31 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from dfeas.api import one_vs_rest, solve
+from dfeas.data import frames
+from dfeas.data.arrays import accept_array
 from dfeas.data.collections import is_frame, map_rows
-from dfeas.data.storage.numbers import array_of, exact
+from dfeas.data.frames import bring_here, require_aligned, split
+from dfeas.data.frames import is_frame as is_table
+from dfeas.data.labels import plain_labels, refuse_missing, require_usable
+from dfeas.data.partitions import computed_by, table_of
+from dfeas.data.storage.numbers import array_of, exact, is_dask_array, is_missing
+from dfeas.data.storage.patience import one_call
 from dfeas.engine.protocol import open_client
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
-from dfeas.run.resources import attend_runs
+from dfeas.run.resources import attend_runs, choose_client
 from dfeas.run.results import Result
+from dfeas.run.session import compute_by
 from dfeas.run.termination import Verdict
 
 F = TypeVar("F")
@@ -67,51 +84,87 @@ def rows_of(points: Any, rows: Any) -> Points:
 
 
 def points_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
-    """X as something that ``dfeas.solve`` takes; the number of features is checked, or with ``reset`` remembered. Without it
-    nothing of Dask is computed.
+    """X as something that ``dfeas.solve`` takes; the number of features is checked, or with ``reset`` remembered. Nothing of
+    Dask is computed.
     """
     if not is_dask(X):
-        with value_errors():
-            X = X if hasattr(X, "__array__") or not hasattr(X, "__dlpack__") else array_of(X, "X")
-            _require_exact(X)
-        return validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        about: dict[str, Any] = {"estimator": estimator, "input_name": "X"}
+        points = check_array(_accept(X), accept_sparse="csr", dtype=[np.float64, np.float32], **about)
+        validate_data(estimator, X if is_table(X) else points, reset=reset, skip_check_array=True)  # names, and how many
+        return points
     if X.ndim != 2:
         raise ValueError(f"expected points (n, m), got a Dask array of shape {X.shape}")
-    if not reset:
-        m = len(X.columns) if is_frame(X) else X.shape[1]
-        if is_frame(X):  # names are looked at, too
-            validate_data(estimator, X._meta, reset=False, skip_check_array=True)
-        if m == m and m != estimator.n_features_in_:
-            raise ValueError(
-                f"X has {m} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features"
-            )
+    m = len(X.columns) if is_frame(X) else X.shape[1]
+    if reset:
+        estimator.n_features_in_ = int(m)
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        if is_frame(X):
+            estimator.feature_names_in_ = np.array(list(X.columns), object)
         return X
-    array = X.to_dask_array(lengths=True) if is_frame(X) else X
-    if any(size != size for size in array.shape):  # unknown sizes are nan
-        array = array.compute_chunk_sizes()
-    estimator.n_features_in_ = int(array.shape[1])
-    if is_frame(X):
-        estimator.feature_names_in_ = np.array(list(X.columns), object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    return array.rechunk({1: -1})
+    if is_frame(X):  # names are looked at, too
+        validate_data(estimator, X._meta, reset=False, skip_check_array=True)
+    if m == m and m != estimator.n_features_in_:
+        raise ValueError(f"X has {m} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features")
+    return X
 
 
-def _require_exact(X: Any) -> None:
-    """Raise BadInputError for what scikit-learn would make other numbers of, or take though it is masked."""
-    columns = [X[name] for name in X.columns] if hasattr(X, "columns") and hasattr(X, "dtypes") else None
-    if columns is None:
+def _accept(X: Any) -> Any:
+    """Points in memory, or a sparse matrix, with the numbers that ``dfeas.solve`` takes. What is neither numbers nor text is
+    left to scikit-learn, which has an error of its own for it.
+    """
+    with value_errors():
+        X = split(X, None).X if is_table(X) else X
         sparse: bool = issparse(X)
-        columns = [X.tocsr().data if sparse else array_of(X, "X")]
-    for column in columns:
-        kind, size = getattr(column.dtype, "kind", "O"), getattr(column.dtype, "itemsize", 0)
-        if kind in "iuf" and (size > 8 or (kind != "f" and size == 8)):
-            exact(np.asarray(column), np.float64, "X")
+        if sparse:
+            _take(X.tocsr().data)
+            return X
+        array = array_of(accept_array(X, "X")[...], "X")
+        known = array.dtype != object or all(isinstance(each, str | Real | Decimal) or is_missing(each) for each in array.flat)
+        return _take(array) if known else array
 
 
-def values_of(y: Any) -> NDArray[Any]:
+def _take(numbers: NDArray[Any]) -> NDArray[Any]:
+    _require_real(numbers, "X")
+    return numbers if numbers.dtype.kind == "f" and numbers.dtype.itemsize <= 8 else exact(numbers, np.float64, "X")
+
+
+def _require_real(values: NDArray[Any], where: str) -> None:
+    """Raise ValueError in the words of scikit-learn, which would show all numbers."""
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {where} has entries of type {values.dtype}")
+
+
+def values_of(y: Any, where: str = "y") -> NDArray[Any]:
     """An n-vector of anything, in memory."""
-    return array_of(y.compute() if is_frame(y) else y, "y")
+    with value_errors():
+        return array_of(accept_array(frames.values_of(y, where), where), where)
+
+
+def labels_of(y: Any, X: Any) -> NDArray[Any]:
+    """Labels (n,) of X. Raises ValueError for what cannot be used, or stands in other rows."""
+    with value_errors():
+        require_aligned(X, y, "y")
+        labels = plain_labels(values_of(y))
+        _require_real(labels, "y")
+        labels = column_or_1d(labels, warn=True)
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ValueError("Input y contains NaN or infinity.")
+        refuse_missing(labels, "y", 0)
+        try:
+            check_classification_targets(labels)
+        except TypeError as error:  # bytes
+            raise ValueError(" ".join(str(error).split())) from None
+        require_usable(labels, "y", 0)
+    return np.asarray(labels)
+
+
+def weights_of(weights: Any, X: Any, n: int) -> Floats:
+    """Weights (n,) >= 0 of points."""
+    with value_errors():
+        require_aligned(X, weights, "sample_weight")
+        given = exact(values_of(weights, "sample_weight"), np.float64, "sample_weight")
+    return np.asarray(_check_sample_weight(given, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True))
 
 
 @contextmanager
@@ -128,7 +181,10 @@ def on_its_cluster(fit: Callable[..., F]) -> Callable[..., F]:
 
     @wraps(fit)
     def fit_there(estimator: Classifier, *args: Any, **options: Any) -> F:
-        with value_errors(), open_client(estimator.client) as client, nullcontext() if client is None else client.as_current():
+        with ExitStack() as stack:
+            stack.enter_context(value_errors())
+            stack.enter_context(one_call(getattr(estimator, "time_limit", None)))
+            stack.enter_context(computed_by(stack.enter_context(open_client(estimator.client))))
             return fit(estimator, *args, **options)
 
     return fit_there
@@ -184,11 +240,11 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Points, and the class (n,) of each as an index of ``classes_``. Raises ValueError for what is no classification."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        points = points_of(self, X, reset=True)
-        labels = column_or_1d(values_of(y), warn=True)
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            raise ValueError("Input y contains NaN or infinity.")
-        check_classification_targets(labels)
+        points, y = points_of(self, X, reset=True), y if is_dask(X) else bring_here(y)
+        if is_dask(X):
+            with value_errors(), open_client(choose_client(False if self.client is False else None, X)) as client:
+                points, y = table_of(X, y, compute_by(client, X, y), keep=True)[:2]
+        labels = labels_of(y, X)
         if len(labels) != points.shape[0]:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[points.shape[0], len(labels)]}")
         self.classes_, index = np.unique(labels, return_inverse=True)
@@ -251,8 +307,10 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of points (by weight) whose class is right."""
-        right = values_of(self.predict(X)) == values_of(y)
-        return float(np.average(right, weights=None if sample_weight is None else values_of(sample_weight)))
+        found, labels = values_of(self.predict(X)), labels_of(bring_here(y), X)
+        check_consistent_length(found, labels)
+        weights = None if sample_weight is None else weights_of(sample_weight, X, len(labels))
+        return float(np.average(found == labels, weights=weights))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -267,11 +325,13 @@ class LinearClassifier(Classifier):
         calls keeps them in ``_seen`` once they are fitted. Raises ValueError for classes that the first call did not have.
         """
         before = self._seen
-        points = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=before is None)
-        labels = column_or_1d(y)
+        y = bring_here(y)
+        with value_errors():
+            X = array_of(X, "X") if is_dask_array(X) else bring_here(X)
+        points, labels = points_of(self, X, reset=before is None).astype(np.float64, copy=False), labels_of(y, X)
         check_consistent_length(points, labels)
         if before is None:
-            self.classes_ = np.unique(labels if classes is None else classes)
+            self.classes_ = np.unique(labels if classes is None else labels_of(classes, None))
             if len(self.classes_) < 2:
                 raise ValueError("partial_fit needs all classes in its first call: give classes")
         index = np.searchsorted(self.classes_, labels)

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight
 
 from dfeas.api import soft_margin, soft_margin_classes
-from dfeas.estimators.classifier import LinearClassifier, on_its_cluster, value_errors, values_of
+from dfeas.estimators.classifier import LinearClassifier, on_its_cluster, value_errors, weights_of
 from dfeas.linalg.points import Floats
 from dfeas.run.resources import attend_runs
 from dfeas.run.soft_margin.calibration import probabilities
@@ -86,12 +85,11 @@ class SoftMarginClassifier(LinearClassifier):
             raise ValueError("no probabilities: it was fitted without probability=True, or to points of one class")
         return probabilities(self._flat(points), found)
 
-    def _point_weights(self, index: NDArray[np.int64], sample_weight: Any) -> Floats | None:
+    def _point_weights(self, X: Any, index: NDArray[np.int64], sample_weight: Any) -> Floats | None:
         """(n,) of class times point; None when all are 1."""
         if sample_weight is None and self.class_weight is None:
             return None
-        given = None if sample_weight is None else values_of(sample_weight)
-        weight = _check_sample_weight(given, np.empty((len(index), 1)), dtype=np.float64, ensure_non_negative=True)
+        weight = np.ones(len(index)) if sample_weight is None else weights_of(sample_weight, X, len(index))
         if self.class_weight is not None:
             weight = weight * compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[index])[index]
         return np.asarray(weight)
@@ -99,7 +97,7 @@ class SoftMarginClassifier(LinearClassifier):
 
 @dataclass(eq=False, repr=False)
 class LinearSVC(SoftMarginClassifier):
-    """Soft-margin hyperplane of points that need not fit in memory, with a proved gap.
+    """Soft-margin hyperplane of points that need not fit in memory, with its gap to a lower bound of the minimum.
 
     It minimises |w|^2/2 + C sum of losses, with a free bias, as ``sklearn.svm.SVC`` does; ``sklearn.svm.LinearSVC`` has
     ``intercept_scaling=1``.
@@ -142,7 +140,7 @@ class LinearSVC(SoftMarginClassifier):
     n_iter_ : int
         Steps of the method, the most of all problems.
     gap_ : array (k,)
-        Relative gaps between the objectives and what is proved.
+        Relative gaps between the objectives and their lower bounds, up to rounding.
     objective_ : array (k,)
         What was minimised.
     results_ : list of SoftMarginResult
@@ -168,7 +166,7 @@ class LinearSVC(SoftMarginClassifier):
         starts = self._starts() if self.warm_start else None
         points, index = self._read_labels(X, y)
         self._seen = None
-        return self._minimise(points, index, self._point_weights(index, sample_weight), starts)
+        return self._minimise(points, index, self._point_weights(X, index, sample_weight), starts)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Append points in memory to those of earlier calls, which are kept, and go on from the last hyperplane; where all new
@@ -177,7 +175,7 @@ class LinearSVC(SoftMarginClassifier):
         if self.class_weight == "balanced":
             raise ValueError("partial_fit: the weights of balanced classes change with each batch: give class_weight as a dict")
         points, index, before = self._append(X, y, classes)
-        weight = self._point_weights(index[before:], sample_weight)
+        weight = self._point_weights(X, index[before:], sample_weight)
         weight = np.ones(len(index) - before) if weight is None else weight
         weights = np.append(self._weights, weight) if before else weight
         known = before and self.results_ and not self.probability and self.get_params() == self._asked
@@ -244,7 +242,7 @@ class LinearSVCCV(SoftMarginClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._read_labels(X, y)
-        weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
+        weight, folds = self._point_weights(X, index, sample_weight), min(self.folds, len(index))
         results = self._fit_margins(points, index, C=list(self.Cs), folds=folds, weights=weight)
         validations = [result.validation for result in results.values()]
         self.errors_ = np.mean([[entry.error for entry in each] for each in validations], axis=0)

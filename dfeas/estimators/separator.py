@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import leaves
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Classifier, LinearClassifier, on_its_cluster, rows_of, value_errors
-from dfeas.geometry.kernel.kernel import KernelDirections, NormalisedKernel
-from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats, stack_points, take_rows
 from dfeas.methods.soft_margin.band import SignedRows
 from dfeas.methods.soft_margin.squared_hinge import newton
@@ -122,8 +121,8 @@ class Separator(LinearClassifier):
             y[:width] = result.separator
         else:
             labels = np.where(index == k, 1, -1)
-            more = {"intercept": self.fit_intercept, "memory": self.memory, **self._cluster_of(points)}
-            y[:width] = soft_margin(points, labels, loss="squared_hinge", **more).y
+            more = {name: getattr(self, name) for name in ("memory", "time_limit")} | self._cluster_of(points)
+            y[:width] = soft_margin(points, labels, loss="squared_hinge", intercept=self.fit_intercept, **more).y
         return y
 
 
@@ -188,7 +187,7 @@ class KernelSeparator(Classifier):
             kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
         self._keep_results(list(self._solve_classes(points, index, kernel=kernel).values()))
         function = self.kernel if callable(self.kernel) else None
-        self._kernel = NormalisedKernel.from_text(json.dumps(self.results_[0].kernel), function)
+        self._kernel = leaves.normalised_kernel(json.dumps(self.results_[0].kernel), function)
         self.support_, self.dual_coef_, self.support_vectors_ = [], [], []
         for result, labels in zip(self.results_, self._problems(index), strict=True):
             support, weights = result.support, result.weights
@@ -203,7 +202,7 @@ class KernelSeparator(Classifier):
         """Points and their weights in a soft margin: in coordinates of the span of a sample, by Cholesky."""
         n = len(labels)
         support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
-        gram = Matrix(self._kernel).signed_gram(rows_of(points, support), labels[support].astype(np.float64))
+        gram = leaves.signed_gram(self._kernel, rows_of(points, support), labels[support].astype(np.float64))
         gram[np.diag_indices_from(gram)] += RIDGE
         rows, cost = SignedRows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
         w = newton(rows, cost, np.ones(len(support)), np.zeros(len(support))).w
@@ -211,13 +210,14 @@ class KernelSeparator(Classifier):
         return support[weights > 0], weights[weights > 0]
 
     def _scores(self, points: Any) -> Floats:
-        return self._expansions.scores(rows_of(points, slice(None)))
+        scores: Floats = self._expansions.scores(rows_of(points, slice(None)))
+        return scores
 
     @property
-    def _expansions(self) -> KernelDirections:
+    def _expansions(self) -> Any:
         """Those of all classes, of which each point is taken once."""
         index, first = np.unique(np.concatenate(self.support_), return_index=True)
         amounts = np.zeros((len(index), len(self.support_)))
         for column, (support, amount) in enumerate(zip(self.support_, self.dual_coef_, strict=True)):
             amounts[np.searchsorted(index, support), column] = amount
-        return KernelDirections(self._kernel, take_rows(stack_points(self.support_vectors_), first), amounts)
+        return leaves.kernel_directions(self._kernel, take_rows(stack_points(self.support_vectors_), first), amounts)

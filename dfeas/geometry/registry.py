@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dfeas import leaves
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
@@ -20,28 +21,23 @@ from dfeas.settings import read_setting
 def geometry_of(dataset: Dataset, kernel: Kernel | None = None) -> Geometry:
     """That of opened data, with the options of a kernel if one is asked for. Raises UsageError for a kernel on cones."""
     if dataset.cones is not None:
-        from dfeas.geometry.cones.space import ConeSpace
-
-        cones = ConeSpace()
+        cones: Geometry = leaves.cone_space()
         cones.require(dataset, kernel=kernel)
         return cones
     return PointSpace() if kernel is None else _space_of(kernel)
 
 
 def _space_of(kernel: Kernel) -> Geometry:
-    from dfeas.geometry.kernel.space import KernelSpace
-
-    return KernelSpace.of(kernel)
+    space: Geometry = leaves.kernel_space(kernel)
+    return space
 
 
 def geometry_again(dataset: Dataset, text: str, function: Function | None = None) -> Geometry:
     """That of a run, from its ``text``. Raises BadInputError for a text that is no kernel, or needs a function not given."""
     if not text:
         return geometry_of(dataset)
-    from dfeas.geometry.kernel.kernel import NormalisedKernel
-    from dfeas.geometry.kernel.space import KernelSpace
-
-    return KernelSpace(NormalisedKernel.from_text(text, function))
+    space: Geometry = leaves.kernel_space_again(text, function)
+    return space
 
 
 def require_points(X: object, what: str) -> None:

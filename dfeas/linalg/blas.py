@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
-from dfeas.machine import processors
+from dfeas.machine import processors, threads_here
 
 R = TypeVar("R")
 Listener = Callable[[str], None]
@@ -114,7 +114,7 @@ def cut_evenly(count: int, pieces: int) -> list[slice]:
 
 def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
     """function(0) .. function(count - 1), in threads where there are several processors."""
-    threads = min(count, processors())
+    threads = min(count, threads_here())
     if threads <= 1:
         return [function(i) for i in range(count)]
     return list(_pool().map(function, range(count)))

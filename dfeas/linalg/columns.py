@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import beat, cut_evenly, side_by_side
-from dfeas.linalg.points import Floats, Indices, buffer, convert_entries, gather_rows
+from dfeas.linalg.points import Floats, Indices, buffer, convert_entries, fresh, gather_rows
 
 DIRECT = 4000
 """Largest system that is factorised."""
@@ -131,7 +131,7 @@ class ColumnMatrix:
     def some(self, rows: Indices) -> ColumnMatrix:
         if len(rows) * self.shape[1] <= TILE_BYTES:
             return replace(self, points=self.points[rows], scale=self.scale[rows])
-        points, middle = np.empty((len(rows), self.shape[1]), self.points.dtype), len(rows) // 2
+        points, middle = fresh((len(rows), self.shape[1]), self.points.dtype), len(rows) // 2
         halves = slice(0, middle), slice(middle, len(rows))
 
         def take(i: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from dfeas.linalg import csr
 from dfeas.linalg.blas import side_by_side
 from dfeas.linalg.csr import csr_array
-from dfeas.machine import processors
+from dfeas.machine import threads_here
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -129,6 +130,42 @@ def buffer(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[A
         setattr(_held, name, held)
     taken: NDArray[Any] = held[:size].view(dtype).reshape(shape)
     return taken
+
+
+APART_BYTES = 1 << 17
+"""Arrays of so many bytes that stay for a while have pages of their own."""
+
+
+def fresh(shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Memory of points that stay from read to read."""
+    return np.ndarray(shape, dtype, pages(shape, dtype))
+
+
+def pages(shape: tuple[int, int], dtype: np.dtype[Any]) -> mmap | None:
+    """What goes back to the kernel with an array; None for a small one. In the heaps of malloc, 220 of 500
+    MiB were free and not given back between two passes of 1000 x 500,000 points.
+    """
+    size = prod(shape) * dtype.itemsize
+    try:
+        return mmap(-1, size, MAP_PRIVATE | MAP_ANONYMOUS) if size >= APART_BYTES else None
+    except OSError as error:
+        raise MemoryError(str(error)) from None
+
+
+def copy_rows(points: Points, rows: Indices | NDArray[np.bool_], dtype: np.dtype[Any] | None = None) -> Points:
+    """Some points that stay for a while, in a type."""
+    kind = points.dtype if dtype is None else dtype
+    if not is_dense(points):
+        return in_type(points[rows], kind.type)
+    places = rows.nonzero()[0] if rows.dtype == bool else rows
+    copy = fresh((len(places), points.shape[1]), kind)
+    if points.dtype == kind:
+        np.take(points, places, axis=0, out=copy, mode="clip")  # another mode would make a copy first
+        return copy
+    step = max(1, CONVERTED // points.shape[1])
+    for first in range(0, len(places), step):
+        copy[first : first + step] = points[places[first : first + step]]
+    return copy
 
 
 def product(points: Tile, y: Array) -> Array:
@@ -247,7 +284,11 @@ def in_type(points: Points, dtype: type) -> Points:
 def with_ones(points: Points) -> Points:
     """With one more feature, equal to 1: the intercept."""
     ones = np.ones((points.shape[0], 1), points.dtype)
-    return np.hstack([points, ones]) if is_dense(points) else csr.with_columns(points, ones)
+    if not is_dense(points):
+        return csr.with_columns(points, ones)
+    more = fresh((points.shape[0], points.shape[1] + 1), points.dtype)
+    np.concatenate((points, ones), axis=1, out=more)
+    return more
 
 
 def stack_points(parts: Sequence[Points]) -> Points:
@@ -278,11 +319,12 @@ def take_together(parts: list[Points], most: int = 0) -> Points:
     if isinstance(shelf, Shelf) and shelf.used == len(first) and row <= len(shelf) and shelf.dtype == dtype:
         del parts[0]
     else:
-        shelf = Shelf((max(row, most), first.shape[1]), dtype)
+        room = max(row, most), first.shape[1]
+        shelf = Shelf(room, dtype, pages(room, dtype))
     shelf.used, whole = row, np.ndarray((row, first.shape[1]), dtype, shelf)
     while parts:
         some: list[tuple[int, NDArray[Any]]] = []
-        while parts and len(some) < processors():
+        while parts and len(some) < threads_here():
             part = parts.pop()  # the last first: malloc gives back to the kernel what is at the end
             assert is_dense(part), "parts are all dense or all sparse"
             row -= len(part)
@@ -302,7 +344,7 @@ def pick_together(parts: list[tuple[Points, Indices]]) -> Points:
     if not is_dense(first):
         return stack_points([points[rows] for points, rows in parts])
     count, size = sum(len(rows) for _, rows in parts), max(1, PICKED // first.shape[1])
-    whole: NDArray[Any] = np.empty((count, first.shape[1]), np.result_type(*[points for points, _ in parts]))
+    whole = fresh((count, first.shape[1]), np.result_type(*[points for points, _ in parts]))
     end = 0
     for points, rows in parts:
         for begin in range(0, len(rows), size):

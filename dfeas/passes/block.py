@@ -24,9 +24,9 @@ from dfeas.linalg.points import (
     Points,
     Tile,
     combine_rows,
+    copy_rows,
     dense,
     dots,
-    in_type,
     is_dense,
     largest,
     nbytes,
@@ -298,7 +298,7 @@ class Columns:
         """Copies of some rows of a block; float64 where float32 products could overflow or underflow. With ``unit`` false
         factors are labels only: what a kernel takes are the points as stored.
         """
-        points = in_type(block.points[rows], np.float32 if block.single else np.float64)
+        points = copy_rows(block.points, rows, np.dtype(np.float32 if block.single else np.float64))
         if block.intercept:
             points = with_ones(points)
         return cls(block.start + rows, points, block.sides.scale(rows) if unit else block.label[rows].astype(np.float64))
@@ -327,7 +327,7 @@ class Columns:
         return cls(index, pick_together([(part.points, rows) for part, rows in parts]), scale)
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> Columns:
-        return Columns(self.index[rows], self.points[rows], self.scale[rows])
+        return Columns(self.index[rows], copy_rows(self.points, rows), self.scale[rows])
 
     @property
     def nbytes(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly
-from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combine_rows, moments, times
+from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combine_rows, dense, largest, moments, times
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Plain, SumPass
 
@@ -199,9 +199,27 @@ class Slacks:
         """(k,) the row of ``counts`` of each problem."""
         return self.directions.costs.left_out + 1 if self.fold is not None else np.zeros_like(self.directions.which)
 
+    def correct(self) -> None:
+        """Compute slacks anew that rounding could change to any effect."""
+        sizes = 1 + np.multiply.outer(np.abs(self.directions.Y).sum(axis=0), np.maximum(largest(self.points), 1.0))
+        reach = (self.points.shape[1] + 2) * np.finfo(np.float64).eps * sizes
+        for u, t in np.argwhere((np.abs(self.slack) <= NEARLY * reach) & (self.weight > 0)).tolist():
+            point, label, bias = dense(self.points[t : t + 1])[0], self.label[t], np.ones(int(self.intercept))
+            y = np.append(self.directions.Y[:, u], 1.0)
+            self.slack[u, t] = -label * exact_product(np.concatenate([point, bias, [-label]]), y)
+
     def _of_problems(self, values: Floats) -> Floats:
         """(k,) from values (u, 1 or 1 + folds)."""
         return np.asarray(values[self.directions.which, self._place])
+
+
+def exact_product(x: Floats, y: Floats) -> float:
+    """x'y, rounded once: each product is a sum of two numbers in float64 (Dekker 1971)."""
+    split = 2.0**27 + 1
+    high_x, high_y = (split * v - (split * v - v) for v in (x, y))
+    product = x * y
+    rest = ((high_x * high_y - product) + high_x * (y - high_y) + (x - high_x) * high_y) + (x - high_x) * (y - high_y)
+    return math.fsum([*product.tolist(), *rest.tolist()])
 
 
 def products_along(points: Tile, vectors: Floats, intercept: bool) -> Floats:
@@ -269,6 +287,36 @@ class Multipliers(Plain[MultipliersAnswer]):
         pieces = tuple(sorted(first.pieces + second.pieces, key=lambda piece: piece[0]))
         total, pull = first.total + second.total, first.pull + second.pull
         return MultipliersAnswer(pieces, total, pull, first.support + second.support, first.full + second.full)
+
+
+NEARLY = 2.0**30
+"""Rounding is less than one part in so many of slacks that are larger than this times it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Losses(Plain[Floats]):
+    """(k,) sum_j c_j loss(1 - l_j x_j'y) of all points, at directions (m, k) of k problems. Slacks that rounding could change
+    to any effect are sums of exact products, rounded once.
+    """
+
+    Y: Floats
+    costs: SampleCosts
+    squared: bool
+
+    def scan(self, block: Block) -> Floats:
+        total = np.zeros(len(self.costs.C))
+        if not len(total):
+            return total
+        directions = Directions.of(self.Y, self.costs)
+        for run in directions.runs(block):
+            slacks = Slacks.of(block, run, directions)
+            slacks.correct()
+            short = np.maximum(slacks.slack, 0.0)
+            total += self.costs.C * slacks.sums(short * short if self.squared else short)
+        return total
+
+    def merge(self, first: Floats, second: Floats) -> Floats:
+        return first + second
 
 
 SCORE_RANGE, SCORE_BINS = 16.0, 4096

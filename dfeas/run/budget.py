@@ -16,7 +16,7 @@ from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.engine.memory import answer_bytes, cache_bytes, held_bytes, sides_bytes, thread_bytes, threads_that_fit
 from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, facts_of
-from dfeas.machine import processors
+from dfeas.machine import threads_here
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.problem import OWN_METHODS
 from dfeas.run.spec import SoftMarginOptions
@@ -126,7 +126,7 @@ def project(
     are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes. Each method
     is made for some ``classes``, and ends after ``max_passes``. Raises UsageError when the budget is too small for a block.
     """
-    threads = threads or threads_that_fit(dataset, memory, processors())
+    threads = threads or threads_that_fit(dataset, memory, threads_here())
     most = math.inf if max_passes is None else max_passes
     load = Load(dataset, memory // len(methods), threads * max(1, workers), classes, margin, most)
     return add_up(dataset, [geometry.cost(name, load) for name in methods], memory, workers, threads)
@@ -139,7 +139,7 @@ def project_soft(
     own = SOFT_COPIES * SOFT_MARGINS[method].cost(facts_of(dataset, memory), options.problems).kept
     weights = 0 if options.weight is None else WEIGHT_BYTES * dataset.n
     cost = LoadCost(own=own + weights, asked=weights + memory // 4)
-    return add_up(dataset, [cost], memory, workers, threads or threads_that_fit(dataset, memory, processors()))
+    return add_up(dataset, [cost], memory, workers, threads or threads_that_fit(dataset, memory, threads_here()))
 
 
 def add_up(dataset: Dataset, costs: Sequence[LoadCost], memory: int, workers: int, threads: int) -> Projection:

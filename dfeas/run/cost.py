@@ -22,7 +22,7 @@ from dfeas.errors import UsageError, enough, format_bytes
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.machine import available_bytes, processors
+from dfeas.machine import available_bytes, threads_here
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
@@ -267,7 +267,7 @@ def plan(
     classes = len(classes_to_share(opened)) if spec.one_vs_rest else 1
     name = str(X[0] if isinstance(X, list | tuple) else X) if spec.by_path else opened.where
     dataset = as_planned(opened, spec.transform or Transform())
-    threads = threads_that_fit(dataset, budget, processors())
+    threads = threads_that_fit(dataset, budget, threads_here())
     if C is not None:
         soft = options_of(dataset, asked)
         require_memory(dataset, soft, budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -11,16 +12,19 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.storage.patience import ends_at
 from dfeas.engine.memory import require_addresses
 from dfeas.errors import AwayError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
-from dfeas.linalg.blas import one_thread
+from dfeas.linalg.blas import heard, one_thread
 from dfeas.run.budget import PROCESS_BYTES, Projection
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard, Terminal, Watched
+from dfeas.run.resources import never
 from dfeas.run.result_files import TRACE, Saved, folder_of
-from dfeas.run.session import Session, Surveyed, survey
+from dfeas.run.session import UNSEEN, Session, Surveyed, survey
+from dfeas.run.solver_thread import Abandoned, end_long_reads
 from dfeas.run.spec import HARD_MARGIN, WIDEST, RunSpec
 from dfeas.run.task import Task
 from dfeas.run.termination import RESUMABLE, Goal, Stop, passes_to_gap, remaining_passes
@@ -73,25 +77,34 @@ class _Execution:
     def answer(self) -> Any:
         """All of it; files and sinks are closed."""
         job, target = self.job, self.target
-        with one_thread(), ExitStack() as stack:  # the sums of methods, too, depend on how many there are
+        with ExitStack() as stack:
+            stack.enter_context(ends_at(math.inf))  # a limit ends the run from here on, with a result
+            stack.enter_context(heard(lambda text: None))
+            stack.enter_context(one_thread())  # the sums of methods, too, depend on how many there are
             sinks, board = open_sinks(stack, self.session, job, self.folders, self.how, self.earlier)
             traces = {name: Trace(sharers=len(self.folders)) for name, place in self.folders.items() if place is None}
             for name, trace in traces.items():
                 sinks[name].append(trace)
             saving = open_checkpointer(self.session, job, sinks, self.folder, self.how.checkpoint_every, self.earlier)
             checkpointer = stack.enter_context(saving)
-            self._report_start(sinks, board)
-            surveyed = self._survey(checkpointer)
-            outcomes = target.settle(surveyed)
+            surveyed = (self.earlier and self.earlier.survey) or UNSEEN
+            try:
+                with end_long_reads(job.asked.limits.until(never)):
+                    self._report_start(sinks, board)
+                    surveyed = self._survey(checkpointer)
+                    outcomes = target.settle(surveyed)
+            except Abandoned:
+                outcomes = self._give_up(self._begin(surveyed, sinks))
             if outcomes is not None:
                 reads = max(outcome.reads for outcome in outcomes.values())
             else:
-                outcomes, reads = self._run(target.tasks(surveyed, sinks), checkpointer)
+                outcomes, reads = self._run(self._begin(surveyed, sinks), checkpointer)
             checkpointer.save_traces()
             results = {}
             for name, outcome in outcomes.items():
                 result, place = target.result(name, outcome, surveyed, self.how), self.folders[name]
                 result = replace(result, trace=traces[name] if place is None else Trace(place / TRACE))
+                result = replace(result, sides=None) if surveyed is UNSEEN else result
                 ended = result.stopped == Stop.INTERRUPTED or job.then not in (HARD_MARGIN, WIDEST)
                 results[name] = result.save(place) if place is not None and ended else result
                 reads += max(0.0, result.reads - (surveyed.reads + outcome.reads))  # of an exact search
@@ -130,8 +143,9 @@ class _Execution:
         return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.names)}
 
     def _report_start(self, sinks: Mapping[str, Sequence[Sink]], board: Scoreboard | None) -> None:
-        job, dataset, expected = self.job, self.session.dataset, self.target.project_cost()
+        job, dataset = self.job, self.session.dataset
         report_start(sinks, dataset, job, self.earlier)
+        expected = self.target.project_cost()
         require_addresses(expected.memory_bytes - PROCESS_BYTES)
         if board is not None:
             classes = f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n" if job.classes else ""
@@ -153,12 +167,23 @@ class _Execution:
         checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
         return surveyed
 
-    def _run(self, tasks: Sequence[Task[Any]], checkpointer: Checkpointer) -> tuple[dict[str, Any], float]:
-        """How the tasks ended, from an earlier moment if there is one, and all reads."""
-        request, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
-        if moment is not None:
-            for task, kept in zip(tasks, moment.lanes, strict=True):
+    def _give_up(self, tasks: Sequence[Task[Any]]) -> dict[str, Any]:
+        """How tasks end that can ask nothing before time is up: their run can go on from where it was."""
+        for task in tasks:
+            task.give_up(Stop.TIME_LIMIT)
+        return {name: task.outcome() for name, task in zip(self.job.names, tasks, strict=True)}
+
+    def _begin(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> Sequence[Task[Any]]:
+        """The tasks, as they were at an earlier moment if there is one."""
+        tasks = self.target.tasks(surveyed, sinks)
+        if self.earlier is not None and self.earlier.moment is not None:
+            for task, kept in zip(tasks, self.earlier.moment.lanes, strict=True):
                 task.restore(kept)
+        return tasks
+
+    def _run(self, tasks: Sequence[Task[Any]], checkpointer: Checkpointer) -> tuple[dict[str, Any], float]:
+        """How the tasks ended, and all reads."""
+        request, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
         course = Course(
             request.limits,
             to_the_end=self.job.to_the_end,

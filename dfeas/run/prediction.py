@@ -34,13 +34,13 @@ from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
 from dfeas.problem import Function
 from dfeas.run.progress import who_is_told
-from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
+from dfeas.run.result_files import CERTIFICATE, classes_of, find_url, load_result
 from dfeas.run.scores import class_values, read_once, require_name, write_scores
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction, load
 
 if TYPE_CHECKING:
-    from dfeas.geometry.prediction import ConePrediction, Prediction
+    from dfeas.geometry.prediction import Prediction
 
 
 class Predictor(ABC):
@@ -104,10 +104,10 @@ class Predictor(ABC):
         """
         if is_collection(X):
             return self._lazily(Predictor.predict, X, memory)
-        from dfeas.geometry.prediction import ConePrediction
+        from dfeas.geometry.prediction import Prediction
 
         prediction = predict(self, X, memory=memory)
-        if isinstance(prediction, ConePrediction):
+        if not isinstance(prediction, Prediction):
             raise UsageError("cones have no classes; see decision_function")
         return np.asarray(class_values(prediction.classes)[prediction.predicted])
 
@@ -170,7 +170,7 @@ def predict(
     kernel: Function | None = None,
     memory: str | int | None = None,
     progress: bool | Progress | None = None,
-) -> Prediction | ConePrediction:
+) -> Prediction | Any:
     """Score points by the best direction of a run, or by those of all classes of a one-vs-rest run, in one read.
 
     Parameters
@@ -235,15 +235,18 @@ def predict(
     if file is not None:
         with replace_output(file, SCORES, force):
             return write_scores(seen, rule, memory, file, who_is_told(progress))
-    answer: Prediction | ConePrediction = rule.prediction(read_once(seen, rule, memory), dataset)
+    answer: Prediction | Any = rule.prediction(read_once(seen, rule, memory), dataset)
     return answer
 
 
 def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
     """The keys of a result, with the names of the classes that its data has, where that is there. A file would have to be read
-    as a whole for that: there, as where the data is gone or another one, those of the run stand.
+    as a whole for that, and a URL is not asked for what only a run says: there, as where the data is gone or another one,
+    those of the run stand.
     """
     place_of, sides = values["data"], values.get("sides") or {}
+    if find_url(values) is not None:
+        return values
     if not isinstance(place_of, dict) or len(sides) != 2 or place_of.get("also") or is_file(place(place_of["path"])):
         return values
     try:

@@ -9,21 +9,33 @@ from typing import Any
 from dfeas.data.open import Root, open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, parse_view
 from dfeas.engine.local import local_engine
-from dfeas.errors import BadInputError, CheckFailedError, either
+from dfeas.errors import BadInputError, CheckFailedError, UsageError, either, spell
 from dfeas.problem import Function
-from dfeas.run.result_files import CERTIFICATE
+from dfeas.run.result_files import CERTIFICATE, find_url
 from dfeas.run.termination import EPS_INFEASIBLE
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check
 
 
-def find_data(where: object, values: Mapping[str, Any], given: DataSpec, view: str) -> DataSpec:
-    """The data of a result, by its keys, or what is ``given`` as it anew. Raises BadInputError where it is not known."""
+def require_followed(where: object, values: Mapping[str, Any], otherwise: str) -> None:
+    """Raise UsageError where the data of a result is at a URL: who wrote the file would choose where requests go, which are
+    signed with the credentials of who reads it.
+    """
+    if (url := find_url(values)) is not None:
+        raise UsageError(f"{where}: it says that its data is at {url}: {spell('follow', True)} reads it there; or {otherwise}")
+
+
+def find_data(where: object, values: Mapping[str, Any], given: DataSpec, view: str, follow: bool) -> DataSpec:
+    """The data of a result, by its keys, or what is ``given`` as it anew. Raises BadInputError where it is not known, and
+    UsageError for a URL that is not to be followed.
+    """
     if values["data"] is not None:
-        kept = DataSpec.from_json(values["data"])
         if given.where is None:
-            return kept
+            if not follow:
+                require_followed(where, values, f"give the data, {either('X', '--data DATA')}")
+            return DataSpec.from_json(values["data"])
+        kept = DataSpec.from_json({**values["data"], "path": ".", "labels": None, "also": ()})
         mask = kept.mask if given.mask is None else given.mask
         anew = replace(kept, where=given.where, labels=given.labels, also=given.also, mask=mask)
         return resolve(anew, root_of(anew))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.data.collections import is_collection
+from dfeas.data.storage.patience import call_began
 from dfeas.errors import UsageError, spell
 from dfeas.settings import parse_bytes, read_setting, require_types
 
@@ -45,10 +47,11 @@ def attend_runs(stop: Callable[[], bool] = never, progress: bool | None = None) 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """When to give up."""
+    """When to give up. The clock of a call: whatever it does looks at this one."""
 
     max_passes: int | None = None
     time_limit: float | None = None  # seconds
+    began: float = field(default_factory=call_began, compare=False)  # monotonic seconds
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -57,9 +60,19 @@ class Limits:
         if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"{spell('time_limit', self.time_limit)}: expected a positive number of seconds")
 
-    def until(self, stop: Callable[[], bool], began: float) -> Callable[[], bool]:
-        """Whether somebody asks to stop, or time is up for what began at a moment of the monotonic clock."""
-        return lambda: stop() or (self.time_limit is not None and time.monotonic() - began >= self.time_limit)
+    @property
+    def ends(self) -> float:
+        """In monotonic seconds."""
+        return math.inf if self.time_limit is None else self.began + self.time_limit
+
+    @property
+    def seconds(self) -> float:
+        """So far."""
+        return time.monotonic() - self.began
+
+    def until(self, stop: Callable[[], bool]) -> Callable[[], bool]:
+        """Whether somebody asks to stop, or time is up."""
+        return lambda: stop() or time.monotonic() >= self.ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +114,11 @@ class Output:
 
 def choose_client(given: Any, X: Any) -> Any:
     """What ``client=`` says; of a Dask array or frame that of nobody is the current client, if there is one."""
+    if not is_collection(X):
+        return None if given is False else given
     distributed = sys.modules.get("distributed")
-    if given is not None or distributed is None or not is_collection(X):
-        return given
-    try:
-        return distributed.default_client()
-    except ValueError:
-        return None
+    for find in (distributed.get_worker, distributed.default_client) if distributed is not None and given is None else ():
+        with suppress(ValueError):
+            find()
+            return True
+    return given

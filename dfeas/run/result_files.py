@@ -18,11 +18,11 @@ from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, LOCK, Number, conform, read_json, write_json
 from dfeas.data.storage.outputs import OutputKind, begins_with
-from dfeas.data.storage.places import Place, place
+from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import total
 from dfeas.display import Displayed, Grid
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes
-from dfeas.run.termination import Record
+from dfeas.run.termination import UNDECIDED, Record
 from dfeas.run.trace import read_trace
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.certificate import load as load_certificate
@@ -228,6 +228,21 @@ def load_result(run: Place, soft: bool = False) -> dict[str, Any]:
     return values
 
 
+def find_url(values: Mapping[str, Any]) -> str | None:
+    """The first URL among the places of the data of a result, if there is one."""
+    kept = values["data"] or {}
+    return next(filter(is_url, (kept.get("path"), kept.get("labels"), *(kept.get("also") or ()))), None)
+
+
+def read_separation(run: Place) -> dict[str, Any] | None:
+    """What a run says of how points are separated, beside its verdict; None where that was not asked, or it ended before."""
+    if not (run / SEPARATION).is_file():
+        return None
+    shape = {"kind": _TEXT_OR_NONE, "proof": str, "message": str}
+    found: dict[str, Any] = read_json(run / SEPARATION, shape, "separation", files.SEPARATION)
+    return {**found, "kind": found["kind"] or "not decided"}
+
+
 def _unreadable(run: Place, why: object) -> CorruptDataError:
     return CorruptDataError(f"{run / RESULT}: not a readable result: {why}")
 
@@ -325,6 +340,14 @@ def certificate_of(folder: Place, values: Mapping[str, Any]) -> Certificate | No
     if certificate is not None and certificate.fingerprint != values["fingerprint"]:
         raise CorruptDataError(f"{folder}: {CERTIFICATE} and {RESULT} are of different data")
     return certificate
+
+
+def find_loss(folder: Place, values: Mapping[str, Any]) -> str:
+    """A sentence where the file that proves the verdict of a result, or has the hyperplane of a soft margin, is gone."""
+    if (folder / CERTIFICATE).exists() or "violated" in values or values.get("verdict") == UNDECIDED:
+        return ""
+    what = "the hyperplane was there" if values.get("kind") == SOFT_MARGIN else f"nothing proves the verdict that {RESULT} says"
+    return f"{folder / CERTIFICATE} is missing: {what}"
 
 
 _KINDS = {"str": str, "bool": bool, "int | None": int | float | None}

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import leaves
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec, parse_view
 from dfeas.data.storage.files import atomic_write
@@ -24,6 +25,7 @@ from dfeas.run.prediction import FittedModel, Predictor
 from dfeas.run.result_files import CLASSES, NEAREST, Saved, folder_of, versions
 from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.run.trace import Trace
+from dfeas.settings import require_type
 from dfeas.verify.certificate import Certificate, Check
 
 
@@ -56,6 +58,8 @@ def plane_of(y: Floats, m: int, view: str = "") -> tuple[Floats, float]:
     return (y[:m], float(y[m:].sum())) if transform is None else transform.restore_plane(y, m)
 
 
+STRICTLY = {"feasible": "strictly feasible", "infeasible": "not strictly feasible"}
+"""What verdicts on cones are called: with no point in the interior there may be one on the boundary."""
 MOST_CONFLICTS = 5
 """Points of a conflict that are printed."""
 ALL_POSITIVE_ROW = Row("labels", "none: all points count as +1")
@@ -174,8 +178,10 @@ class Result(Fitted):
     """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
 
     ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 if a point is
-    predicted to be of the class ``classes[1]``. ``separator`` is what the certificate holds, for points as they were seen. Type
-    checkers assume that fields are there which a result may lack, as ``verdict`` tells.
+    predicted to be of the class ``classes[1]``. ``separator`` is what the certificate holds and what is proved, for points as
+    they were seen: of points that were scaled or centred, or with ``evidence.integers``, ``coef`` and ``bias`` are its
+    rounding. Points nearer than rounding errors may be on the wrong side of it, as ``predict`` knows. Type checkers assume that
+    fields are there which a result may lack, as ``verdict`` tells.
 
     Attributes
     ----------
@@ -196,10 +202,10 @@ class Result(Fitted):
     intercept : bool
         Whether there is a feature equal to 1.
     margin_lower : float
-        The lower end of the bracket: margin_lower <= best margin <= margin_upper.
+        The lower end of the bracket: margin_lower <= best margin <= margin_upper. Proved if feasible, otherwise float64's.
     margin_upper : float
         The upper end; no unit vector has a greater margin on the unit points. Below 0 if the points are infeasible and their
-        hull is proved to have a ball of radius -margin_upper about the origin.
+        hull is proved to have a ball of radius -margin_upper about the origin. If feasible it is float64's.
     eps : float, optional
         The |Ax| that counted as an answer, if one did.
     margin_tolerance : float, optional
@@ -253,6 +259,8 @@ class Result(Fitted):
         For a feasible problem of ``dfeas.from_scs``: the solution that y stands for, rounded.
     dual : array (N,) of float64, optional
         For an infeasible one: z in the dual cone with A'z = 0 and b'z <= 0, rounded. No file has it.
+    loaded : bool
+        Whether it comes from the files of a run, which somebody else may have written.
 
     Examples
     --------
@@ -267,7 +275,7 @@ class Result(Fitted):
     verdict      feasible (proof: rigorous)
     """
 
-    HIDDEN: ClassVar = ("evidence", "weighed", "nearest", "points", "function", "dual", "trace")
+    HIDDEN: ClassVar = ("evidence", "weighed", "nearest", "points", "function", "dual", "trace", "loaded")
     DERIVED: ClassVar = ("success", "status", "message")
 
     verdict: Verdict
@@ -306,6 +314,7 @@ class Result(Fitted):
     x: Floats | Any = field(default=None, repr=False, compare=False)
     dual: Floats | None = field(default=None, repr=False, compare=False)
     trace: Trace | Any = field(default=None, repr=False, compare=False)
+    loaded: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:
@@ -341,9 +350,7 @@ class Result(Fitted):
         BadInputError
             The problem is another one.
         """
-        from dfeas.data.cvxpy import unpack
-
-        unpack(problem, self.x, self.dual)
+        leaves.unpack_cvxpy(problem, self.x, self.dual)
 
     def verify(
         self,
@@ -354,6 +361,7 @@ class Result(Fitted):
         kernel: Function | None = None,
         quick: bool = False,
         memory: str | int | None = None,
+        follow: bool = False,
     ) -> Check:
         """Check the certificate against the data, by code that shares nothing with the search.
 
@@ -363,6 +371,8 @@ class Result(Fitted):
             The data, as of ``dfeas.solve``, if it was in memory or has been moved.
         kernel, quick, memory : optional
             As in ``dfeas.verify_run``.
+        follow : bool
+            As there, of a result that ``dfeas.load`` has read; what a call returned is about the data that the call named.
 
         Returns
         -------
@@ -377,12 +387,15 @@ class Result(Fitted):
             The certificate does not prove the verdict of this data.
         BadInputError, CorruptDataError
             The data is not given, or is other data.
+        UsageError
+            The files say that the data is at a URL, and neither ``X`` is given nor ``follow``.
         """
         from dfeas.run.proof import find_data, prove_again
 
+        require_type("follow", follow, "bool")
         if self.evidence is None or self.verdict == Verdict.UNDECIDED:
             raise UndecidedError(f"the result is undecided ({self.stopped}): it claims nothing to check")
-        spec = find_data("the result", self.to_json(), DataSpec(X, y, mask=mask), self.evidence.view)
+        spec = find_data("the result", self.to_json(), DataSpec(X, y, mask=mask), self.evidence.view, follow or not self.loaded)
         proved = prove_again("the result", spec, self.evidence, kernel or self.function, quick, memory)
         if self.verdict != proved.verdict and (self.verdict, proved.verdict) != (Verdict.EPS_INFEASIBLE, Verdict.INFEASIBLE):
             raise CheckFailedError(f"the result says {self.verdict}, its certificate proves {proved.verdict}")
@@ -396,6 +409,11 @@ class Result(Fitted):
     @property
     def message(self) -> str:
         return self.detail or self.stopped.sentence
+
+    @property
+    def term(self) -> str:
+        """The verdict, in the words of its field: of cones strictly feasible, or not."""
+        return next((word for word in STRICTLY.values() if self.detail.startswith(f"{word}: ")), self.verdict)
 
     @property
     def separator(self) -> NDArray[np.float64] | Any:
@@ -454,8 +472,8 @@ class Result(Fitted):
 
     def _parts(self) -> Iterator[Part]:
         smaller = f", margins up to {self.margin_upper:.3g} are not excluded" if self.verdict == Verdict.EPS_INFEASIBLE else ""
-        yield Row("verdict", f" (proof: {self.proof}){smaller}", self.verdict)
-        yield Row("", self.message)
+        yield Row("verdict", f" (proof: {self.proof}){smaller}", self.term)
+        yield Row("", self.message.removeprefix(f"{self.term}: "))
         if self.all_positive:
             yield ALL_POSITIVE_ROW
         yield self.margin_row

@@ -27,7 +27,7 @@ from dfeas.geometry.protocol import Rule
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
-    from dfeas.geometry.prediction import ConePrediction, Prediction
+    from dfeas.geometry.prediction import Prediction
 
 Write = Callable[[NDArray[Any], Any], None]
 """Writes what a .npy file gets of some points, or else what is said of them."""
@@ -115,7 +115,8 @@ def _parquet(out: Path, n: int) -> Iterator[Write]:
         def write(values: NDArray[Any], answer: Any) -> None:
             table = pyarrow.table(answer.columns(class_values))
             if not held:
-                held.append(ParquetWriter(file, table.schema))
+                few = [name for name in table.column_names if name == "class"]  # a dictionary of scores took 60 MiB
+                held.append(ParquetWriter(file, table.schema, use_dictionary=few or False))
             held[0].write_table(table)
 
         try:
@@ -159,9 +160,9 @@ WRITERS = {".npy": _npy, ".parquet": _parquet, ".zarr": _zarr}
 
 def write_scores(
     dataset: Dataset, rule: Rule, memory: str | int | None, out: Path, progress: Progress | None
-) -> Prediction | ConePrediction:
+) -> Prediction | Any:
     """What a rule says of all points, whose scores are in the file ``out`` and not in memory."""
-    answer: Prediction | ConePrediction | None = None
+    answer: Any = None
     done = 0
     with WRITERS[out.suffix](out, dataset.n if dataset.cones is None else 0) as write:
         for arrays in read_scores(dataset, rule, memory):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data, open_source
+from dfeas.data.partitions import Compute, compute_here, computed_by
 from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import local, place, require_apart
@@ -25,7 +26,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError, spell
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
-from dfeas.machine import processors
+from dfeas.machine import threads_here
 from dfeas.methods.protocol import AnyMethod
 from dfeas.passes.survey import Survey
 from dfeas.problem import Function, Problem
@@ -101,6 +102,10 @@ class Surveyed:
     positive: int = 0  # points with label +1
 
 
+UNSEEN = Surveyed(None, 1.0, 0)
+"""Where there was no time to look."""
+
+
 def source_for(spec: DataSpec, resources: Resources, cones: bool = False) -> Source:
     """Data for a run with these resources, which maybe knows what to do with ``cones``."""
     folder = "" if resources.cache_dir is None else str(local(resources.cache_dir, variable("cache_dir")).absolute())
@@ -123,6 +128,8 @@ def open_session(
     """
     spec, client = problem.spec, resources.client
     data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
+    if is_collection(spec.where) and collection_of(dataset) is None:  # this process reads it
+        client, resources = None, replace(resources, client=None)
     geometry_of(dataset).require(dataset, kernel=problem.kernel, transform=spec.transform)
     if problem.kernel is not None and collection_of(dataset) is not None:
         raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or client=False")
@@ -136,10 +143,22 @@ def open_session(
 def _open_there(client: Client | None, source: Source) -> Data:
     if client is None or not is_collection(source.spec.where):
         return open_data(source)
+    if source.spec.mask is not None or source.spec.point is not None:  # their points come to this process
+        with computed_by(client):
+            return open_data(source)
     from dfeas.engine.collection import open_collection
 
     dataset = open_collection(client, source.spec)
     return replace(source, spec=replace(source.spec, intercept=dataset.intercept)), dataset
+
+
+def compute_by(client: Client | None, *collections: Any) -> Compute:
+    """What computes parts of these collections: the workers of a client, or the scheduler that Dask has chosen."""
+    if client is None:
+        return compute_here(*collections)
+    from dfeas.engine.collection import compute_on
+
+    return compute_on(client, *collections)
 
 
 def _join_readers(
@@ -157,10 +176,10 @@ def _join_readers(
     log: Sink | None = None
     crew: Callable[[], dict[str, Any]] = dict
     if client is None:
-        threads = threads_that_fit(dataset, memory, processors())
+        threads = threads_that_fit(dataset, memory, threads_here())
         dataset.enable_cache(cache_bytes(dataset, memory, threads, worker=False))
         workers, engine = 0, LocalEngine(dataset, threads, scratch, answer_bytes(memory))
-        second = LocalEngine(other, threads_that_fit(other, memory, processors()))
+        second = LocalEngine(other, threads_that_fit(other, memory, threads_here()))
     else:
         from dfeas.engine.crew import places_of
         from dfeas.engine.watch import Watch
@@ -220,4 +239,4 @@ def survey(session: Session) -> Surveyed:
         session.checking.dataset.expected = checksums
     session.checking.dataset.fingerprint = dataset.fingerprint
     first_zero = summary.first_zero[0] if summary.zero else None
-    return Surveyed(first_zero, radius_of(dataset, summary.norm_max), reads, summary.positive)
+    return Surveyed(first_zero, radius_of(dataset, summary.norm_max), reads + dataset.opened, summary.positive)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dfeas.data.frames import require_aligned
+from dfeas.data.collections import see_once
+from dfeas.data.frames import bring_here, require_aligned
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.outputs import replace_output
+from dfeas.data.storage.patience import ends_at
 from dfeas.data.storage.places import Place, place, require_apart
 from dfeas.engine.protocol import open_client
-from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell, visible
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.methods.protocol import AnyMethod, Traits
@@ -30,7 +31,18 @@ from dfeas.run.prediction import Predictor
 from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, RUN, versions
 from dfeas.run.session import Session, open_session, scratch_of
-from dfeas.run.spec import WIDEST, Request, RunSpec, classes_to_share, method_for, options_of, require_labels, require_memory
+from dfeas.run.solver_thread import open_in_time
+from dfeas.run.spec import (
+    SOLVABLE,
+    WIDEST,
+    Request,
+    RunSpec,
+    classes_to_share,
+    method_for,
+    options_of,
+    require_labels,
+    require_memory,
+)
 from dfeas.run.trace import RunOptions
 from dfeas.settings import require_type
 
@@ -55,7 +67,10 @@ def run_terms(
     """
     require_type("force", force, "bool")
     limits, output = Limits(max_passes=max_passes, time_limit=time_limit), Output(out=out, callback=callback)
-    with open_client(client) as workers, replace_output(None if out is None else place(out), RUN, force):
+    with ends_at(limits.ends), see_once(), ExitStack() as stack:
+        with open_in_time():
+            workers = stack.enter_context(open_client(client))
+            stack.enter_context(replace_output(None if out is None else place(out), RUN, force))
         yield limits, Resources(memory=memory, client=workers), output
 
 
@@ -86,6 +101,7 @@ def decide(
     if spec.transform and output.out is not None:  # its numbers take reads
         require_free(place(output.out), last)
     with ExitStack() as stack:
+        stack.enter_context(open_in_time())
         opened = open_session(problem, resources, output.out, cones=not spec.one_vs_rest, progress=output.shows_progress)
         session = stack.enter_context(opened)
         require_labels(spec, session.dataset)
@@ -164,14 +180,16 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
 
         dual = dual_place(objective.dual, output.out)
         require_apart(dual, problem.spec.where)
-    if problem.spec.mask is None:
-        require_aligned(problem.spec.where, objective.weights, "weights")
+    objective = replace(objective, weights=bring_here(objective.weights))
     if problem.spec.transform and output.out is not None:  # its numbers take reads
         require_free(place(output.out))
     with ExitStack() as stack:
+        stack.enter_context(open_in_time())
         session = stack.enter_context(open_session(problem, resources, output.out, progress=output.shows_progress))
         dataset, classes = session.dataset, tuple[str, ...]()
         require_labels(problem.spec, dataset)
+        if problem.spec.mask is None:
+            require_aligned(problem.spec.where, objective.weights, "weights", dataset.names)
         if problem.spec.one_vs_rest:
             classes = classes_to_share(dataset)
             if objective.weights_of_classes is None:
@@ -217,6 +235,10 @@ def go_on(run: Place, problem: Problem, limits: Limits, resources: Resources, ou
             raise CorruptDataError(f"{folder / CHECKPOINT}: not a checkpoint of a run")
         _warn_of_versions(run, earlier)
         job = earlier.job
+        if job.then == SOLVABLE:
+            raise BadInputError(
+                f"{run}: a run of feasible that was cut off cannot go on: ask again with {spell('force', True)}"
+            )
         named = not job.kernel or json.loads(job.kernel)["name"] in KERNELS
         if problem.kernel is not None and (named or problem.function is None):
             raise UsageError(f"{run}: kernel is for the Python function that was the kernel of a run; leave it out")
@@ -224,14 +246,15 @@ def go_on(run: Place, problem: Problem, limits: Limits, resources: Resources, ou
         limits = Limits(
             max_passes=job.asked.max_passes if limits.max_passes is None else limits.max_passes,
             time_limit=job.asked.time_limit if limits.time_limit is None else limits.time_limit,
+            began=limits.began - earlier.seconds,
         )
         resources = replace(resources, memory=job.asked.memory)
-        began = time.monotonic() - earlier.seconds
+        stack.enter_context(open_in_time())
         opened = open_session(problem, resources, folder, cones=True, progress=output.shows_progress)
         session = stack.enter_context(opened)
         if job.classes and session.dataset.classes != job.classes:
             raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
-        request = replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=began)
+        request = replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=limits.began)
         job = replace(job, asked=request, data=session.source.spec.without_memory())
         answer = execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder, earlier)
     return Resumed(answer, job, problem, limits, resources)

@@ -14,15 +14,15 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any, TypeVar
 
-from dfeas.engine.signals import LEFT_BEHIND
+from dfeas.data.storage.patience import GRACE, at_most, wait_by
+from dfeas.engine.signals import LEFT_BEHIND, pause
+from dfeas.errors import UndecidedError, spell
 from dfeas.linalg.blas import heard
 
 R = TypeVar("R")
 
 LOOK_SECONDS = 0.1
 """How often it is looked whether it has ended, or should."""
-GRACE = 2.0
-"""Seconds that a read may take, whoever asks to stop: its answer is worth more than they are."""
 
 
 class Abandoned(Exception):
@@ -54,6 +54,22 @@ def end_long_reads(stop: Callable[[], bool]) -> Iterator[None]:
             raise Abandoned
 
     with heard(listen):
+        yield
+
+
+@contextmanager
+def open_in_time() -> Iterator[None]:
+    """While data is opened, of which nothing is known yet. Raises UndecidedError where that is waited for a little longer than
+    the limit of time allows: who waits for workers or a scheduler gives up before, and says so.
+    """
+    last = time.monotonic() + at_most() + GRACE
+
+    def listen(text: str) -> None:
+        if time.monotonic() > last:
+            said = f"{spell('time_limit')} was over before the data was open"
+            raise UndecidedError(f"{said}; give more, or find out why the cluster or the storage does not answer")
+
+    with heard(listen), wait_by(pause):
         yield
 
 

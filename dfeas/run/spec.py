@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dfeas.data.arrays import accept_array
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import values_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec
@@ -26,7 +26,7 @@ from dfeas.run.resources import Limits, Resources
 if TYPE_CHECKING:
     from dfeas.methods.soft_margin.problem import SoftMargin
 
-HARD_MARGIN, WIDEST, SEPARATED = "hard-margin", "widest", "separation"
+HARD_MARGIN, WIDEST, SEPARATED, SOLVABLE = "hard-margin", "widest", "separation", "feasible"
 """What a solve may be for, as its checkpoints say."""
 
 
@@ -43,9 +43,9 @@ class Request:
 
     @classmethod
     def begun(cls, goal: Goal, limits: Limits, resources: Resources) -> Request:
-        """What is asked, from now on."""
+        """What is asked."""
         ends = limits.max_passes, limits.time_limit
-        return cls(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, time.monotonic())
+        return cls(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, limits.began)
 
     @property
     def margin(self) -> float:
@@ -54,7 +54,7 @@ class Request:
 
     @property
     def limits(self) -> Limits:
-        return Limits(max_passes=self.max_passes, time_limit=self.time_limit)
+        return Limits(max_passes=self.max_passes, time_limit=self.time_limit, began=self.began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class RunSpec:
     soft: SoftMarginOptions | None = None  # of a soft margin
     classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
     start: Start | None = None  # from an earlier run
-    then: str = ""  # what is asked of the result of a solve: HARD_MARGIN | WIDEST | SEPARATED
+    then: str = ""  # what is asked of the result of a solve: HARD_MARGIN | WIDEST | SEPARATED | SOLVABLE
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -210,7 +210,7 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
         if not Path(name).is_file():
             raise BadInputError(f"{name}: no such file of weights")
         weights = load_npy(Path(name))
-    array = exact(values_of(weights, name), np.float64, name)
+    array = exact(accept_array(values_of(weights, name), name), np.float64, name)
     if array.shape != (n,):
         raise BadInputError(f"{name}: expected {n} numbers, one for each point, got an array of shape {array.shape}")
     bad = ~(np.isfinite(array) & (array >= 0))
@@ -223,7 +223,7 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
 def _start_of(start: Any, shape: tuple[int, ...]) -> Floats | None:
     if start is None:
         return None
-    array = exact(values_of(start, "start"), np.float64, "start")
+    array = exact(accept_array(values_of(start, "start"), "start"), np.float64, "start")
     if array.shape != shape or not np.isfinite(array).all():
         raise UsageError(f"start: expected {' x '.join(map(str, shape))} finite numbers, got an array of shape {array.shape}")
     return array

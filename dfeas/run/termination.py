@@ -176,7 +176,8 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
     wide = (bool(ended) or not record.refining) if room is None else gap <= room * record.margin_upper
     if separated and wide:
         return Decision(Stop.VERDICT, FEASIBLE)
-    small = record.margin_upper <= (1 - SLACK) * goal.bar and record.margin_upper < goal.infeasible_below
+    bar = max(goal.bar, NEARLY) if ended else goal.bar  # what ends with an eps below that may be proved exactly as well
+    small = record.margin_upper <= (1 - SLACK) * bar and record.margin_upper < goal.infeasible_below
     if small and not separated and (ended or not record.hopeful):
         return Decision(Stop.VERDICT, EPS_INFEASIBLE)
     return Decision(ended) if ended else None

@@ -26,7 +26,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError, format_bytes
-from dfeas.machine import processors
+from dfeas.machine import threads_here
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
 from dfeas.run.screen import print_status
@@ -129,7 +129,7 @@ def _look(
 def _engine(data: Data, memory: int, client: Client | None) -> Engine:
     source, dataset = data
     if client is None:
-        return LocalEngine(dataset, threads_that_fit(dataset, memory, processors()))
+        return LocalEngine(dataset, threads_that_fit(dataset, memory, threads_here()))
     return engine_there(client, source, dataset)
 
 

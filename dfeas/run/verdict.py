@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dfeas.data.collections import collection_of
+from dfeas.data.collections import collection_of, fetched_share
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
 from dfeas.display import Part, Row
@@ -25,7 +25,7 @@ from dfeas.run.budget import Projection, abreast, project
 from dfeas.run.cost import PROBE, Probe
 from dfeas.run.recovery import Portions, conflicts
 from dfeas.run.result_files import RACE, VERDICTS, Saved, versions
-from dfeas.run.results import ALL_POSITIVE_ROW, PerClass, Result, Side, Sides
+from dfeas.run.results import ALL_POSITIVE_ROW, STRICTLY, PerClass, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import SEPARATED, RunSpec
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
@@ -155,11 +155,13 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     detail += _advice(dataset, job, proved, upper)
     x = dual = None
     if dataset.program is not None and proved is not None:
-        detail = dataset.program.explain(proved.verdict, detail)
         if proved.verdict == FEASIBLE and certificate is not None:
             x = dataset.program.x(certificate.y)
         elif certificate is not None:
             dual = dataset.program.dual(dataset.unscale(certificate.support, certificate.weights))
+        detail = dataset.program.explain(proved.verdict, detail, dual)
+    if proved is not None and dataset.cones is not None and proved.verdict in STRICTLY:
+        detail = f"{STRICTLY[proved.verdict]}: {detail}"
     named: list[dict[str, Any]] = []
     if (
         proved is not None
@@ -169,6 +171,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     ):
         named, y = conflicts(dataset, outcome.certificate, outcome.evidence)
         certificate = certificate if certificate is None or y is None else replace(certificate, y=y)
+    reads += fetched_share(dataset)
     return Result(
         verdict=UNDECIDED if proved is None else Verdict(proved.verdict),
         stopped=Stop(outcome.decision.stopped),

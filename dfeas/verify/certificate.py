@@ -250,6 +250,8 @@ class Check(Displayed):
     classes : dict of Check
         Of a one-vs-rest run: of each class, None where it is undecided. Verdict and message then say how many are decided, and
         proof and margins are the least that is proved of one.
+    counted : str
+        What ``points`` counts: of a run of ``dfeas.feasible`` inequalities, about whose margins nothing is proved.
 
     Examples
     --------
@@ -262,7 +264,7 @@ class Check(Displayed):
     ('feasible', 'rigorous', 2)
     """
 
-    HIDDEN: ClassVar = ("classes",)
+    HIDDEN: ClassVar = ("classes", "counted")
 
     verdict: str
     proof: str
@@ -276,6 +278,7 @@ class Check(Displayed):
     separation: Kind | None = None
     not_checked: tuple[str, ...] = ()
     classes: dict[str, Check | None] = field(default_factory=dict)
+    counted: str = "points"
 
     @classmethod
     def of_classes(cls, classes: Mapping[str, Check | None]) -> Check:
@@ -298,7 +301,7 @@ class Check(Displayed):
         yield Row("proved", f" ({self.proof})", self.verdict)
         yield Row("", self.message)
         if self.points_read == self.points:
-            yield Row("read", f"all {self.points} points")
+            yield Row("read", f"all {self.points} {self.counted}")
         else:
             yield Row(
                 "read", f"{self.points_read} of {self.points} points, in the blocks of the conflict; of others the checksums"

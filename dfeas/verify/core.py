@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dfeas import leaves
 from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
 from dfeas.data.storage.scratch import is_mapped
 from dfeas.errors import CheckFailedError, CorruptDataError
@@ -25,11 +26,8 @@ from dfeas.verify.blocks import Data, blocks, compare, crc, is_translated, requi
 from dfeas.verify.blocks import read as read_block
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt
 from dfeas.verify.points import Points, Sight
-from dfeas.verify.tallies import Checker, Maps, Node, Tallies, look_at, whole
+from dfeas.verify.tallies import Checker, Function, Maps, Node, Tallies, look_at, whole
 from dfeas.verify.view import SignedBlock
-
-if TYPE_CHECKING:
-    from dfeas.verify.kernel_bounds import Function
 
 
 def checker_of(data: Data, certificate: Certificate, function: Function | None = None) -> Checker:
@@ -37,17 +35,14 @@ def checker_of(data: Data, certificate: Certificate, function: Function | None =
     BadInputError when its kernel is a ``function`` that is not given.
     """
     if data.kind == "cones":
-        from dfeas.verify.cones import Cones
-
-        return Cones()
+        cones: Checker = leaves.cone_checker()
+        return cones
     if not certificate.kernel:
         return Points()
-    from dfeas.verify.kernel import Kernels
-    from dfeas.verify.kernel_bounds import Kernel
-
-    kernel = Kernel.from_text(certificate.kernel, function)
+    kernel = leaves.kernel_of_text(certificate.kernel, function)
     weighs = certificate.kind == "gordan" and not (data.intercept or certificate.y.size)
-    return Points() if weighs and kernel.plain else Kernels(kernel)
+    checker: Checker = Points() if weighs and kernel.plain else leaves.kernel_checker(kernel)
+    return checker
 
 
 def _groups(data: Data, certificates: Sequence[Certificate], function: Function | None) -> list[tuple[Checker, list[int]]]:

@@ -71,6 +71,16 @@ def primitive(values: Sequence[int]) -> list[int]:
     return [v // common for v in values]
 
 
+def shorten_vectors(vectors: Integers) -> Integers:
+    """Each of them (d, k) as short as integers can be."""
+    return np.array([primitive(column) for column in vectors.T.tolist()], object).reshape(vectors.shape[1], len(vectors)).T
+
+
+def unscale_vectors(vectors: Integers, exponent: Indices) -> Integers:
+    """Vectors (d, k) for the stored features, the integer ones times 2**exponent; each as short as integers can be."""
+    return shorten_vectors(vectors << (exponent.max(initial=0) - exponent).astype(object)[:, None])
+
+
 def product(first: Integers, second: Integers) -> Integers:
     """The product of (s, d) and (d, k)."""
     shape = (len(first), second.shape[1])
@@ -225,6 +235,22 @@ class Echelon:
         rows = np.array([[row.get(column, 0) for column in columns] for row in self.others], object)
         rows = rows.reshape(len(self.others), len(columns))
         return rows, np.array(columns, np.int64), independent(rows)
+
+    def lift(self, start: Integers) -> Integers:
+        """The vector (d,) that is orthogonal to the rows with pivots, with these entries beside the pivots."""
+        y = start.copy()
+        for pivot, terms in self.terms.items():
+            y[pivot] = sum(times * start[column] for column, times in terms.items() if column >= 0)
+        return y
+
+    def nullspace(self, among: Indices) -> Integers:
+        """A basis (d, k) of what is orthogonal to all rows and has entries at these columns only, with those of the rows."""
+        rest, columns, basis = self.dense
+        across, free = nullspace(rest[basis]), np.setdiff1d(among, [*self.terms, *columns])
+        start = np.zeros((len(self.count), len(free) + across.shape[1]), object)
+        start[free, np.arange(len(free))] = 1
+        start[columns, len(free) :] = across
+        return np.column_stack([start[:, :0], *(self.lift(vector) for vector in start.T)])
 
     def _add(self, row: dict[int, int]) -> None:
         row = self.reduce(row)

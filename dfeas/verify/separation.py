@@ -22,20 +22,19 @@ from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, read_json
 from dfeas.data.storage.places import Place
 from dfeas.data.storage.readers import Buffers, Stop
+from dfeas.display import parse_integer
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Indices, Wide
 from dfeas.verify.blocks import Block, Data, blocks, compare, point_of, read, require_signs, require_support, signs_of
 from dfeas.verify.certificate import Check
 from dfeas.verify.dyadic import Integers, Matrix, common, find_orthogonal, integer_signs
-from dfeas.verify.integers import IntegerEntries, exponents, independent
+from dfeas.verify.integers import Echelon, IntegerEntries, exponents, independent, orthogonal, unscale_vectors
 from dfeas.verify.integers import rank as rank_of
 from dfeas.verify.tallies import Maps, Node, nodes_of, whole
 
 COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
-LONG = 1000
-"""Bits of the longest integers that are numbers; longer ones are strings of hexadecimal digits."""
 CLAIMED = {
-    "kind": str,
+    "kind": str | None,
     "proof": str,
     "fingerprint": str,
     "on": COUNT,
@@ -52,7 +51,7 @@ CLAIMED = {
 class Claim:
     """What ``separation.json`` says, which is to be proved."""
 
-    kind: str
+    kind: str  # empty: not decided
     proof: str
     fingerprint: str
     on: int
@@ -93,6 +92,7 @@ class Wanted:
 
     y: Integers | None = None  # (d,) on the positive side of its hyperplane, or on it
     across: Integers | None = None  # (d, k) those on the hyperplane, or all without one, in the subspace orthogonal to these
+    without: NDArray[np.bool_] | None = None  # (d,) features that are zero there
     strict: bool = False  # none on the hyperplane
 
 
@@ -170,6 +170,8 @@ def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> SideCounts:
     bad[on] = wanted.strict
     if wanted.across is not None and not wanted.strict:
         bad[on] = ~find_orthogonal(points[on], wanted.across)
+    if wanted.without is not None:
+        bad[on] |= np.asarray(abs(points[on]) @ wanted.without) > 0
     missed = np.flatnonzero(bad)
     missed = missed[np.argsort(score[missed], kind="stable")[:take]]
     worst = [(float(score[j]), start + int(j)) for j in missed]
@@ -183,11 +185,11 @@ def load_claim(where: Place) -> Claim:
         if [] in (values["y"], values["support"], values["weights"], *values["flat"]):
             raise CheckFailedError(f"{where}: an empty list, where what is not there is null")
         y = None if values["y"] is None else _integers(values["y"])
-        support = np.array([_integer(v) for v in values["support"] or []], np.int64)
+        support = np.array([parse_integer(v) for v in values["support"] or []], np.int64)
         weights = _integers(values["weights"] or [])
         flat = [_integers(vector) for vector in values["flat"]]
         columns = np.array(flat, object).T if flat else np.zeros((0, 0), object)
-        kind, proof, fingerprint = (str(values[name]) for name in ("kind", "proof", "fingerprint"))
+        kind, proof, fingerprint = (values[name] or "" for name in ("kind", "proof", "fingerprint"))
         rank = None if values["rank"] is None else int(values["rank"])
         return Claim(kind, proof, fingerprint, int(values["on"]), rank, y, support, weights, columns)
     except NewerFormatError:
@@ -198,19 +200,7 @@ def load_claim(where: Place) -> Claim:
 
 def _integers(values: Any) -> Integers:
     """Integers of any length; long ones are strings of hexadecimal digits."""
-    return np.array([_integer(v) for v in values], object)
-
-
-def _integer(value: Any) -> int:
-    """Raises TypeError for another number, and ValueError for a string that is no long integer."""
-    if type(value) is int:
-        return value
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no integer")
-    number = int(value, 16)
-    if hex(number) != value or number.bit_length() <= LONG:
-        raise ValueError(f"{value[:40]!r} is no integer of more than {LONG} bits")
-    return number
+    return np.array([parse_integer(v) for v in values], object)
 
 
 def prove(engine: Maps, data: Data, claim: Claim, proved: Check | None = None) -> str:
@@ -223,21 +213,42 @@ def prove(engine: Maps, data: Data, claim: Claim, proved: Check | None = None) -
             raise CheckFailedError(f"it says {claim.kind}, {said} is proved")
         return proved.proof
     if claim.kind == OVERLAP:
-        _require_all_on(engine, data, claim, _require_conflict(data, claim))
-        return "exact"
-    if claim.kind == QUASI:
         _require_conflict(data, claim)
+        _require_all_on(engine, data, claim)
+        return "exact"
+    points = _require_conflict(data, claim) if claim.kind == QUASI else None
     y = claim.y
     if y is None or y.shape != (dimension_of(data),) or not y.any():
         raise CheckFailedError(f"y is missing or zero, or has not {dimension_of(data)} entries")
-    sides = look(engine, data, claim.fingerprint, Wanted(y))
+    others = points is not None and claim.on > len(claim.support)  # points on the hyperplane beside those of the support
+    sides = look(engine, data, claim.fingerprint, _beside(y, points) if others else Wanted(y))
     if sides.wrong:
         raise CheckFailedError(f"point {sides.missed[0][1]} is on the negative side of the hyperplane")
     if sides.on != claim.on or not sides.beyond:
         raise CheckFailedError(f"{sides.on} points are on the hyperplane and {sides.beyond} beyond it, it says {claim.on}")
     if claim.kind == COMPLETE and sides.on:
         raise CheckFailedError(f"it says {claim.kind}, {sides.on} points are on the hyperplane")
+    if sides.outside:
+        text = "is on the hyperplane and not in what the points of the support span: another one may have it beyond"
+        raise CheckFailedError(f"point {sides.missed[0][1]} {text}")
     return "exact"
+
+
+def _beside(y: Integers, points: Matrix) -> Wanted:
+    """All points beside a hyperplane, and those on it in what points (s, d) span: no hyperplane has points beyond it that have
+    positive weights with a zero sum, so that none has more beyond it than this one (Goldman and Tucker 1956).
+    """
+    if isinstance(points, np.ndarray):
+        used = np.asarray(points.any(axis=0))
+        digits, exponent = common(points[:, used])
+        basis = unscale_vectors(orthogonal(digits), exponent)
+        across: Integers = np.zeros((len(used), basis.shape[1]), np.object_)
+        across[used] = basis
+    else:
+        used = np.bincount(points.indices, minlength=points.shape[1]) > 0
+        least = exponents(points)
+        across = unscale_vectors(Echelon.of(IntegerEntries.of(points, least)).nullspace(np.flatnonzero(used)), least)
+    return Wanted(y, across if across.shape[1] else None, None if used.all() else ~used)
 
 
 def require_idle(claim: Claim, d: int) -> None:
@@ -249,8 +260,8 @@ def require_idle(claim: Claim, d: int) -> None:
         raise CheckFailedError(f"it says more than {claim.kind} needs: y, support, weights, rank, flat or on")
 
 
-def _require_conflict(data: Data, claim: Claim) -> int:
-    """The rank of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint. Raises
+def _require_conflict(data: Data, claim: Claim) -> Matrix:
+    """The points (s, d) that conflict, whose blocks ``verify_run`` has compared with the fingerprint. Raises
     CheckFailedError when the weights are not positive with a sum of exactly zero.
     """
     support = claim.support
@@ -262,17 +273,18 @@ def _require_conflict(data: Data, claim: Claim) -> int:
         integers = common(points)[0]
         total, rank = claim.weights @ integers, len(independent(integers))
     else:
+        points.eliminate_zeros()
         total, rank = IntegerEntries.of(points, exponents(points)).sum(claim.weights), rank_of(points)
     if total.any():
         raise CheckFailedError("the weights do not sum the points of the support to zero")
     if claim.rank != rank:
         raise CheckFailedError(f"the points of the support have rank {rank}, it says {claim.rank}")
-    return rank
+    return points
 
 
-def _require_all_on(engine: Maps, data: Data, claim: Claim, rank: int) -> None:
-    """Raise CheckFailedError when a point is not in the space of this rank that the support spans."""
-    d = dimension_of(data)
+def _require_all_on(engine: Maps, data: Data, claim: Claim) -> None:
+    """Raise CheckFailedError when a point is not in the space of the claimed rank that the support spans."""
+    d, rank = dimension_of(data), claim.rank or 0
     if rank == d:
         return
     if claim.flat.shape != (d, d - rank) or len(independent(claim.flat.T)) != d - rank:

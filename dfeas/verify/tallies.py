@@ -17,6 +17,8 @@ from dfeas.verify.view import FeatureMoments
 
 WRONG = 5
 """Points on the wrong side that are enough."""
+Function = Callable[[Any, Any], Any]
+"""Two blocks of points (b, m) and (c, m) to their kernel (b, c)."""
 
 
 class Maps(Protocol):

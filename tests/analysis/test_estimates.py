@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from itertools import product
 from typing import Any
@@ -20,26 +22,9 @@ from dfeas.analysis.regression.estimates import SignSearch
 from dfeas.analysis.regression.outcome import Response
 from dfeas.run.exact.partition import partition
 from dfeas.verify.dyadic import common
-from tests.exact import solution
+from tests.terms import estimate_of
 
 Rows = np.ndarray
-
-
-def reaches(rows: Rows, j: int, sign: int, *, flat: bool = False) -> bool:
-    """Whether some d with a'd >= 0, or = 0, for all rows has ``sign`` d_j = 1."""
-    n, d = rows.shape
-    slack = np.zeros((n, 0), int) if flat else -np.eye(n, dtype=int)
-    last = np.zeros(2 * d + slack.shape[1], int)
-    last[[j, d + j]] = sign, -sign
-    equations = np.vstack([np.hstack([rows, -rows, slack]), last])
-    return solution(equations.tolist(), [0] * n + [1])[0] is not None
-
-
-def told_of(rows: Rows, j: int) -> str:
-    if reaches(rows, j, 1, flat=True):
-        return "not identified"
-    plus, minus = reaches(rows, j, 1), reaches(rows, j, -1)
-    return "+Inf or -Inf" if plus and minus else "+Inf" if plus else "-Inf" if minus else "finite"
 
 
 def signed(X: Rows, y: Rows, outcome: str, intercept: bool) -> Rows:
@@ -85,7 +70,7 @@ def test_estimates_are_finite_infinite_or_not_identified_as_the_cone_of_directio
         X, y, intercept = table(seed, most)
         found = dfeas.check_separation(X, y, outcome=outcome, intercept=intercept)
         rows = signed(X, y, outcome, intercept)
-        assert [each.estimate for each in found.estimates] == [told_of(rows, j) for j in range(rows.shape[1])], seed
+        assert [each.estimate for each in found.estimates] == [estimate_of(rows, j) for j in range(rows.shape[1])], seed
         assert all(each.certain for each in found.estimates)
         d = np.array([each.direction for each in found.estimates])
         assert (rows @ d >= -1e-9).all()
@@ -175,20 +160,40 @@ OUTCOMES = {"truth": [False, True], "text": ["well", "sick"], "numbers": [0, 1],
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_the_line_of_python_fits_the_model_with_the_sign_of_the_table(outcome: str) -> None:
-    import statsmodels.api as sm
-
     rng = np.random.default_rng(2)
     rare, ill = np.arange(200) < 4, (rng.random(200) < 0.5) | (np.arange(200) < 4)
     values = np.array(OUTCOMES[outcome])[ill.astype(int)]
     frame = pd.DataFrame({"age": rng.normal(size=200), "exposed to": np.where(rare, "yes", "no"), "ill now": values})
     for table, asked in ((frame, "ill now"), (frame.set_axis(["age", "e", "ill"], axis=1), None)):
         found = dfeas.check_separation(table, asked) if asked else dfeas.check_separation("ill ~ age + C(e)", table)
-        model = eval(found.fits["Python"], {"sm": sm, "table": table})
+        fit = eval(found.fits["Python"], {"dfeas": dfeas, "table": table})
+        assert fit.names == [each.name for each in found.estimates]
         sign = {"+Inf": 1, "-Inf": -1}[found.estimates[1].estimate]
-        (name,) = (each for each in model.params.index if "[T.yes]" in each)
-        assert 0.01 < sign * model.params[name] < 100
+        assert 0.01 < sign * fit.coef[1] < 100
         assert f"in Python: {found.fits['Python']}" in str(found)
-    assert dfeas.check_separation(frame["age"].to_numpy()[:, None], rare).fits == {}
+    assert dfeas.check_separation(rare[:, None], rare).fits == {"Python": "dfeas.firth(table, y)"}
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ({"y": "ill", "positive": "b's"}, "dfeas.firth(table, 'ill', positive=\"b's\")"),
+        ({"y": "ill", "intercept": False, "text": ["code"]}, "dfeas.firth(table, 'ill', intercept=False, text=['code'])"),
+        ({"y": "ill", "missing": "drop"}, "dfeas.firth(table, 'ill', missing='drop')"),
+        ({"y": ["ill", "n"]}, "dfeas.firth(table[['code', 'rare', 'ill']], 'ill')"),
+        ({"y": "n", "outcome": "poisson"}, "dfeas.firth(table, 'n', outcome='poisson')"),
+    ],
+)
+def test_the_line_of_python_says_all_that_was_asked(words: dict[str, Any], line: str) -> None:
+    ill = ["b's"] * 5 + ["a"] * 3
+    table = pd.DataFrame({"code": list("11221221"), "rare": [1, 1] + [0] * 6, "ill": ill, "n": [0, 0, 1, 0, 1, 1, 0, 1]})
+    found = dfeas.check_separation(table, **words)
+    found = found["ill"] if isinstance(words["y"], list) else found
+    assert found.fits["Python"] == line
+    fit = eval(line, {"dfeas": dfeas, "table": table})
+    assert fit.names == [each.name for each in found.estimates]
+    assert fit.outcome == found.outcome
+    assert fit.classes == found.classes
 
 
 def test_lines_of_other_models_quote_names_and_keep_the_formula() -> None:
@@ -204,12 +209,71 @@ def test_lines_of_other_models_quote_names_and_keep_the_formula() -> None:
 
 @pytest.mark.parametrize("name", ["class", "None", "C(x)", "a\\b", "a\nb"])
 def test_lines_of_python_know_words_of_python_and_lines_of_r_are_about_its_columns(name: str) -> None:
-    import statsmodels.api as sm
-
-    frame = pd.DataFrame({name: [0, 0, 1, 1, 0, 0], "age": [3, 4, 1, 2, 5, 3], "ill": [0, 1, 1, 1, 0, 1]})
-    fits = dfeas.check_separation(frame, "ill").fits
+    frame = pd.DataFrame({name: [0, 0, 1, 1, 0, 0], "age": [3, 4, 1, 2, 5, 3], "function": [0, 1, 1, 1, 0, 1]})
+    fits = dfeas.check_separation(frame, "function").fits
+    assert eval(fits["Python"], {"dfeas": dfeas, "table": frame}).names == [name, "age", "intercept"]
     if {"\\", "\n"} & {*name}:
-        assert fits == {}
+        assert "R" not in fits
     else:
-        assert len(eval(fits["Python"], {"sm": sm, "table": frame}).params) == 3
-        assert f"~ `{name}` + age" in fits["R"]
+        assert f"`function` ~ {name if name.isalpha() else f'`{name}`'} + age" in fits["R"]
+
+
+PIECES = (
+    "`",
+    '"',
+    "'",
+    "\\",
+    "{",
+    "}",
+    "%",
+    "(",
+    ")",
+    ")) + ran() + ((",
+    "`+ran()+`",
+    'Q("a")',
+    "C(",
+    "~",
+    "== true)",
+    "\n",
+    "é",
+    "\N{GRINNING FACE}",
+)
+"""Of labels and names: what ends a string, a name or a call somewhere, and what would be code behind it."""
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
+"""Text and names of R."""
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_no_label_level_or_name_is_code_in_the_lines(seed: int) -> None:
+    rng, began = np.random.default_rng(seed), list[int]()
+    one, other, level, name, y = (
+        "".join(rng.choice(PIECES, rng.integers(1, 5))) + mark for mark in (" a", " b", " c", " d", " e")
+    )
+    name, y = (name, y) if seed % 2 else ("my x", "died now")
+    frame = pd.DataFrame({name: [1.0] * 3 + [0.0] * 9, "ward": ["a", level] * 6, y: [one] * 6 + [other] * 6})
+    fits = dfeas.check_separation(frame, y, positive=one, text=[y, "ward"]).fits
+    assert ("R" in fits) == all(each.isprintable() for each in (one, name, y)) or seed % 2
+    if "R" in fits:
+        assert QUOTED.sub("_", fits["R"]).startswith("glm(I(1 * (_ == _)) ~ _ + ward, family = binomial, data = table, ")
+        said = [text for text in QUOTED.findall(fits["R"]) if text.startswith('"')]
+        assert [json.loads(text) for text in said] == [one]
+    fit = eval(fits["Python"], {"dfeas": dfeas, "table": frame, "ran": lambda: began.append(1)})
+    assert fit.names == [name, f"ward[{max('a', level)}]", "intercept"]
+    assert fit.classes == (other, one)
+    assert not began
+
+
+def test_text_in_a_formula_stays_in_the_lines() -> None:
+    frame = pd.DataFrame({"my x": [0, 0, 1, 1, 0, 0], "ward": list("aabbcc"), "died": [0, 1, 0, 1, 1, 1]})
+    fits = dfeas.check_separation('died ~ `my x` + C(ward, Treatment("b"))', frame).fits
+    assert fits["Python"] == """dfeas.firth('died ~ `my x` + C(ward, Treatment("b"))', table)"""
+    assert len(eval(fits["Python"], {"dfeas": dfeas, "table": frame}).coef) == 4
+    assert 'died ~ `my x` + factor(ward, Treatment("b"))' in fits["R"]
+    text = dfeas.check_separation("died ~ `my x` + ward + offset(1.0 * (ward == 'C(b `my x`)'))", frame).fits
+    assert [*text] == ["R", "Python"]
+    assert all("offset(1.0 * (ward == 'C(b `my x`)'))" in line.replace("\\'", "'") for line in text.values())
+    for name in ('a") + ran() + Q("my x', "a\n"):  # of a column that is no term
+        table = frame.assign(**{name: 1.0})
+        fits = dfeas.check_separation(f"died ~ `my x` + ward + offset(`{name}`)", table).fits
+        assert [*fits] == ["Python"]
+        assert eval(fits["Python"], {"dfeas": dfeas, "table": table}).names == ["my x", "ward[T.b]", "ward[T.c]", "intercept"]

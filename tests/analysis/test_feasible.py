@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import xarray as xr
 import zarr
+from click.testing import CliRunner
 from scipy.optimize import Bounds
 
 import dfeas
 from dfeas.analysis import feasibility, separation
-from dfeas.errors import BadInputError
+from dfeas.cli.main import commands
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.run.exact.search import STOPPED
 from dfeas.run.resources import attend_runs
 from dfeas.run.result_files import TRACE
@@ -201,6 +208,90 @@ def test_large_systems_without_an_interior_or_a_solution_are_decided(tmp_path: P
     assert (begun.verdict, begun.result.stopped) == ("undecided", "pass_limit")
 
 
+@pytest.mark.parametrize("kind", ["solution", "rounded", "conflict", "thin", "sparse"])
+def test_a_run_is_proved_again_by_its_files_and_nothing_false_is(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    A, E, f, bounds = rng.integers(-5, 6, (40, 3)).astype(float), np.array([[3.0, 7.0, 0.0]]), np.ones(1), (-9.0, None)
+    b = A @ [0.25, 1.0, -2.0] + {"solution": 1, "sparse": 1, "rounded": 90}.get(kind, 0)
+    if kind in ("conflict", "thin"):
+        A, b = np.vstack([A, -A[:1]]), np.append(b, -b[0] - (kind == "conflict"))
+    equal = (E, f) if kind == "rounded" else None
+    for name, values in (("A", A), ("b", b), ("E", E), ("f", f)):
+        np.save(tmp_path / f"{name}.npy", values)
+    left, run = sp.csr_array(A) if kind == "sparse" else A, tmp_path / "run"
+    here = dfeas.feasible(left, b, equal=equal, bounds=bounds)
+    paths = None if equal is None else (tmp_path / "E.npy", tmp_path / "f.npy")
+    there = dfeas.feasible(tmp_path / "A.npy", tmp_path / "b.npy", equal=paths, bounds=bounds, out=run)
+    assert here.verdict == there.verdict == ("infeasible" if kind == "conflict" else "feasible")
+    assert (here.asked, there.violated > 0) == (None, kind == "rounded")
+    assert here.verify(left, b, equal=equal, bounds=bounds).verdict == here.verdict
+    with pytest.raises(BadInputError, match="a part of the system was in memory; give it again"):
+        here.verify()
+    proved = dfeas.verify_run(run)
+    assert (proved.verdict, proved.proof, proved.points) == (there.verdict, "exact", there.result.n)
+    assert f"all {there.result.n} inequalities" in str(proved)
+    assert dfeas.verify_run(run, tmp_path / "A.npy", tmp_path / "b.npy").message == proved.message
+    with pytest.raises(CorruptDataError):
+        dfeas.verify_run(run, tmp_path / "A.npy", b + 1)
+    with pytest.raises(CorruptDataError, match="not the system of the run"):
+        there.verify(A[:3], b[:3])
+    values = json.loads((run / "result.json").read_text())
+    lies: list[dict[str, Any]] = [{"violated": there.violated + 1}, {"exact": [[9, 7]] * 3}, {"exact": None}]
+    if kind == "conflict":
+        some = [weight + (place == 0) for place, weight in enumerate(there.u or [])]
+        lies = [{"u": some}, {"rows": values["rows"][::-1]}, {"lower": [-1, 0, 0]}, {"upper": [1, 0, 0]}, {"u": [], "rows": []}]
+    for lie in (*lies, {"verdict": "feasible" if kind == "conflict" else "infeasible"}):
+        (run / "result.json").write_text(json.dumps({**values, **lie}))
+        with pytest.raises(CheckFailedError):
+            dfeas.verify_run(run)
+    for part in ("A", "b", "equal", "bounds"):
+        named: Any = [["s3://there/it"]] if part == "equal" else "s3://there/it"
+        (run / "result.json").write_text(json.dumps({**values, "asked": {**values["asked"], part: named}}))
+        with pytest.raises(UsageError, match=r"s3://there/it: follow=True"):
+            dfeas.verify_run(run)
+
+
+def test_a_page_speaks_of_rows_and_multipliers_and_of_no_points(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    A = rng.integers(-5, 6, (40, 3)).astype(float)
+    b = A @ [0.25, 1.0, -2.0]
+    A, b = np.vstack([A, -A[:1]]), np.append(b, -b[0])
+    for name, right in (("yes", b), ("no", b - (np.arange(41) == 40))):
+        dfeas.feasible(A, right, bounds=(-9, None), out=tmp_path / name)
+    yes, no = (dfeas.report(tmp_path / name).read_text() for name in ("yes", "no"))
+    assert re.search(r"<h2>Infeasible: there is no solution: rows of A \(\d+\) ", no)
+    assert "row 40 of A</td><td" in no
+    assert "Multipliers</h3>" in no
+    assert "Solution</h3>" in yes
+    assert ">-2</td></tr>" in yes
+    for page in (yes, no):
+        assert "inequalities</dt><dd>44</dd>" in page
+        assert not re.search(r"label|hyperplane|in conflict|margin</dt>|suspect", page)
+    file = tmp_path / "no" / "result.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "u": ["x"]}))
+    with pytest.raises(CorruptDataError, match="not a readable result"):
+        dfeas.report(tmp_path / "no")
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+import dfeas
+rng = np.random.default_rng(2)
+A = rng.integers(-50, 51, (900, 80)).astype(float)
+dfeas.feasible(A, A @ rng.integers(-9, 10, 80) + 1, out=sys.argv[1], callback=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+def test_a_killed_run_says_that_it_cannot_go_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(run)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    again = CliRunner().invoke(commands, ["resume", str(run)])
+    said = f"dfeas: error: {run}: a run of feasible that was cut off cannot go on: ask again with --force\n"
+    assert (again.exit_code, again.stderr) == (4, said)
+
+
 def test_a_search_that_is_asked_to_stop_ends_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     thin, asked = wide(2), list[bool]()
     monkeypatch.setattr(feasibility, "search_integers", lambda *_: (asked.append(True) or STOPPED, None))
@@ -239,6 +330,17 @@ def test_tables_without_rows_say_nothing(kind: Any) -> None:
     assert dfeas.feasible(none, [], bounds=(1, 0)).verdict == "infeasible"
 
 
+@pytest.mark.parametrize("A", [None, np.zeros((0, 2))])
+def test_multipliers_name_no_row_that_is_not_there(A: Any) -> None:
+    E, f = np.array([[0.1, 1.0], [1.0, 10.0]]), np.array([0.0, 1.0])
+    answer = dfeas.feasible(A, None if A is None else [], equal=(E, f), bounds=(0, 1))
+    require_evidence(System(np.zeros((0, 2)), np.zeros(0), E, f, np.zeros(2), np.ones(2)), answer)
+    assert (answer.verdict, answer.u, answer.result.n) == ("infeasible", [], 8)
+    assert answer.rows is not None
+    assert len(answer.rows) == 0
+    assert "rows of A" not in answer.message
+
+
 def test_bounds_are_said_as_scipy_says_them(tmp_path: Path) -> None:
     A, b = [[1.0, 1.0]], [3.0]
     np.save(tmp_path / "bounds.npy", [[1.0, np.inf], [2.0, 2.0]])
@@ -254,19 +356,97 @@ def test_bounds_are_said_as_scipy_says_them(tmp_path: Path) -> None:
     ("options", "text"),
     [
         ({"b": [1.0, 2.0]}, "b has shape (2,), expected 1 finite numbers"),
+        ({"A": [[1.0], [1.0]], "b": 1.0}, "b has shape (), expected 2 finite numbers"),
         ({"b": None}, "b is missing"),
-        ({"b": [np.inf]}, "finite"),
+        ({"b": [np.inf]}, "b: the entry of row 0 is infinite"),
+        ({"b": [np.nan]}, "b: the entry of row 0 is missing"),
+        ({"b": [None]}, "b: a value is missing"),
+        ({"b": np.ma.array([1.0], mask=[True])}, "b: a masked array"),
+        ({"b": "nothing.npy"}, "no such file or folder (b)"),
+        ({"A": [1.0, 1.0]}, "A: expected points as an array"),
         ({"A": None}, "expected A and b"),
         ({"A": [[np.nan, 0.0]]}, "A: 1 or more entries are not finite"),
         ({"equal": 3}, "expected E and f"),
+        ({"equal": ([[np.nan, 0.0]], [1.0])}, "E: 1 or more entries are not finite"),
+        ({"equal": ([[1j, 0.0]], [1.0])}, "E: entries of type complex128"),
+        ({"equal": ([[1.0, 1.0]], np.ma.array([1.0], mask=[True]))}, "f: a masked array"),
         ({"equal": ([[1.0]], [1.0])}, "E has 1 columns, A has 2"),
         ({"equal": ([[1.0, 1.0]], [1.0, 2.0])}, "f has shape (2,)"),
         ({"bounds": [(0, 1)] * 3}, "2 pairs"),
         ({"bounds": 3}, "expected a pair"),
         ({"bounds": (np.inf, None)}, "no number is within"),
-        ({"bounds": (2**53 + 1, None)}, "2**53"),
+        ({"bounds": (2**53 + 1, None)}, "bounds: 9007199254740993 has no exact float64"),
+        ({"bounds": np.ma.array([[0.0, 1.0]], mask=[[True, False]])}, "bounds: a masked array"),
+        ({"bounds": pd.DataFrame({"least": [0.0], "high": [1.0]})}, "bounds: expected a frame of the columns low and high"),
+        ({"bounds": {"x": (0, 1), "y": (0, 1)}}, "bounds: they are of variables by name, and A has no names"),
     ],
 )
 def test_what_cannot_be_asked_is_said_in_one_line(options: dict[str, Any], text: str) -> None:
     with pytest.raises(BadInputError, match=re.escape(text)):
         dfeas.feasible(**{"A": [[1.0, 1.0]], "b": [1.0], **options})
+
+
+def frame(values: Any, index: Any = ("r", "s"), columns: Any = ("x", "y")) -> pd.DataFrame:
+    return pd.DataFrame(values, index=list(index), columns=list(columns), dtype=float)
+
+
+LIMITS = frame([[1, 2], [10, 20]], "xy", ("low", "high"))
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        LIMITS,
+        LIMITS[["high", "low"]],
+        LIMITS.iloc[::-1],
+        LIMITS.rename(columns={"low": "lower", "high": "upper"}),
+        {"y": (10, 20), "x": (1, 2)},
+        pd.Series({"y": (10, 20), "x": (1, 2)}),
+        LIMITS.reset_index(drop=True),
+        pd.DataFrame(LIMITS.to_numpy()),
+    ],
+)
+@pytest.mark.parametrize("kind", [lambda A: A, lambda A: dd.from_pandas(A, npartitions=1)], ids=["pandas", "dask"])
+def test_what_has_names_is_found_by_them(bounds: Any, kind: Any) -> None:
+    E = frame([[1, 0]], "e", "yx")
+    answer = dfeas.feasible(kind(frame(np.eye(2))), [2.0, 50.0], equal=(kind(E), [15.0]), bounds=bounds)
+    assert answer.x is not None
+    assert 1 <= answer.x[0] <= 2
+    assert answer.x[1] == 15
+    answer = dfeas.feasible(None, equal=(E, [15.0]), bounds=bounds if isinstance(bounds, dict) else None)
+    assert answer.x is not None
+    assert answer.x[0] == 15
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"b": pd.Series([2.0, 1.0], ["s", "r"])}, "A and b have other rows"),
+        ({"equal": (frame(np.eye(2)), pd.Series([2.0, 1.0], ["s", "r"]))}, "E and f have other rows"),
+        ({"equal": (frame(np.eye(2), columns="xz"), [1.0, 1.0])}, "E: other features (without y, with z) than A"),
+        ({"bounds": LIMITS.rename(index={"y": "z"})}, "bounds: other features (without y, with z) than A"),
+        ({"bounds": {"y": (0, 1)}}, "bounds: other features (without x) than A"),
+    ],
+)
+def test_other_names_are_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(BadInputError, match=re.escape(text)):
+        dfeas.feasible(**{"A": frame(np.eye(2)), "b": [1.0, 1.0], **options})
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_coordinates_of_xarray_are_compared(lazy: bool) -> None:
+    A = xr.DataArray(np.eye(2), dims=("row", "name"), coords={"row": [0, 1], "name": ["x", "y"]})
+    A = A.chunk() if lazy else A
+    b = xr.DataArray([1.0, 2.0], dims="row", coords={"row": [0, 1]})
+    assert dfeas.feasible(A, b).is_decided
+    assert dfeas.solve(A, b).verdict == "feasible"
+    for call in (lambda: dfeas.feasible(A, b[::-1]), lambda: dfeas.solve(A, b[::-1])):
+        with pytest.raises(BadInputError, match="have other rows"):
+            call()
+    with pytest.raises(BadInputError, match="E: other coordinates of its columns"):
+        dfeas.feasible(A, b, equal=(A[:, ::-1].rename(row="other"), [1.0, 1.0]))
+
+
+def test_a_number_is_taken_where_a_row_is() -> None:
+    assert dfeas.feasible([[1.0], [-1.0]], [1.0, -1.0], equal=([[1.0]], 1.0)).exact == [1]
+    assert dfeas.feasible([[1.0]], np.float64(-1.0), equal=([[1.0]], np.array(1))).verdict == "infeasible"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import re
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,6 +88,119 @@ def test_a_formula_that_cannot_be_used_says_why() -> None:
         dfeas.check_separation("died ~ age", frame, intercept=False)
     with pytest.raises(dfeas.UsageError, match="expected a data frame beside it, got ndarray"):
         dfeas.check_separation("died ~ age", np.ones((3, 2)))
+
+
+CODE = {
+    "braces": "died ~ {age * ran()}",
+    "a method": 'died ~ I(age.to_csv("f"))',
+    "a module within": 'died ~ I(age * np.f2py.os.system("true"))',
+    "an attribute of a name": "died ~ log(age.values)",
+    "an unknown function": "died ~ I(ran())",
+    "a builtin": 'died ~ I(eval("ran()"))',
+    "an argument": "died ~ C(ward, ran())",
+    "an argument of Q": "died ~ Q(ran())",
+    "a keyword": "died ~ poly(age, degree=ran())",
+    "a call of a call": "died ~ I(C(ward)())",
+    "on the left": "I(ran()) ~ age",
+    "as a fixed effect": "died ~ age | I(ran())",
+    "a subscript": "died ~ age[0]",
+    "a lambda": "died ~ I((lambda: age)())",
+    "a comprehension": "died ~ I([each for each in age])",
+    "an assignment": "died ~ I((x := age))",
+    "text with code": 'died ~ I(f"{ran()}")',
+    "a dunder": "died ~ I(age + __builtins__)",
+    "a choice": "died ~ I(age if ran() else age)",
+    "stars": "died ~ poly(*[age])",
+    "names in a module": "died ~ np.load(ward)",
+    "text that ends a key": """died ~ Q('ward"] if ran() else [1]#')""",
+    "text that ends text": """died ~ poly(age, '"] or ran()#')""",
+    "names in names": "died ~ I(`age _formulaic_x__y` + `x _y` + `age` + ran())",
+    "names in text": """died ~ I(C(ward, '_formulaic_age_____ran_______age') + `age ' + ran() + ' age`)""",
+}
+"""Formulas that are code."""
+
+
+@pytest.mark.parametrize("case", CODE)
+def test_a_formula_that_is_code_is_refused_before_it_runs(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = list[int]()
+    monkeypatch.setattr(builtins, "ran", lambda: began.append(1) or 1, raising=False)
+    with pytest.raises(dfeas.UsageError, match=r"^formula ") as refused:
+        dfeas.check_separation(CODE[case], patients())
+    assert str(refused.value).isprintable()
+    assert not began
+
+
+@pytest.mark.parametrize(
+    ("right", "piece"),
+    [
+        *(("I(9**9**9)", "9 ** 9 ** 9"), ("{age * 2 << 9**9}", "age * 2 << 9 ** 9"), ("I((1, 2) * 9**8)", "(1, 2) * 9 ** 8")),
+        *(("I(-(9**9) ** abs(9**9))", "(9 ** 9) ** abs(9 ** 9)"), ('I("%9999999d" % 5)', "'%9999999d' % 5")),
+        *(("(age + ward) ** 40", "40"), ("(age + ward)^99", "99"), ("poly(age, 9**7)", "poly(age, 9 ** 7)")),
+        ("bs(age, df=99999)", "bs(age, df=99999)"),
+    ],
+)
+def test_a_formula_of_numbers_without_end_is_refused(right: str, piece: str) -> None:
+    with pytest.raises(dfeas.UsageError, match=f": {re.escape(piece)} may take more time and memory than there is; "):
+        dfeas.check_separation(f"died ~ {right}", patients())
+
+
+def test_trust_is_given_by_a_truth_value() -> None:
+    with pytest.raises(dfeas.UsageError, match=r"trust_formula='no': expected True or False"):
+        dfeas.check_separation("died ~ age", patients(), trust_formula="no")  # type: ignore[call-overload]
+
+
+def test_a_refused_formula_names_the_piece_and_runs_for_who_trusts_it(tmp_path: Path) -> None:
+    frame = patients()
+    for formula, piece in (
+        ("died ~ age + np.clip(age, 30, 60)", "np.clip"),
+        ("died ~ I(age.clip(30))", "age.clip"),
+        ("died ~ {np.where(age > 30, 1, 0) + 1}", "np.where"),
+    ):
+        with pytest.raises(dfeas.UsageError) as refused:
+            dfeas.check_separation(formula, frame)
+        assert f": {piece} would run as code; " in str(refused.value)
+        assert "trust_formula=True" in str(refused.value)
+        assert "--formula-code" in refused.value.as_typed
+        assert dfeas.check_separation(formula, frame, trust_formula=True).finite
+        frame.drop(columns="born").to_csv(tmp_path / "t.csv", index=False)
+        with pytest.raises(dfeas.UsageError, match="would run as code"):
+            dfeas.check_separation(formula, tmp_path / "t.csv")
+        assert dfeas.check_separation(formula, tmp_path / "t.csv", trust_formula=True).finite
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        *(
+            "`my age` + ward",
+            'Q("my age")',
+            "log(`my age`) * ward",
+            "np.log10(age) + abs(age)",
+            "(age + ward) ** 2",
+            "age:ward - 1",
+        ),
+        *("I(age ** 2 / 3 - 1e-3)", "I((age > 30) & ~(age == 50))", "poly(age, degree=2)", "bs(age, df=4)", "0 + C(ward, Sum)"),
+        *(
+            'C(ward, Treatment(reference="b"))',
+            "C(ward, contr.helmert)",
+            'C(ward, levels=["c", "b", "a"])',
+            "{age + 1}",
+            "exp(-age)",
+        ),
+        *("center(age) + offset(log(age))", "cr(age, df=3)", "standardize(age)", "1 | ward", "age + I(age in (1, 2) or True)"),
+        *("(age + ward) ** 3 + I(age * 10**300)", "I(5000 * age) + poly(age * 5000, degree=2)", 'I(Q("age") ** 2 + 2**age)'),
+    ],
+)
+def test_formulas_of_functions_that_are_known_are_those_of_who_trusts_them(right: str) -> None:
+    frame = patients().assign(**{"my age": lambda table: table["age"]})
+    ways = []
+    for trusted in (False, True):
+        try:
+            said = str(dfeas.check_separation(f"died ~ {right}", frame, trust_formula=trusted))
+            ways.append(said.replace(", trust_formula=True", ""))  # the line that fits needs it, too
+        except dfeas.BadInputError as error:
+            ways.append(str(error))
+    assert ways[0] == ways[1]
 
 
 def test_without_formulaic_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

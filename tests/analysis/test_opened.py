@@ -190,6 +190,7 @@ def test_whole_numbers_are_whole_and_nothing_more_is_said(tmp_path: Path) -> Non
     assert {name for name in proved.not_checked if name.endswith("separation.json")} == {
         "format of separation.json",
         "message of separation.json",
+        "stopped of separation.json",
     }
     claim = json.loads((run / "separation.json").read_text())
     for key in ("y", "support", "weights"):

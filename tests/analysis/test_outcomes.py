@@ -117,6 +117,8 @@ def test_counts_of_which_none_is_zero_exist_and_those_that_all_are_do_not() -> N
     for intercept in (True, False):
         assert dfeas.check_separation(x, np.zeros(5), outcome="poisson", intercept=intercept).finite is False
     found = dfeas.check_separation(x, np.zeros(5), outcome="poisson")
+    assert found.separated == 5
+    assert not any("leave out the rows" in str(each) for each in found.advice)
     assert (found.columns, found.intercept, found.separated) == ([], -1.0, 5)
     assert "the intercept separates 5 rows where y is 0 (0, 1, 2, 3, 4); no finite estimate of the intercept" in str(found)
     signed = np.array([[-1.0], [1.0], [2.0]])

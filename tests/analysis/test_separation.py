@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.cli.main import commands
+from dfeas.verify.certificate import Kind
 from dfeas.verify.dyadic import common
 from tests.conformance.checkers import CheckerTests
 from tests.exact import conflicts, small_instance
@@ -118,8 +121,33 @@ def test_features_that_depend_on_each_other_are_said() -> None:
 def test_a_limit_leaves_it_open(tmp_path: Path) -> None:
     X, labels = dummies(3000, 0)
     found = dfeas.separation(X, labels, method="perceptron", max_passes=1, out=tmp_path / "run")
-    assert found.kind is None
+    assert (found.kind, found.stopped) == (None, "pass_limit")
     assert not (tmp_path / "run" / "separation.json").exists()
+
+
+def test_what_is_open_after_the_verdict_is_said_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = dummies(3000, 0)
+    run = tmp_path / "run"
+    dfeas.ingest(X, tmp_path / "data", y=labels)
+
+    def typed(*words: object) -> tuple[int, str]:
+        done = CliRunner().invoke(commands, [*map(str, words)])
+        return done.exit_code, done.output
+
+    found = dfeas.separation(tmp_path / "data", max_passes=1, out=run)
+    assert (found.result.verdict, found.kind, found.stopped) == ("infeasible", None, "pass_limit")
+    assert dfeas.load(run).to_json() == found.to_json()
+    assert dfeas.verify_run(run).separation == Kind("not decided", "none")
+    assert f"{run}: resumable, separation not decided" in typed("status", run)[1]
+    assert "separation</dt><dd>not decided (proof: none); not decided: the limit of passes" in dfeas.report(run).read_text()
+    assert typed("resume", run)[0] == 3
+    code, out = typed("resume", run, "--max-passes", 99)
+    assert (code, "separation   quasi-complete (proof: exact)" in out) == (0, True)
+    assert f"{run}: infeasible, separation quasi-complete" in typed("status", run)[1]
+    monkeypatch.setattr("dfeas.analysis.separation.search", lambda *args: "nothing was found")
+    found = dfeas.separation(tmp_path / "data", out=run, force=True)
+    assert (found.result.stopped, found.stopped) == ("verdict", "stalled")
+    assert typed("resume", run) == (3, f"{run} is finished; separation not decided: nothing was found\n")
 
 
 @pytest.mark.parametrize("intercept", [False, True])

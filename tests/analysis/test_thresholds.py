@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from itertools import combinations, product
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ import pytest
 import dfeas
 from dfeas.analysis.check_separation import Separated
 from dfeas.errors import BadInputError
-from tests.exact import kind_of, solution
+from tests.exact import kind_of
+from tests.terms import Ints, Terms, adjacent_terms, conditional_terms, cox_terms, estimate_of, ordinal_terms, poisson_terms
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -24,14 +24,6 @@ with warnings.catch_warnings():
     from scipy import stats
     from statsmodels.discrete.conditional_models import ConditionalLogit, ConditionalMNLogit, ConditionalPoisson
     from statsmodels.miscmodels.ordinal_model import OrderedModel
-
-Ints = np.ndarray
-Terms = list[Ints]
-"""What must not fall along a direction, one whole-numbered row for each."""
-
-
-def unit(k: int, q: int) -> Ints:
-    return np.eye(q, dtype=int)[k]
 
 
 def drawn(seed: int) -> tuple[np.random.Generator, Ints]:
@@ -41,61 +33,7 @@ def drawn(seed: int) -> tuple[np.random.Generator, Ints]:
     return rng, rng.integers(-1, 3 if seed % 3 else 2, (n, m))
 
 
-def ordinal_terms(X: Ints, y: Ints, q: int) -> Iterator[tuple[int, Ints]]:
-    """P(y = k) = F(t_k - x'b) - F(t_(k-1) - x'b): the upper end must not fall, and the lower one not rise."""
-    for i, k in enumerate(y):
-        if k < q:
-            yield i, np.append(-X[i], unit(k, q))
-        if k > 0:
-            yield i, np.append(X[i], -unit(k - 1, q))
-
-
-def adjacent_terms(X: Ints, y: Ints, q: int) -> Iterator[tuple[int, Ints]]:
-    """P(y = k) is proportional to exp(k x'b + a_1 + .. + a_k): that of the own class must not fall beside others."""
-    for i, k in product(range(len(y)), range(q + 1)):
-        own, other = (np.append(c * X[i], [int(j < c) for j in range(q)]) for c in (y[i], k))
-        if k != y[i]:
-            yield i, own - other
-
-
-def conditional_terms(X: Ints, y: Ints, strata: Ints) -> Iterator[tuple[int, Ints]]:
-    """Of all sets of as many rows of a stratum the cases must not fall beside any."""
-    for stratum in np.unique(strata):
-        rows = np.flatnonzero(strata == stratum)
-        cases = [row for row in rows if y[row]]
-        for others in combinations(rows, len(cases)):
-            yield stratum, X[cases].sum(axis=0) - X[list(others)].sum(axis=0)
-
-
-def poisson_terms(X: Ints, y: Ints, strata: Ints) -> Iterator[tuple[int, Ints]]:
-    """Shares of the sum of a stratum: exp(x'b) of a row above 0 must not fall beside any other of it."""
-    for i, j in product(range(len(y)), repeat=2):
-        if y[i] > 0 and strata[i] == strata[j]:
-            yield j, X[i] - X[j]
-
-
-def cox_terms(X: Ints, time: Ints, event: Ints, strata: Ints) -> Iterator[tuple[int, Ints]]:
-    """exp(x'b) of an event must not fall beside that of any other at risk then."""
-    for i, j in product(range(len(X)), repeat=2):
-        if event[i] and strata[i] == strata[j] and time[j] >= time[i]:
-            yield j, X[i] - X[j]
-
-
-def reaches(rows: Terms, j: int, sign: int) -> bool:
-    """Whether some d has a'd >= 0 for all rows and sign d_j > 0: unless some x >= 0 has sum x_i a_i = -sign e_j (Farkas)."""
-    columns = np.array(rows).T
-    columns[j] *= -sign
-    return solution(columns.tolist(), unit(j, len(columns)).tolist())[0] is None
-
-
-def estimate_of(rows: Terms, j: int) -> str:
-    if reaches([*rows, *(-row for row in rows)], j, 1):
-        return "not identified"
-    plus, minus = reaches(rows, j, 1), reaches(rows, j, -1)
-    return "+Inf or -Inf" if plus and minus else "+Inf" if plus else "-Inf" if minus else "finite"
-
-
-def require_right(found: Separated, terms: Iterator[tuple[int, Ints]], m: int, said: str, *, rows_named: bool = True) -> bool:
+def require_right(found: Separated, terms: Terms, m: int, said: str, *, rows_named: bool = True) -> bool:
     """Whether it is finite as the terms say; a direction lets none of them fall, and some of the rows named rise."""
     numbers, rows = zip(*terms, strict=True)
     separated = kind_of([list(map(int, row)) for row in rows]) != "overlap"
@@ -113,16 +51,16 @@ def require_right(found: Separated, terms: Iterator[tuple[int, Ints]], m: int, s
         assert set(found.columns) <= set(range(m)), said
         assert found.columns, said
     table = {each.name: each.estimate for each in found.estimates}
-    assert [table[j] for j in range(m) if j in table] == [estimate_of(list(rows), j) for j in range(m) if j in table], said
+    assert [table[j] for j in range(m) if j in table] == [estimate_of(rows, j) for j in range(m) if j in table], said
     assert len(table) >= m - ("intercept" in table), said
     return separated
 
 
-Draw = Callable[[np.random.Generator, Ints], tuple[Separated, Iterator[tuple[int, Ints]]] | None]
+Draw = Callable[[np.random.Generator, Ints], tuple[Separated, Terms] | None]
 
 
 def draw_classes(outcome: str, terms: Any) -> Draw:
-    def draw(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+    def draw(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
         q = int(rng.integers(1, 4))
         y = rng.integers(0, q + 1, len(X))
         if rng.random() < 0.6:
@@ -135,7 +73,7 @@ def draw_classes(outcome: str, terms: Any) -> Draw:
     return draw
 
 
-def draw_conditional(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+def draw_conditional(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
     strata, y = rng.integers(0, 3, len(X)), rng.integers(0, 2, len(X))
     y = np.where(rng.random(len(X)) < 0.3, y, X[:, 0] > 0)
     if not any(0 < y[strata == s].mean() < 1 for s in np.unique(strata)):
@@ -145,7 +83,7 @@ def draw_conditional(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iter
     )
 
 
-def draw_poisson(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+def draw_poisson(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
     strata, y = rng.integers(0, 3, len(X)), rng.integers(0, 3, len(X))
     y = np.where(X[:, -1] > 1, 0, y)
     if not y.any():
@@ -153,7 +91,7 @@ def draw_poisson(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator
     return dfeas.check_separation(X, y, outcome="poisson", strata=strata), poisson_terms(X, y, strata)
 
 
-def draw_cox(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+def draw_cox(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
     time, event, strata = (
         rng.integers(1, 6, len(X)),
         rng.integers(0, 2, len(X)),
@@ -167,13 +105,13 @@ def draw_cox(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tup
     return found, cox_terms(X, time, event, strata)
 
 
-def draw_log_binomial(rng: np.random.Generator, X: Ints) -> tuple[Separated, Iterator[tuple[int, Ints]]] | None:
+def draw_log_binomial(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
     y = np.where(X[:, -1] > 0, 0, rng.integers(0, 2, len(X)))
     if len(np.unique(y)) < 2:
         return None
     found, W = dfeas.check_separation(X, y, outcome="log-binomial"), np.hstack([X, np.ones((len(X), 1), int)])
 
-    def terms() -> Iterator[tuple[int, Ints]]:
+    def terms() -> Terms:
         """With probability exp(x'b) <= 1 a row of 1 can neither fall nor rise above 1; a row of 0 must not rise."""
         for i, row in enumerate(W):
             yield i, -row
@@ -414,3 +352,23 @@ def test_a_cox_regression_is_asked_by_its_formula_and_by_any_value_of_the_event(
             assert (found.columns, found.points) == (known.columns, known.points)
     with pytest.raises(BadInputError, match="no column tim"):
         dfeas.check_separation("Surv(tim, status) ~ late", coded, outcome="cox", missing="drop")
+
+
+def test_rows_of_a_cox_regression_are_those_whose_share_of_the_risk_falls_to_0() -> None:
+    separated = 0
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        x, time, event, strata = rng.integers(0, 2, (8, 2)), rng.integers(1, 6, 8), rng.integers(0, 2, 8), rng.integers(0, 2, 8)
+        event[0] = 1
+        x[(time == time[event > 0].min()) & (event > 0), 0] = 2
+        found = dfeas.check_separation(pd.DataFrame(x, columns=["a", "b"]), (time, event), outcome="cox", strata=strata)
+        if found.finite:
+            continue
+        score, falls = x @ np.array([float(found.direction.get(name, 0.0)) for name in "ab"]), set()
+        for k in np.flatnonzero(event):
+            at_risk = np.flatnonzero((time >= time[k]) & (strata == strata[k]))
+            falls |= {int(i) for i in at_risk if score[i] < score[at_risk].max() - 1e-9}
+        assert sorted(found.points) == sorted(falls)
+        assert found.separated == len(falls)
+        separated += 1
+    assert separated > 5

@@ -80,10 +80,11 @@ def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_e
 
 def test_a_submitted_run_that_fails_says_why(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("planted", 5, 1000)
-    next((path / "X").glob("c.*")).unlink()
+    chunk = next((path / "X").glob("c.*"))
+    chunk.write_bytes(bytes(chunk.stat().st_size))
     run = submit(path, client=cluster, out=tmp_path / "run")
     found = awaited(cluster, run, lambda s: s.task == "erred")
-    assert "missing" in str(found.error)
+    assert "damaged" in str(found.error)
     with pytest.raises(BadInputError, match="it failed"):
         fetch(run, tmp_path / "got", client=cluster)
     with pytest.raises(BadInputError, match="not known to this cluster"):
@@ -94,6 +95,38 @@ def test_a_submitted_run_that_fails_says_why(cluster: Any, dataset: Callable[...
         submit(path, client=cluster, out=tmp_path / "other", kernel="rbf", method="winnow")
     with pytest.raises(UsageError, match="loss log"):
         submit(path, client=cluster, out=tmp_path / "other", C=1, loss="log")
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
+    "no memory": (("data", "--memory", "1KB"), 2, "is too little for one block"),
+    "a parameter": (("data", "--method", "ispvn:gamma=0.5"), 2, "ispvn:gamma=G above 1"),
+    "no mask": (("data", "--mask", "no.npy"), 4, "no.npy: no such file"),
+    "no start": (("data", "--start", "no"), 4, "no: no such file"),
+    "no class": (("data", "--positive", "zzz"), 4, "no point has the label zzz"),
+    "no data": (("no",), 4, "no: no such file"),
+    "no other data": (("data", "--also", "no"), 4, "no: no such file"),
+    "no labels": (("data", "--labels", "no.npy"), 4, "no.npy: no such file"),
+    "no weights": (("data", "--C", "1", "--weights", "no.npy"), 4, "no.npy: no such file"),
+    "a run": (("data", "--out", "run"), 2, "run: exists already"),
+    "within": (("data", "--out", "data/run"), 2, "choose an output that is apart"),
+    "eps": (("data", "--eps", "7"), 2, "--eps 7"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_needs_no_worker_is_refused_before_a_cluster_is_asked(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dfeas.ingest(np.arange(12.0).reshape(6, 2), "data", y=["a", "b"] * 3)
+    dfeas.solve("data", out="run")
+    asked = list[Any]()
+    monkeypatch.setattr("dfeas.engine.clusters.connect", lambda *where: asked.append(where))
+    words, code, said = REFUSED[case]
+    more = [] if "--out" in words else ["--out", "other"]
+    done = CliRunner().invoke(commands, ["submit", *words, *more, "--scheduler", "tcp://127.0.0.1:1"])
+    assert (done.exit_code, done.stderr.count("\n"), asked) == (code, 1, []), done.stderr
+    assert said in done.stderr
 
 
 def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:

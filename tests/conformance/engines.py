@@ -18,8 +18,8 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import Tree, pairs_of, scan_pairs
 from dfeas.errors import CorruptDataError
-from dfeas.geometry.kernel.gram import GramProduct
-from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.kernels.gram import GramProduct
+from dfeas.kernels.kernel import kernel_of
 from dfeas.methods.registry import METHODS
 from dfeas.passes.hinge import Hinge, SquaredHinge
 from dfeas.passes.protocol import OnVectors, Ordered, Partial, Together

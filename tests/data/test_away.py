@@ -104,7 +104,7 @@ def test_commands_say_so_in_a_line_and_exit_with_75(
     run = str(tmp_path / "run")
     for words in (
         ["info", data],
-        ["verify", run],
+        ["verify", run, "--follow"],
         ["predict", run, data, str(tmp_path / "p.npy")],
         ["ingest", data, str(tmp_path / "d")],
     ):

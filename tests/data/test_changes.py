@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
+import dfeas
 from dfeas.data.cache import Kept
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
@@ -131,3 +132,23 @@ def test_what_was_surveyed_is_what_another_process_must_see(tmp_path: Path) -> N
     assert read_all(open_source(source)).digest != same
     with pytest.raises(CorruptDataError, match="has changed"):
         read_all(here)
+
+
+@pytest.mark.parametrize("kind", ["array", "memory map"])
+@pytest.mark.parametrize("verb", ["soft_margin", "soft_margin_classes"])
+def test_an_array_that_changes_while_a_verb_reads_it_is_noticed(tmp_path: Path, kind: str, verb: str) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((8000, 6)).astype(np.float32)
+    y = np.where(X @ rng.standard_normal(6) + 0.3 * rng.standard_normal(8000) > 0, 1, -1)
+    if kind == "memory map":
+        np.save(tmp_path / "X.npy", X)
+        X = np.load(tmp_path / "X.npy", mmap_mode="r+")
+    told: list[Any] = []
+
+    def change(record: Any) -> None:
+        told.append(record)
+        if len(told) == 2:
+            X[100:200] *= -1
+
+    with pytest.raises(CorruptDataError, match="has changed during the run"):
+        getattr(dfeas, verb)(X, y, callback=change)

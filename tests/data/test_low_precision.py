@@ -13,7 +13,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.kernel import NormalisedKernel, as_floating, scores
+from dfeas.kernels.kernel import NormalisedKernel, as_floating, scores
 
 LOW = ("int8", "uint8", "int16", "uint16", "float16")
 

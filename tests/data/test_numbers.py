@@ -494,15 +494,18 @@ WITHIN = (
     "run/soft_margin",
     "verify",
     "data/generate",
+    "kernels",
+    *(f"cones/{name}" for name in ("barrier", "checker", "generate", "softmin", "space", "working_set")),
 )
 """Rooms that see blocks of datasets, and results, but nothing as a caller has it."""
 OWN = {
-    "data/cones.py": "elements and spectra of blocks",
+    "cones/algebra.py": "elements and spectra of blocks",
     "data/ingest/csv_file.py": "text that was parsed",
-    "data/ingest/cones.py": "text that was parsed",
+    "cones/sdpa.py": "text that was parsed",
     "data/ingest/svmlight.py": "text that was parsed",
     "data/storage/numbers.py": "the gate",
     "data/storage/scratch.py": "vectors of methods",
+    "analysis/firth.py": "a table that was read",
     "analysis/hard_margin.py": "a file of a run, whose numbers were looked at",
     "analysis/regression/blame.py": "certificates",
     "run/results.py": "a file of a run",

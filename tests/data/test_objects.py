@@ -130,7 +130,7 @@ def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Pa
         assert (first.points != second.points).nnz == 0
     solved = dfeas.solve(f"{data}-sparse", out=tmp_path / "run")
     assert (solved.verdict, solved.proof) == ("infeasible", "exact")
-    assert dfeas.verify_run(tmp_path / "run").verdict == "infeasible"
+    assert dfeas.verify_run(tmp_path / "run", follow=True).verdict == "infeasible"
     assert there.entries is not None
     place = int(np.searchsorted(there.entries.offsets, 510, side="right")) - 1  # the block whose entry is damaged
     for name, byte in (("X/data/c.1", 40), ("X/indices/c.1", 40), ("X/indptr/c.0", place * (100 * 8 + 4) + 40)):
@@ -543,7 +543,7 @@ def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path, monke
     there = dfeas.one_vs_rest([f"{data}-a", f"{data}-b"], out=tmp_path / "run", **more)
     assert there.fingerprint == here.fingerprint
     assert [r.margin_lower for r in there.results.values()] == [r.margin_lower for r in here.results.values()]
-    assert all(dfeas.verify_run(tmp_path / "run").classes.values())
+    assert all(dfeas.verify_run(tmp_path / "run", follow=True).classes.values())
     monkeypatch.delenv("DFEAS_CACHE_DIR")
     assert sum(path.is_file() for path in kept.rglob("*")) == 9 + 4  # points of 9 blocks, labels and norms of two datasets
     given = io.BytesIO()
@@ -552,7 +552,7 @@ def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path, monke
     ObjectPath.of(f"{data}-y.npy").write_bytes(given.getvalue())
     other = dfeas.solve(f"{data}-a", f"{data}-y.npy", intercept=True, out=tmp_path / "other")
     assert other.fingerprint == dfeas.solve(tmp_path / "a", tmp_path / "y.npy", intercept=True).fingerprint
-    assert dfeas.verify_run(tmp_path / "other").verdict == other.verdict
+    assert dfeas.verify_run(tmp_path / "other", follow=True).verdict == other.verdict
 
 
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: Any) -> tuple[int, str, str]:
@@ -578,7 +578,7 @@ def test_the_command_line_takes_urls(
         ("info", data),
         ("plan", data, "--method", "mirror-prox"),
         ("solve", data, "--out", "run"),
-        ("verify", "run"),
+        ("verify", "run", "--follow"),
         ("predict", "run", data, "scores.npy"),
         ("svm", data, "--out", "svm", "--tol", 0.5),
         ("solve", data, "--hard-margin", "--out", "widest"),

@@ -68,7 +68,7 @@ def test_a_run_and_its_check_list_nothing(door: Door, tmp_path: Path) -> None:
     found = count(door)
     assert found.pop("points") <= BLOCKS * -(-result.reads // 1)
     assert found == {"others": 2 * OPENING + SIDES}
-    dfeas.verify_run(tmp_path / "run")
+    dfeas.verify_run(tmp_path / "run", follow=True)
     found = count(door)
     assert found.pop("points") == BLOCKS
     assert found == {"others": OPENING + SIDES}  # labels twice: they are counted, too

@@ -23,6 +23,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
 
 import dfeas
 from dfeas.cli.main import commands
+from dfeas.cones.space import ConeEngine
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import SparseInstance
 from dfeas.data.ingest.ingest import ingest as ingest_here
@@ -39,7 +40,6 @@ from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.geometry.cones.space import ConeEngine
 from dfeas.passes.softmin import Softmin
 
 ROWS, PER = 64, 3
@@ -573,7 +573,7 @@ def cone_rows(sparse: bool) -> Any:
 @pytest.fixture(params=[False, True], ids=["dense", "sparse"])
 def cones(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, int]:
     """Whether rows are sparse, and bytes of a shard of three blocks; DATA are theirs, in shards."""
-    monkeypatch.setattr("dfeas.data.product.default_block_rows", lambda *_: 24)
+    monkeypatch.setattr("dfeas.cones.product.default_block_rows", lambda *_: 24)
     shard = 3 * ((8 << 20) + 4) if request.param else 3 * (20 * 40 * 8 + 4)
     dfeas.ingest(dfeas.from_cone_rows(cone_rows(request.param), CONES), tmp_path / "data", shard=shard)
     return request.param, shard

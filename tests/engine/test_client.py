@@ -108,6 +108,7 @@ def test_what_was_opened_is_closed_and_what_was_given_is_not(client: Any) -> Non
 @pytest.mark.parametrize("wrong", [7, ["tcp://127.0.0.1:1"], {"address": "x"}, b"tcp://127.0.0.1:1"])
 def test_anything_else_is_one_error(wrong: Any, tmp_path: Path) -> None:
     X, labels = np.array([[1.0], [-1.0]]), [1, 0]
+    dfeas.ingest(X, tmp_path / "data", y=labels)
     for act in (
         lambda: dfeas.solve(X, labels, client=wrong),
         lambda: dfeas.race(X, labels, methods=["perceptron", "mirror-prox"], client=wrong),

@@ -80,12 +80,17 @@ class TestTwoWorkers(DaskEngineTests):
 
 
 class TestFoldsInSmallPieces(DaskEngineTests):
-    options: ClassVar[dict[str, Any]] = {"fold_bytes": 1, "hold_seconds": 0.0}
+    options: ClassVar[dict[str, Any]] = {"fold_bytes": 1}
     methods = ("online-perceptron",)
 
 
-class TestAnswersMergedByWorkers(DaskEngineTests):
-    options: ClassVar[dict[str, Any]] = {"merged_bytes": 0}
+class TestARangeForEachBlock(DaskEngineTests):
+    """17 of them, which are merged on two levels."""
+
+    @pytest.fixture(autouse=True)
+    def cut_finely(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for room in ("anchors", "distributed"):
+            monkeypatch.setattr(f"dfeas.engine.{room}.pieces", lambda size, threads, more: 1000)
 
 
 class TestBlocksKeptOnWorkers(DaskEngineTests):

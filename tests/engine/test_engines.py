@@ -18,11 +18,11 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import connect, load_configuration, local_cluster
-from dfeas.engine.distributed import MERGED_BYTES, DaskEngine
+from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import RangeMerge, Tree, cut, join, scan_range
 from dfeas.engine.watch import Watch
-from dfeas.engine.worker import merge_ranges
+from dfeas.engine.worker import Parcel, merge_ranges
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Ordered, Partial, sums_bytes
@@ -229,14 +229,12 @@ def test_workers_merge_as_one_walk_does(data: st.DataObject) -> None:
     )
     question = Softmin(np.ones((3, 2)), np.array([0.1, 0.0]))
     alone = join(question, [scan_range(dataset, 0, blocks, question)])
-    level: list[Any] = [("me", scan_range(dataset, *each, question)) for each in cut(blocks, data.draw(size))]
-    ranges = len(level)
+    level: list[Any] = [scan_range(dataset, *each, question) for each in cut(blocks, data.draw(size))]
     while len(level) > 1:
         fan = data.draw(st.integers(2, 9))
-        level = [merge_ranges((question, None), *level[i : i + fan]) for i in range(0, len(level), fan)]
-    who, whole = level[0]
-    assert ranges == 1 or who == ["me"] * ranges
-    answer, cost = join(question, [whole])
+        parcel = Parcel(None, scan_range, (question, None))
+        level = [merge_ranges(parcel, *level[i : i + fan]) for i in range(0, len(level), fan)]
+    answer, cost = join(question, level)
     assert digest(answer) == digest(alone[0])
     assert cost.points == alone[1].points == 7 * blocks
 
@@ -253,14 +251,13 @@ def test_ranges_are_about_as_long_as_each_other_and_begin_where_the_tree_does(bl
         assert step * 16 >= even or even < 32
 
 
-@pytest.mark.parametrize("merged_bytes", [MERGED_BYTES, 0])
-def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any], merged_bytes: int) -> None:
+def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 50, 100_000, block_rows=500)
     source = Source(DataSpec(path, intercept=False))
     question = Softmin(np.ones((50, 2)), np.array([0.1, 0.0]))
     calm = digest(LocalEngine(open_source(source), 1).run(question))
     with local_cluster(2) as client:
-        engine = DaskEngine(client, source, open_source(source), merged_bytes=merged_bytes)
+        engine = DaskEngine(client, source, open_source(source))
         assert digest(engine.run(question)) == calm
         client.submit(_die, pure=False, retries=0)
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""A pass is one graph, and a driver that waits is told of workers that come and go."""
+"""A driver that waits is told of workers that come and go."""
 
 import os
 import signal
@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, SchedulerPlugin
+from distributed import Client, LocalCluster
 
 import dfeas
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
 from dfeas.engine import watch
 from dfeas.engine.clusters import local_cluster
-from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.watch import TOPIC, Watch
 from dfeas.passes.softmin import Softmin
 from dfeas.run.resources import attend_runs
@@ -24,40 +21,6 @@ from tests.engine.test_keeping import until
 from tests.faults.faulty import wait_until
 
 QUESTION = Softmin(np.ones((50, 1)), np.ones(1))
-
-
-class Graphs(SchedulerPlugin):
-    """Sizes of the graphs that a scheduler gets."""
-
-    name = "graphs"
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-    def update_graph(self, scheduler: Any, *, tasks: list[str], **more: Any) -> None:
-        self.sizes.append(len(tasks))
-
-
-def test_a_pass_is_one_graph_each_of_whose_ranges_has_its_home(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
-    source = Source(DataSpec(path, intercept=False))
-    engine = DaskEngine(client, source, open_source(source))
-    engine.run(QUESTION)
-    graphs = Graphs()
-    scheduler = client.cluster.scheduler
-    scheduler.add_plugin(graphs)
-    try:
-        for _ in range(3):
-            engine.run(QUESTION)
-    finally:
-        scheduler.remove_plugin("graphs")
-    assert graphs.sizes == [engine.parallel] * 3
-    restrictions = {
-        ts.key: ts.worker_restrictions for ts in scheduler.tasks.values() if f"softmin-{engine.source.run[:8]}" in ts.key
-    }
-    assert set().union(*restrictions.values()) == set(client.nthreads())
-    assert all(len(homes) == 1 for homes in restrictions.values())
-    engine.close()
 
 
 def test_a_worker_that_died_is_known_though_nobody_asks() -> None:
@@ -77,14 +40,39 @@ def test_a_driver_that_waits_does_not_ask_who_is_there(client: Any, monkeypatch:
     waiting, looks = Watch(client, look_seconds=0.01, ask_seconds=60), []
     waiting.threads()
 
-    def look(there: dict[str, int]) -> None:
+    def look() -> None:
         looks.append(1)
         if len(looks) == 20:
             (tmp_path / "done").touch()
 
-    waiting.settle([client.submit(until, str(tmp_path / "done"), pure=False)], (), look)
+    waiting.results([client.submit(until, str(tmp_path / "done"), pure=False)], look)
     assert len(looks) >= 20
     assert len(asked) == 1
+
+
+class LostOnce:
+    """A result that is lost before anybody has seen it, and comes again, as Dask's futures do: it calls back once."""
+
+    status = "finished"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def add_done_callback(self, call: Callable[[Any], None]) -> None:
+        call(self)
+
+    def done(self) -> bool:
+        self.asked += 1
+        return self.asked > 3
+
+
+def test_a_result_that_is_lost_and_comes_again_is_seen(client: Any) -> None:
+    waiting, began = Watch(client, look_seconds=0.01), time.monotonic()
+
+    def look() -> None:
+        assert time.monotonic() < began + 20, "it waits for a call that Dask does not make"
+
+    assert waiting.settle([LostOnce()], look, set(waiting.threads()))  # type: ignore[list-item]
 
 
 def test_a_client_that_is_just_going_is_told_nothing(caplog: pytest.LogCaptureFixture) -> None:

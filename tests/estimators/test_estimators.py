@@ -1,15 +1,19 @@
 """Estimators: scikit-learn's whole check, agreement with its LinearSVC, Dask in and out, pipelines, pickles, silence."""
 
 import pickle
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from scipy.sparse import csr_array, csr_matrix
 from sklearn import svm
 from sklearn.base import clone
@@ -429,3 +433,78 @@ def test_classes_in_the_space_of_a_kernel_share_its_values_and_sparse_points_sta
     sparse = KernelSeparator(gamma=1e-3).fit(csr_matrix(X), y)
     assert all(isinstance(points, csr_array) for points in sparse.support_vectors_)
     assert np.allclose(sparse.decision_function(csr_matrix(X)), KernelSeparator(gamma=1e-3).fit(X, y).decision_function(X))
+
+
+POINTS, CLASSES = np.array([[1.0, 2], [2, 1], [-1, -1], [-2, -1], [3, 1], [-3, -2]]), np.array([1, 1, 0, 0, 1, 0])
+
+
+def refused_points(path: Path) -> dict[str, Any]:
+    """What ``dfeas.solve`` refuses, with what it says of it."""
+    hole = zarr.create_array(path / "hole.zarr", shape=(6, 2), chunks=(2, 2), dtype="f8", fill_value=7.0)
+    hole[:4] = POINTS[:4]
+    packed = zarr.create_array(path / "packed.zarr", data=POINTS.astype("i4"))
+    packed.attrs["scale_factor"] = 0.5
+    file = h5py.File(path / "packed.h5", "w")
+    file["X"] = POINTS
+    file["X"].attrs["_FillValue"] = 3.0
+    wide = np.array([[2**53 + 1, 0]] * 6)
+    return {
+        "chunks are missing": hole,
+        "packed numbers (scale_factor": packed,
+        "packed numbers (_FillValue": file["X"],
+        "a masked array": np.ma.array(POINTS, mask=POINTS == 3),
+        "an integer beyond 2**53": wide,
+        "has no exact float64": wide.astype(object),
+        "a value is missing": np.array([[pd.NA, 1.0]] * 6, object),
+        "column 1 has 6 missing values": pd.DataFrame({"0": 1.0, "1": pd.array([None] * 6, dtype="Int64")}),
+        "expected numbers, got str": POINTS.astype(str).astype(object),
+        "entries of type datetime64": POINTS.astype("M8[s]"),
+        "Complex data not supported": POINTS + 0j,
+    }
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, Separator])
+def test_points_pass_the_gate_of_solve_in_every_method(kind: Any, tmp_path: Path) -> None:
+    fitted = kind().fit(POINTS, CLASSES)
+    for text, X in refused_points(tmp_path).items():
+        calls = [lambda X: kind().fit(X, CLASSES), lambda X: kind().partial_fit(X, CLASSES)]
+        calls += [lambda X: fitted.score(X, CLASSES), fitted.predict, fitted.decision_function]
+        for call in calls:
+            with pytest.raises(ValueError, match=re.escape(text)) as error:
+                call(X)
+            assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("y", "text"),
+    [
+        (np.ma.array(CLASSES, mask=CLASSES == 1), "y: a masked array"),
+        (pd.array(["a", None] * 3, dtype="string"), "y: the label of point 1 is missing"),
+        (np.array(["a", None] * 3, np.dtypes.StringDType(na_object=None)), "y: the label of point 1 is missing"),
+        (CLASSES + 0j, "Complex data not supported"),
+        (CLASSES.astype("M8[s]"), "labels of type datetime64"),
+        (pd.Series(CLASSES, range(1, 7)), "have other rows"),
+    ],
+)
+def test_labels_pass_the_gate_of_solve_in_every_method(y: Any, text: str) -> None:
+    X = pd.DataFrame(POINTS)
+    for call in (Separator().fit, Separator().partial_fit, Separator().fit(X, CLASSES).score):
+        with pytest.raises(ValueError, match=re.escape(text)) as error:
+            call(X, y)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("weights", "text"),
+    [
+        (np.ma.array(np.ones(6), mask=CLASSES == 1), "sample_weight: a masked array"),
+        (np.array([1.0, None] * 3), "sample_weight: a value is missing"),
+        (pd.Series(np.ones(6), range(1, 7)), "X and sample_weight have other rows"),
+        (np.ones(5), "sample_weight.shape"),
+    ],
+)
+def test_weights_pass_the_gate_of_solve_in_every_method(weights: Any, text: str) -> None:
+    X = pd.DataFrame(POINTS)
+    for call in (LinearSVC().fit, LinearSVC().partial_fit, Separator().fit(X, CLASSES).score):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            call(X, CLASSES, sample_weight=weights)

@@ -92,7 +92,7 @@ def test_interrupts_at_any_moment_leave_the_client_as_it_was(
 def test_a_wait_that_ends_early_ends_no_other_wait_for_results(steps: int, client: Any) -> None:
     theirs, ours = client.submit(int, 1, pure=False), client.submit(int, 2, pure=False)
     watch = Watch(client)
-    assert watch.gather([ours], watch.workers()) == [2]
+    assert watch.results([ours]) == [2]
 
     async def give_up() -> list[int]:
         """In every step that the event loop makes of it, while others wait, too."""
@@ -106,4 +106,4 @@ def test_a_wait_that_ends_early_ends_no_other_wait_for_results(steps: int, clien
 
     assert client.sync(give_up) == [1, 1]
     assert client.gather([theirs, ours]) == [1, 2]
-    assert watch.gather([ours], watch.workers()) == [2]
+    assert watch.results([ours]) == [2]

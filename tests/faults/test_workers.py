@@ -33,7 +33,7 @@ def cluster() -> Iterator[Any]:
         "distributed.scheduler.allowed-failures": 3,
     }
     with local_cluster(WORKERS, soon) as client, pytest.MonkeyPatch.context() as patch:
-        small = partial(DaskEngine, fold_bytes=100_000, hold_seconds=0.0)
+        small = partial(DaskEngine, fold_bytes=100_000)
         patch.setattr("dfeas.engine.distributed.DaskEngine", small)  # of a solve
         yield client
 
@@ -115,13 +115,13 @@ def test_results_that_are_lost_before_they_are_gathered_are_computed_again(
     times: list[int] = []
     with local_cluster(WORKERS) as client, monkeypatch.context() as patch:
 
-        def robbed(self: Watch, futures: Any, workers: Any) -> Any:
+        def robbed(self: Watch, futures: Any) -> Any:
             times.append(len(futures))
             if len(times) == 2:
                 _kill_all(list(client.run(os.getpid).values()))
-                # now the scheduler cannot but put aside what has a wish
+                # now the scheduler cannot but put aside what only those who are gone may do
                 wait_until(lambda: any(future.status == "lost" for future in futures))
-            return gathered(self, futures, workers)
+            return gathered(self, futures)
 
         patch.setattr(Watch, "gather", robbed)
         found = dfeas.solve(path, method="mirror-prox-one-pass", client=client)
@@ -140,35 +140,36 @@ def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
     source = Source(DataSpec(path, intercept=False))
     engine = DaskEngine(cluster, source, open_source(source), watch=Watch(cluster, most_deaths=3))
     try:
-        with pytest.raises(ClusterLostError, match="4 Dask workers died, one after the other"):
+        with pytest.raises(ClusterLostError, match="Dask workers died 4 times, one after the other"):
             engine.run(Softmin(np.ones((20, 1)), np.ones(1)))
     finally:
         settle(cluster)
-    assert len(list(incident.marks.iterdir())) <= 4 + 2
+    assert len(list(incident.marks.iterdir())) <= 4 * WORKERS
 
 
 def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
     tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dfeas.data.writers.chunks.PIECE_BYTES", 1)
-    rows = np.random.default_rng(0).standard_normal((600, 3)).tolist()
-    (tmp_path / "X.svm").write_text("".join(f"{1 if x > 0 else -1} 2:{x} 7:{y} 9:{z}\n" for x, y, z in rows))
-    options = {"block_rows": 50, "sparse": True}
-    calm = dfeas.ingest(tmp_path / "X.svm", tmp_path / "calm", **options)
+    X = np.zeros((600, 9))
+    X[:, [1, 6, 8]] = np.random.default_rng(0).standard_normal((600, 3))
+    np.save(tmp_path / "X.npy", X)
+    options = {"block_rows": 50, "sparse": True, "y": (X[:, 1] > 0).astype(int)}
+    calm = dfeas.ingest(tmp_path / "X.npy", tmp_path / "calm", **options)
     gathered = Watch.gather
     times: list[int] = []
 
-    def robbed(self: Watch, futures: Any, workers: Any) -> Any:
+    def robbed(self: Watch, futures: Any) -> Any:
         times.append(len(futures))
         if len(times) == 3:
             _kill_all(_pids(cluster))
-        return gathered(self, futures, workers)
+        return gathered(self, futures)
 
     monkeypatch.setattr(Watch, "gather", robbed)
     began = monotonic()
-    assert dfeas.ingest(tmp_path / "X.svm", tmp_path / "robbed", client=cluster, **options) == calm
+    assert dfeas.ingest(tmp_path / "X.npy", tmp_path / "robbed", client=cluster, **options) == calm
     assert monotonic() - began < 60  # 5 to 19 s; before losses were met as in a pass it took 190 to 320
-    assert len(times) > 1 + 12 + 1  # spans, blocks, chunks
+    assert len(times) > 12  # blocks, and chunks
     kept = [
         {file.relative_to(out): file.read_bytes() for file in out.rglob("*") if file.is_file()}
         for out in (tmp_path / "calm", tmp_path / "robbed")

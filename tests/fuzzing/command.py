@@ -14,13 +14,16 @@ import click
 from tests.fuzzing.arrays import Arrays
 from tests.fuzzing.case import FAILED, Case, Kind
 from tests.fuzzing.edited import Edited
+from tests.fuzzing.flows import Flows
 from tests.fuzzing.forged import Forged
 from tests.fuzzing.hard import Hard
 from tests.fuzzing.hostile import Hostile
 from tests.fuzzing.hull import HullKind
+from tests.fuzzing.inequalities import InequalitiesKind
 from tests.fuzzing.kernel import KernelKind
 from tests.fuzzing.kernel_proofs import KernelProof
 from tests.fuzzing.kills import Kills
+from tests.fuzzing.likelihoods import Likelihood
 from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import Tally, fuzz, judged, table
 from tests.fuzzing.separation import Separation, Weightless
@@ -40,6 +43,9 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "hard": Hard,
     "kills": Kills,
     "arrays": Arrays,
+    "flows": Flows,
+    "inequalities": InequalitiesKind,
+    **{name: partial(Likelihood, name) for name in ("cox", "conditional", "ordinal")},
 }
 """What makes a kind, by its name: each process makes its own."""
 

@@ -20,7 +20,7 @@ from tests.fuzzing.families import gaussian, integers, one_hot, touching, twins
 from tests.fuzzing.forged import PROOFS
 
 FAMILIES = (gaussian, integers, one_hot, twins, touching)
-RUNS = ("solve", "solve", "seen", "eps", "hard", "hard", "separation", "hull", "soft", "race", "classes", "kernel")
+RUNS = ("solve", "solve", "seen", "eps", "hard", "hard", "separation", "hull", "soft", "race", "classes", "kernel", "feasible")
 HERE = b"/dfeas-edited/"
 """Stands for the folder in which a run was."""
 SLACK = 1e-9
@@ -28,6 +28,12 @@ SLACK = 1e-9
 
 def written(what: str, rng: np.random.Generator, folder: Path) -> None:
     """A run in ``folder / "run"`` of data in ``folder / "data"``."""
+    if what == "feasible":
+        A, b = rng.integers(-4, 5, (int(rng.integers(2, 9)), 3)) * 0.1, rng.integers(-3, 4, 9) * 0.1
+        np.save(folder / "A.npy", A)
+        np.save(folder / "b.npy", b[: len(A)])
+        dfeas.feasible(folder / "A.npy", folder / "b.npy", bounds=[(0, None), (-1.0, 2.0)][rng.integers(2)], out=folder / "run")
+        return
     X, labels = (touching if what == "separation" else FAMILIES[rng.integers(len(FAMILIES))])(rng)
     X, labels = X[:40, :5], labels[:40].copy()
     labels[0], labels[-1] = 1, -1 if len(X) > 1 else 1

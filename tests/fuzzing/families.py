@@ -220,6 +220,18 @@ def touching(rng: np.random.Generator) -> Drawn:
     return np.vstack([X, more]).astype(np.float64), np.concatenate([labels, -labels[score == 0]])
 
 
+def shares(rng: np.random.Generator) -> Drawn:
+    """A table of truth values, ages and shares with a decimal or two, by rows that some plane separates, or nearly."""
+    n, m = sizes(rng)
+    kinds = rng.integers(0, 3, m)
+    X = np.stack([(rng.integers(0, 2, n), rng.integers(0, 100, n), rng.integers(0, 101, n) / 100)[kind] for kind in kinds], 1)
+    score = np.rint(X * 100) @ rng.integers(-2, 3, m)
+    score -= np.median(score)
+    labels = np.where(score == 0, _signs(rng, n), np.sign(score))
+    again = np.flatnonzero(score == 0)
+    return np.vstack([X, X[again]]).astype(np.float64), np.concatenate([labels, -labels[again]])
+
+
 def effects(rng: np.random.Generator) -> Drawn:
     """Levels of one to three effects, few of one class, without those of the reference, among empty features: sparse points."""
     n = int(rng.integers(4, 40))
@@ -234,5 +246,5 @@ def effects(rng: np.random.Generator) -> Drawn:
 
 SEPARATION: tuple[Family, ...] = (
     regression, regression, regression, touching, touching, one_hot, low_rank, integers, power_scales, dates, twins, offsets,
-    feature_scales, ids, effects,
+    feature_scales, ids, effects, shares, shares,
 )  # fmt: skip

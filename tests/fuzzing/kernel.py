@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import dfeas
-from dfeas.geometry.kernel.space import KERNEL_METHODS
+from dfeas.kernels.space import KERNEL_METHODS
 from tests.fuzzing import gram
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
 from tests.fuzzing.oracle import Truth, as_stored

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import flint
 import numpy as np
 import pandas as pd
 import scipy.sparse
@@ -72,6 +73,9 @@ class Separation:
         here = scores(points, found.y)
         if min(here) < 0 or not any(here) or here.count(0) != found.on:
             return wrong(f"y has {here.count(0)} points on its plane and {sum(v < 0 for v in here)} behind it, said {found.on}")
+        on = [points[j] for j, score in enumerate(here) if not score]
+        if flint.fmpz_mat(on).rank() != flint.fmpz_mat([points[j] for j in found.support.tolist()]).rank():
+            return wrong(f"{found.on} points are on the plane, and some of them not in what the conflict spans")
         beyond = [j for j, score in enumerate(here) if score]
         if told is not None and told.points != beyond:
             return wrong(f"check_separation names {told.points} as separated, y separates {beyond}")

@@ -24,6 +24,7 @@ from tests.fuzzing.hostile import of_ending
 from tests.fuzzing.hull import HullKind
 from tests.fuzzing.kernel import KernelKind
 from tests.fuzzing.kernel_proofs import KernelProof
+from tests.fuzzing.likelihoods import Likelihood
 from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import HungError, fuzz, judged
 from tests.fuzzing.mutation import mutated
@@ -37,6 +38,16 @@ def lying(ask: Callable[..., Any], **lie: Any) -> Callable[..., Any]:
 
     def asked(*words: Any, **options: Any) -> Any:
         return replace(ask(*words, **options), **lie)
+
+    return asked
+
+
+def changing(**change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The answers about a regression, but for what is made of their attributes."""
+
+    def asked(*words: Any, **options: Any) -> Any:
+        found = dfeas.check_separation(*words, **options)
+        return replace(found, **{name: made(getattr(found, name)) for name, made in change.items()})
 
     return asked
 
@@ -57,6 +68,18 @@ LIES: dict[str, Callable[[], Kind]] = {
     "no kind": lambda: Separation(lying(dfeas.separation, kind=None)),
     "a row that counts without a weight": lambda: Weightless(
         lambda *words, weights, **options: dfeas.check_separation(*words, **options)),
+    "a survival without its strata": lambda: Likelihood(
+        "cox", lambda *words, strata=None, **options: dfeas.check_separation(*words, **options)),
+    "a row that is not named": lambda: Likelihood("cox", changing(points=lambda rows: rows[:-1])),
+    "rows without a weight in a stratum": lambda: Likelihood(
+        "conditional", lambda *words, weights=None, **options: dfeas.check_separation(*words, **options)),
+    "estimates that are all finite": lambda: Likelihood("conditional", changing(
+        estimates=lambda said: [replace(each, estimate="finite") for each in said])),
+    "estimates of the other sign": lambda: Likelihood("ordinal", changing(
+        estimates=lambda said: [replace(each, estimate=each.estimate.translate({43: 45, 45: 43})) for each in said])),
+    "a direction that turns around": lambda: Likelihood("ordinal", changing(
+        estimates=lambda said: [replace(each, direction=-each.direction) for each in said])),
+    "a kind of an ordinal regression": lambda: Likelihood("ordinal", changing(kind=lambda kind: "overlap")),
     "a point that is inside": lambda: HullKind(lying(dfeas.in_hull, inside=False)),
     "a margin in a kernel's space": lambda: KernelKind(lying(dfeas.solve, margin_upper=1e-7, eps=1e-3)),
     "a proof of a kernel": lambda: KernelProof(lambda *words, **fields: SimpleNamespace(
@@ -73,7 +96,7 @@ LIES: dict[str, Callable[[], Kind]] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_noticed_kept_and_noticed_again(lie: str, tmp_path: Path) -> None:
     kind, said = LIES[lie](), list[str]()
-    tallies = fuzz([kind], 24, 7, tmp_path, say=said.append, clock=clock_of(20))
+    tallies = fuzz([kind], 48, 7, tmp_path, say=said.append, clock=clock_of(20))
     assert tallies[kind.name].failed
     kept = sorted(tmp_path.glob("*.npz"))
     assert len(kept) == len(said) == tallies[kind.name].failed

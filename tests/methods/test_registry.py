@@ -10,7 +10,6 @@ import pytest
 import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, SOFT_MARGINS
 
 SPACES: dict[str, Mapping[str, Any]] = {"points": METHODS, "kernel": FOR_KERNELS, "cones": FOR_CONES}
@@ -53,7 +52,7 @@ def test_options_that_a_method_has_not_are_refused(method: str, kernel: str | No
     with pytest.raises(UsageError, match="method auto:gamma=2"):
         dfeas.solve(np.eye(3), [1, 1, -1], method="auto:gamma=2", kernel=kernel)
     with pytest.raises(UsageError, match="method perceptron:x: perceptron has no options"):
-        CONE_METHODS["perceptron:x"]
+        FOR_CONES["perceptron:x"]
 
 
 def test_a_run_goes_on_with_the_options_of_its_method(tmp_path: Path) -> None:

@@ -225,14 +225,18 @@ def test_whatever_reads_a_run_reads_it_there(door: Door, tmp_path: Path) -> None
     loaded = dfeas.load(run)
     assert isinstance(loaded, dfeas.Result)
     assert digest(loaded) == digest(result)
-    assert dfeas.verify_run(run).verdict == dfeas.verify_certificate(f"{URL}/data", result.certificate).verdict == "feasible"
+    assert (
+        dfeas.verify_run(run, follow=True).verdict
+        == dfeas.verify_certificate(f"{URL}/data", result.certificate).verdict
+        == "feasible"
+    )
     assert dfeas.predict(run, X, LABELS).accuracy == 1.0
-    assert str(dfeas.report(run)) == f"{run}/report.html"
+    assert str(dfeas.report(run, follow=True)) == f"{run}/report.html"
     assert b"feasible" in place(f"{run}/report.html").read_bytes()
     assert run_status(run).state == "finished"
     copied = fetch(run, tmp_path / "here")
     assert sorted(each.name for each in copied.iterdir()) == ["certificate.npz", "result.json", "trace.jsonl"]
-    assert dfeas.verify_run(copied).verdict == "feasible"
+    assert dfeas.verify_run(copied, f"{URL}/data").verdict == "feasible"
     with pytest.raises(UsageError, match="exists already"):
         dfeas.solve(f"{URL}/data", out=run)
     with pytest.raises(UsageError, match="or around it"):
@@ -498,10 +502,10 @@ def test_commands_take_the_url_of_a_run(door: Door, tmp_path: Path, monkeypatch:
     assert f"{run}: resumable, pass 3" in typed("status", run)
     assert "feasible" in typed("resume", run, "--max-passes", "3000")
     assert f"{run} is finished" in typed("resume", run)
-    assert "proved       feasible" in typed("verify", run)
+    assert "proved       feasible" in typed("verify", run, "--follow")
     assert "all 3000 points" in typed("verify", f"{URL}/data", f"{run}/certificate.npz")
     assert "feasible" in typed("compare", run)
-    assert f"{run}/report.html" in typed("report", run)
+    assert f"{run}/report.html" in typed("report", run, "--follow")
     assert "written      scores.npy" in typed("predict", run, f"{URL}/data", "scores.npy")
     assert tmp_path.name in typed("fetch", run)
     assert (tmp_path / tmp_path.name / "certificate.npz").is_file()

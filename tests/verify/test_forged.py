@@ -10,7 +10,7 @@ import pytest
 
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
-from dfeas.geometry.kernel.kernel import NormalisedKernel, kernel_of
+from dfeas.kernels.kernel import NormalisedKernel, kernel_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check
 from tests.decimals import widest_margin

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dfeas.data.source import Transform, view_text
 from dfeas.errors import CheckFailedError
-from dfeas.verify.kernel import opposite
+from dfeas.kernels.checker.core import opposite
 from dfeas.verify.view import transform_of
 
 

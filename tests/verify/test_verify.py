@@ -17,7 +17,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import SliceReader
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
-from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.kernels.kernel import kernel_of
 from dfeas.passes.survey import Survey
 from dfeas.run.transform import mark_of
 from dfeas.verify.certificate import Certificate, Check, load
@@ -153,6 +153,21 @@ def test_a_feasible_instance_never_gets_a_bound_below_its_margin() -> None:
     proved = examine(marked(X), kind="gordan", support=np.array([0, 1]), weights=np.array([0.5, 0.5]))
     assert proved.verdict == "eps-infeasible"
     assert proved.margin_upper >= 1e-9
+
+
+@pytest.mark.parametrize("kernel", ["", "linear"])
+def test_weights_a_little_off_the_simplex_prove_what_their_shares_do(kernel: str) -> None:
+    """Of two orthogonal points: no unit y has a margin above sqrt(1/2), which one has."""
+    text = kernel_of(kernel)[0].to_text() if kernel else ""
+
+    def weigh(off: float) -> Check:
+        return examine(marked(np.eye(2)), kind="gordan", support=np.arange(2), weights=np.full(2, (1 + off) / 2), kernel=text)
+
+    for off in (-9e-7, 0.0, 9e-7):
+        assert 1 <= 2 * Fraction(weigh(off).margin_upper) ** 2 < 1 + Fraction(1, 10**12)
+    for off in (-1.1e-6, 1.1e-6):
+        with pytest.raises(CheckFailedError, match="simplex"):
+            weigh(off)
 
 
 BAD = {

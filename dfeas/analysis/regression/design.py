@@ -20,7 +20,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.data.frames import is_frame, no_column, number, open_frame, plain
-from dfeas.data.storage.numbers import array_of, exact
+from dfeas.data.storage.numbers import array_of, exact, is_missing
 from dfeas.errors import BadInputError, spell
 
 SHOWN = 5
@@ -298,10 +298,10 @@ def find_gaps(values: Any, columns: Sequence[str] | None = None) -> NDArray[np.b
         rows = values.tocoo()
         return np.isin(np.arange(values.shape[0]), rows.row[np.isnan(rows.data)])
     array: NDArray[Any] = array_of(values, "the rows")
-    if array.dtype.kind != "O":
+    if array.dtype.kind not in "OT":
         gap = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
     else:
-        gap = np.array([each is None or each != each for each in array.ravel().tolist()], np.bool_)
+        gap = np.array([is_missing(each) for each in array.ravel().tolist()], np.bool_)
     return np.asarray(gap.reshape(len(array), -1).any(axis=1), np.bool_)
 
 

@@ -31,11 +31,11 @@ from dfeas.display import Grid, Part, Row
 from dfeas.linalg.points import Indices
 from dfeas.run.exact.guesses import SURE, CentredPoints, equilibrate
 from dfeas.run.exact.partition import partition
-from dfeas.run.exact.search import settle_direction, unscale_vectors
+from dfeas.run.exact.search import settle_direction
 from dfeas.run.resources import never
 from dfeas.run.solver_thread import Abandoned, run_solver_here
 from dfeas.verify.dyadic import Integers, common, find_orthogonal, integer_signs
-from dfeas.verify.integers import independent, orthogonal
+from dfeas.verify.integers import independent, orthogonal, unscale_vectors
 
 if TYPE_CHECKING:
     from dfeas.analysis.regression.blame import Direction

@@ -284,7 +284,7 @@ def _of_columns(table: RegressionFile, asked: Asked) -> Separated:
 def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     """What is proved of a formula about a table. Raises BadInputError for one that needs all rows, and they have no room."""
     table = RegressionFile.of(path, asked)
-    parsed = Formula(formula, [name for name in table.columns if name not in asked.beside])
+    parsed = Formula(formula, [name for name in table.columns if name not in asked.beside], asked.trust_formula)
     asked = replace(asked, formula=without_bar(formula))
     needed = parsed.list_needed(table.columns)
     needed += [name for name in asked.beside if name not in (*needed, asked.weights)]

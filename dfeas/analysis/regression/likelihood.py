@@ -93,8 +93,8 @@ class Separated(Displayed):
         where the likelihood rises both ways, or "not identified"; and whether that sign is ``certain``, or that of
         ``direction`` only. Of several classes there is one for each class and coefficient. None where nothing was decided.
     fits : dict of str
-        Of a separation lines of "R" (brglm2: bias reduction) and "Python" (statsmodels, as ``sm``: a ridge) that fit the model
-        to the ``table`` with finite estimates; none of an array, whose columns have no names, and of rows with weights.
+        Of a separation lines of "R" (brglm2) and "Python" (``dfeas.firth``) that fit the model by Firth's penalised likelihood
+        to the ``table`` that was given, and ``y`` beside it; none for rows with weights, and of R none for names like code.
     coded : frozenset
         Names of the columns that stand for levels of what ``levels`` has.
     library : str, optional
@@ -283,7 +283,7 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     def stop() -> bool:
         return time.monotonic() > end
 
-    end = time.monotonic() + min(SECONDS, asked.limits.time_limit or SECONDS)
+    end = min(time.monotonic() + SECONDS, asked.limits.ends)
     require_decided(regression.design, regression.outcome)
     regression = with_thresholds(regression)
     design, outcome, label = regression.design, regression.outcome, regression.rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,7 +29,7 @@ from dfeas.analysis.regression.design import (
 from dfeas.analysis.regression.outcome import BOTH, Asked, Codes, Regression, Response, Values, find_weighted, flat, weightless
 from dfeas.analysis.regression.thresholds import find_order, read_beside
 from dfeas.data.storage.numbers import array_of, exact
-from dfeas.errors import BadInputError, UsageError, install, spell
+from dfeas.errors import BadInputError, UsageError, either, install, spell
 
 KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson", "OrderedModel": "ordinal"}
 KINDS |= {"ConditionalLogit": "conditional", "ConditionalPoisson": "poisson", "PHReg": "cox"}
@@ -222,17 +224,30 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _NAME = re.compile(r"\s*([^\W\d]\w*|`[^`]+`)\s*")
 OFFSET, CONTEXT = "offset(", {"offset": lambda values: values}
 
+_OF_NUMBERS = {"log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs"}
+FUNCTIONS = {"C", "I", "Q", "poly", "bs", "cr", "cs", "cc", "te", "center", "scale", "standardize", "offset", "Surv", "strata"}
+FUNCTIONS |= {"factor", "Treatment", "Sum", "Helmert", "Poly", "Diff", *_OF_NUMBERS}
+OF_MODULES = {"np": _OF_NUMBERS, "contr": {"treatment", "SAS", "sum", "helmert", "diff", "poly"}}
+"""What a formula may call: by itself, and of what stands under a name."""
+_OPERATORS = ast.BinOp | ast.operator | ast.UnaryOp | ast.unaryop | ast.BoolOp | ast.boolop | ast.Compare | ast.cmpop
+_NODES = ast.Expression | ast.Name | ast.Load | ast.Constant | ast.Call | ast.keyword | ast.List | ast.Tuple | _OPERATORS
+"""Of Python, what a formula may be made of."""
+MOST_BITS, MOST_POWER, MOST_COLUMNS = 4096, 9, 1000
+"""Of a whole number, of terms (each power takes a product of all of them), and that one function makes of a column."""
+
 
 class Formula:
     """What a formula says of outcome and terms."""
 
-    def __init__(self, text: str, columns: Sequence[str] = ()) -> None:
+    def __init__(self, text: str, columns: Sequence[str] = (), trusted: bool = False) -> None:
         try:
             import formulaic
         except ImportError:
             raise UsageError(f"a formula is read by formulaic, which is not installed: {install('statistics')}") from None
         self.text, self._error = text, formulaic.errors.FormulaicError
         try:
+            if not trusted:
+                require_no_code(without_bar(text))
             self._parsed: Any = formulaic.Formula(without_bar(text), _context={DOT: columns})
         except (self._error, SyntaxError) as error:
             raise UsageError(f"formula {text!r}: {_line(error)}") from None
@@ -261,11 +276,13 @@ class Formula:
         points = finite(exact(right, np.float64, "the table"), list(right.columns), numbers)
         design, kept = of_columns(points, list(right.columns), right.model_spec, without=OFFSET)
         labels = numbers if rows is None else inside(rows, counted)
+        held = [place for place, name in enumerate(right.columns) if str(name).startswith(OFFSET)]
+        offset = points[:, held].sum(axis=1) if held else None
         points = scipy.sparse.csr_array(points[:, kept]) if design.sparse else points[:, kept]
-        if any(str(name).startswith(OFFSET) for name in right.columns):
+        if held:
             about = replace(about, notes=(*about.notes, "the offset is finite, and changes nothing about separation"))
         beside = read_beside(asked, range(n) if rows is None else rows, counted)
-        return Regression(design, points, about.codes(y), about, labels, *beside)
+        return Regression(design, points, about.codes(y), about, labels, *beside, values=y, offset=offset)
 
     def list_needed(self, columns: Sequence[str]) -> list[str]:
         absent = sorted({str(name) for name in self._parsed.required_variables} - {*columns, *CONTEXT})
@@ -327,6 +344,83 @@ class Formula:
             return side.get_model_matrix(frame, CONTEXT, na_action="ignore")
         except (self._error, ArithmeticError, LookupError, TypeError, ValueError) as error:  # whatever its functions raise
             raise BadInputError(f"formula {self.text!r}: {_line(error)}") from None
+
+
+def require_no_code(text: str) -> None:
+    """Raise UsageError for a formula that is more than names, numbers, text, operators and functions of the list: as it will be
+    evaluated, and before, since formulaic already calls functions to learn what a formula needs.
+    """
+    from formulaic.parser.algos.sanitize_tokens import sanitize_tokens
+    from formulaic.parser.algos.tokenize import tokenize
+    from formulaic.utils.code import sanitize_variable_names
+
+    trusted, before = either("trust_formula=True", "--formula-code"), ""
+    for token in sanitize_tokens(tokenize(text)):
+        kind, piece = token.kind.value, token.token
+        large = piece if before in ("**", "^") and kind == "value" and piece.isdigit() and int(piece) > MOST_POWER else None
+        if kind == "python":
+            tree = ast.parse(sanitize_variable_names(piece, {}, {}), mode="eval")
+            found = _find_code(tree)
+            if found is not None:
+                raise UsageError(
+                    f"formula {text!r}: {ast.unparse(found)} would run as code; expected names, numbers, text without quotes, "
+                    f"operators, and functions such as C, I or log: compute it into a column, or trust the formula, {trusted}"
+                )
+            large = next((ast.unparse(node) for node in ast.walk(tree) if _is_large(node)), None)
+        if large is not None:
+            said = f"{large} may take more time and memory than there is"
+            raise UsageError(f"formula {text!r}: {said}; give a smaller number, or trust the formula, {trusted}")
+        before = piece
+
+
+def _find_code(node: ast.AST) -> ast.AST | None:
+    match node:
+        case ast.Attribute(ast.Name(module), name) if name in OF_MODULES.get(module, ()):
+            return None
+        case ast.Call(ast.Name(name)) if name not in FUNCTIONS:
+            return node
+        case ast.Call(called) if not isinstance(called, ast.Name | ast.Attribute):
+            return node
+        case ast.Constant(str(value)) if {*value} & {*"'\"\\"}:  # formulaic puts calls between quotes, and does not escape them
+            return node
+        case ast.Constant(value) if not isinstance(value, str | int | float | None):
+            return node
+        case ast.Name(name) if name.startswith("__") and name.endswith("__"):
+            return node
+        case _ if not isinstance(node, _NODES):
+            return node
+    return next(filter(None, map(_find_code, ast.iter_child_nodes(node))), None)
+
+
+def _is_large(node: ast.AST) -> bool:
+    match node:
+        case ast.BinOp():
+            return _count_bits(node) > MOST_BITS
+        case ast.Call(ast.Name("poly" | "bs" | "cr" | "cs" | "cc"), given, named):
+            sizes = [*given[1:], *(each.value for each in named if each.arg in ("df", "degree"))]
+            return any(MOST_COLUMNS.bit_length() < _count_bits(each) < math.inf for each in sizes)
+    return False
+
+
+def _count_bits(node: ast.AST) -> float:
+    """At most, of what a piece makes of whole numbers of Python, which have no end; infinite of text and lists, which repeat.
+    Columns, and fractions, have words of fixed lengths.
+    """
+    match node:
+        case ast.Constant(int(value)):
+            return value.bit_length()
+        case ast.Constant(str()) | ast.List() | ast.Tuple():
+            return math.inf
+        case ast.BinOp(left, operator, right):
+            first, second = _count_bits(left), _count_bits(right)
+            if isinstance(operator, ast.Pow):
+                return first * 2 ** min(second, 64)
+            if isinstance(operator, ast.LShift):
+                return first + 2 ** min(second, 64)
+            return first + second if isinstance(operator, ast.Mult) else max(first, second) + 1
+        case ast.Name() | ast.Call(ast.Name("Q")) | ast.Compare():  # what is compared is a piece, too
+            return 0
+    return max(map(_count_bits, ast.iter_child_nodes(node)), default=0)
 
 
 def without_bar(text: str) -> str:

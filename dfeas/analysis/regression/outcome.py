@@ -36,6 +36,7 @@ from dfeas.data.storage.numbers import array_of, exact
 from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, UsageError, none_of, spell
 from dfeas.run.resources import Limits, Resources
+from dfeas.settings import require_types
 
 MISSING = ("raise", "drop")
 OUTCOMES = ("binary", "multinomial", "poisson", "log-binomial", "ordinal", "adjacent", "conditional", "cox")
@@ -66,6 +67,7 @@ class Asked:
     decimal: str = "."
     missing: str = "raise"  # or "drop": the rows that miss a value
     formula: str | None = None  # where one was asked about
+    trust_formula: bool = False  # to run as code
     strata: Any = None  # as weights
     times: Any = None  # as weights, of a Cox regression
     order: Sequence[str] | None = None  # of classes, where their categories say it
@@ -75,6 +77,7 @@ class Asked:
     progress: Progress | None = None  # where points are written to a scratch folder
 
     def __post_init__(self) -> None:
+        require_types(self, ("trust_formula",))
         if isinstance(self.weights, str) and isinstance(self.y, str) and self.y == self.weights:
             raise UsageError(f"column {self.weights}: expected the outcome and the weights in columns of their own")
         if self.outcome in THRESHOLDS:  # which stand for the intercept: levels are coded beside a reference
@@ -309,7 +312,8 @@ def weightless(rows: int, counted: int) -> tuple[str, ...]:
 
 def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
-    _require_values(np.zeros(0, np.bool_) if isinstance(y, np.ndarray) else find_gaps(y), where, rows)
+    numbers = isinstance(y, np.ndarray) and y.dtype.kind not in "OT"
+    _require_values(np.zeros(0, np.bool_) if numbers else find_gaps(y), where, rows)
     values = array_of(accept_array(values_of(y, where), where), where)
     values = exact(values, np.float64, where) if values.dtype.kind == "f" and values.dtype.itemsize > 8 else values
     if is_categorical(y):  # classes, also where they are called by numbers
@@ -352,6 +356,8 @@ class Regression:
     strata: Places | None = None  # (n,) of each row the number of its stratum
     times: Any = None  # (n,) of a Cox regression
     numbers: Any = None  # (n,) rows of the table, of which some come several times or not at all
+    values: Any = None  # (n,) outcomes as they are given, of a table in memory
+    offset: Any = None  # (n,) of a formula
 
     def without(self, places: Sequence[int]) -> Regression | None:
         design, kept = self.design.without(places)

@@ -152,6 +152,8 @@ def _order_times(regression: Regression) -> tuple[Places, Codes, Any]:
     last = np.searchsorted(ends, rank, "right") - 1
     at_risk = np.flatnonzero((last >= 0) & (known[ends[last], 0] == strata))
     later = np.flatnonzero(known[ends[1:], 0] == known[ends[:-1], 0])
-    row = np.concatenate([at_risk, np.flatnonzero(event)[first[1:][later]]])
-    codes = np.concatenate([np.where(event[at_risk], BOTH, -1), np.full(len(later), -1)])
-    return row, codes, _place(row, np.concatenate([last[at_risk], later]), -1.0, len(ends))
+    begin = np.searchsorted(known[ends, 0], strata[at_risk])  # follows from the others, and names rows below a later threshold
+    below = np.flatnonzero(begin < last[at_risk])
+    row = np.concatenate([at_risk, np.flatnonzero(event)[first[1:][later]], at_risk[below]])
+    codes = np.concatenate([np.where(event[at_risk], BOTH, -1), np.full(len(later) + len(below), -1)])
+    return row, codes, _place(row, np.concatenate([last[at_risk], later, begin[below]]), -1.0, len(ends))

@@ -33,6 +33,8 @@ from dfeas.linalg.csr import csr, csr_array, stack_rows
 from dfeas.linalg.points import LOW
 
 KINDS = ("halfspace", "planted", "gaussian", "one-flip")
+CONE_KINDS = ("cones", "cones-infeasible", "cones-boundary", "cones-scattered")
+"""Of products of cones."""
 FLOATS = ("float32", "float64")
 
 ON_PLANE = 1e-12

@@ -16,12 +16,14 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import accept_array, stored_dtype
+from dfeas.data.collections import LazyRows, is_collection
 from dfeas.data.frames import values_of
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.options import is_array
 from dfeas.data.ingest.source import PointReader, PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
+from dfeas.data.partitions import table_of
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
@@ -54,7 +56,7 @@ class NpyRows:
             some = self._slab[:, first - self._next : stop - self._next].T
             return some.reshape(stop - first, *self.shape[1:], order="F")
         wanted = (stop - first) * self._row
-        with damage_becomes(f"{self._where}: damaged from row {first}"):
+        with damage_becomes(self._where, f"damaged from row {first}"):
             if first != self._next:
                 self._stream.seek(self._begin + first * self._row)
             content = self._stream.read(wanted)
@@ -69,7 +71,7 @@ class NpyRows:
         count = min(n - first, max(stop - first, SLAB_BYTES // max(1, self._row)))
         slab = np.empty((prod(self.shape[1:]), count), self.dtype)
         for number, column in enumerate(slab):
-            with damage_becomes(f"{self._where}: damaged in column {number}"):
+            with damage_becomes(self._where, f"damaged in column {number}"):
                 self._stream.seek(self._begin + (number * n + first) * size)
                 content = self._stream.read(count * size)
             if len(content) < count * size:
@@ -87,8 +89,8 @@ class StoredRows:
 
     def __getitem__(self, rows: slice) -> Any:
         if self.entries is not None:
-            return self._array[rows].compute()
-        with damage_becomes(f"{self._where}: damaged from row {rows.start}"):
+            return self._array[rows]
+        with damage_becomes(self._where, f"damaged from row {rows.start}"):
             array = self._array.asstr() if h5py.check_string_dtype(self.dtype) else self._array
             return array_of(array[rows], self._where)
 
@@ -99,9 +101,11 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
     an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
-        if has_sparse_chunks(path):
-            chunks, counts = csr_chunks(path, path.dtype, "X")
-            yield StoredRows(chunks, "the array", int(counts.sum()))
+        if is_collection(path):
+            rows = table_of(path, None).X
+            sparse = csr_chunks(rows, rows.dtype, "X") if has_sparse_chunks(rows) else None
+            count = None if sparse is None else int(array_of(sparse[1], "X").sum())
+            yield StoredRows(LazyRows(rows if sparse is None else sparse[0]), "the array", count)
             return
         yield SparseRows.of(path) if hasattr(path, "tocsr") else StoredRows(accept_array(path, "X"), "the array")
         return
@@ -126,7 +130,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
 
 @contextmanager
 def _open_archive(path: Place) -> Iterator[zipfile.ZipFile]:
-    with damage_becomes(f"{path}: not a readable .npz file"):
+    with damage_becomes(path, "not a readable .npz file"):
         archive = zipfile.ZipFile(seekable(path))
     with archive:
         yield archive
@@ -147,7 +151,7 @@ def _npz_rows(stack: ExitStack, path: Place, name: str) -> NpyRows | SparseRows 
     members = _members(archive)
     if name in members or not {"format", "shape"} <= set(members):  # not as SciPy writes a matrix
         return stack.enter_context(_npz_member(archive, path, name))
-    with damage_becomes(f"{path}: not a readable sparse matrix"):
+    with damage_becomes(path, "not a readable sparse matrix"):
         kind, shape = kind_and_shape(archive)
     if kind not in ("csr", "csc"):
         raise BadInputError(f"{path}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
@@ -166,13 +170,13 @@ def _npz_member(archive: zipfile.ZipFile, path: Place, name: str) -> Iterator[Np
         raise BadInputError(
             f"{path}: no array {name}; it has {', '.join(members[:8])} (say {spell('points')} or {spell('labels')})"
         )
-    with damage_becomes(f"{path}:{name}: damaged"):
+    with damage_becomes(f"{path}:{name}", "damaged"):
         info = archive.getinfo(f"{name}.npy")
         stream = archive.open(info)
     with stream:
         rows = NpyRows(stream, info.file_size, f"{path}:{name}")
         if rows.fortran and info.compress_type == zipfile.ZIP_STORED:  # whose checksum is not looked at where pieces are read
-            with damage_becomes(f"{path}:{name}: damaged"):
+            with damage_becomes(f"{path}:{name}", "damaged"):
                 while stream.read(SLAB_BYTES):
                     pass
         yield rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -19,7 +19,6 @@ from dfeas.data.ingest.source import Batch, stack_columns
 from dfeas.data.ingest.text import (
     MARK,
     NUMBER,
-    Counts,
     Lines,
     TextFile,
     TextSource,
@@ -32,9 +31,6 @@ from dfeas.data.labels import Categories
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.places import Place, require_columns
 from dfeas.errors import BadInputError, UsageError, describe_change, either, spell
-
-if TYPE_CHECKING:
-    from dfeas.data.writers.dataset import Pool
 
 WIDE = 50_000
 """Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
@@ -146,11 +142,9 @@ def _lines(run: Lines) -> Iterator[tuple[int, bytes, int]]:
 
 
 class CsvPoints(TextSource):
-    """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end). With
-    a ``pool`` lines are indexed.
-    """
+    """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end)."""
 
-    def __init__(self, lines: CsvLines, options: IngestOptions, pool: Pool | None = None) -> None:
+    def __init__(self, lines: CsvLines, options: IngestOptions) -> None:
         super().__init__(lines.file.path)
         self._lines, self._body = lines, lines.body
         self._label = options.label_place(lines.columns, self.where)
@@ -160,8 +154,6 @@ class CsvPoints(TextSource):
         self.notes = ("text read as float64", *([unkept] if unkept else []))
         if not self.m:
             raise BadInputError(f"{self.where}: one column only; expected features and labels with a separator between them")
-        if pool is not None:
-            self._look(counts_of, pool)
 
     def parse(self, run: Lines) -> Batch:
         return self._parse_run(run.text) or self._parse_lines(run)
@@ -245,14 +237,6 @@ class CsvColumns:
         if not cells or not all(cell is None or NUMBER.fullmatch(cell.encode()) for cell in cells):
             return None
         return pyarrow.array([None if cell is None else float(cell) for cell in cells], kind)
-
-
-def counts_of(text: bytes) -> Counts:
-    """How many points whole lines hold: all but the empty ones."""
-    content = np.frombuffer(text, np.uint8)
-    begins = (content != ord("\n")) & (content != ord("\r"))
-    begins[1:] &= ~begins[:-1]
-    return Counts(int(np.count_nonzero(begins)), bytes=len(text))
 
 
 def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:

@@ -31,7 +31,7 @@ MOST_LINKS = 16
 @contextmanager
 def open_file(path: Place) -> Iterator[Any]:
     """An HDF5 file. Raises CorruptDataError when it is none."""
-    with damage_becomes(f"{path}: not a readable HDF5 file, truncated or damaged"):
+    with damage_becomes(path, "not a readable HDF5 file, truncated or damaged"):
         file = h5py.File(seekable(path), "r")
     with file:
         yield file
@@ -41,22 +41,22 @@ def node_of(group: Any, name: str, where: str) -> Any:
     """The group or dataset of a name or path below a group; None when there is none. Every way into a file goes through here.
     Raises BadInputError for what leads out of the file, CorruptDataError for damage.
     """
-    with damage_becomes(f"{where}: {name} cannot be read"):
+    with damage_becomes(where, f"{name} cannot be read"):
         target = _follow(group, name, where)
     if isinstance(target, h5py.Dataset):
-        _require_inside(target, f"{where}:{name}")
+        require_inside(target, f"{where}:{name}")
     return target
 
 
 def attribute(node: Any, name: str, where: str) -> Any:
     """An attribute of a group or dataset; None when there is none."""
-    with damage_becomes(f"{where}: its attribute {name} cannot be read"):
+    with damage_becomes(where, f"its attribute {name} cannot be read"):
         return node.attrs.get(name)
 
 
 def datasets(group: Any, where: str) -> list[str]:
     """Names of the datasets that lie in a group, for messages."""
-    with damage_becomes(f"{where}: not a readable HDF5 file"):
+    with damage_becomes(where, "not a readable HDF5 file"):
         hard = [key for key in group if isinstance(group.get(key, getlink=True), h5py.HardLink)]
         return [key for key in hard if group.get(key, getclass=True) is h5py.Dataset]
 
@@ -88,9 +88,9 @@ def _steps(path: str) -> list[str]:
     return [step for step in reversed(path.split("/")) if step not in ("", ".")]
 
 
-def _require_inside(dataset: Any, where: str) -> None:
+def require_inside(dataset: Any, where: str) -> None:
     """Raise BadInputError for a dataset whose entries are in other files, CorruptDataError when some were never written."""
-    with damage_becomes(f"{where}: cannot be read"):
+    with damage_becomes(where, "cannot be read"):
         outside = "external storage" if dataset.external else "a virtual dataset" if dataset.is_virtual else ""
         shape, chunks, size = dataset.shape, dataset.chunks, dataset.dtype.itemsize
         missing = 0
@@ -108,13 +108,19 @@ def _require_inside(dataset: Any, where: str) -> None:
         require_chunks(chunks, size, where)
 
 
+def accept_dataset(dataset: Any, where: str) -> Any:
+    """A dataset that somebody has opened, as it is read by path: text as such. Raises as ``require_inside``."""
+    require_inside(dataset, where)
+    return dataset if h5py.check_string_dtype(dataset.dtype) is None else _values(dataset, where)
+
+
 def obs_labels(path: Place, column: str) -> NDArray[Any]:
     """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
     if path.suffix != ".h5ad":
         raise UsageError(
             f"{path}: {spell('label_column')} is for tables and .h5ad; name the array of labels with {spell('labels')}"
         )
-    with damage_becomes(f"{path}: obs cannot be read, truncated or damaged"), open_file(path) as file:
+    with damage_becomes(path, "obs cannot be read, truncated or damaged"), open_file(path) as file:
         return _column(file, column, str(path))
 
 

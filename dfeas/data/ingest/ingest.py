@@ -20,18 +20,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.collections import LABELS, WHERE, table_of
+from dfeas import leaves
 from dfeas.data.frames import no_column
 from dfeas.data.ingest.array_files import ArraySource, open_rows, stored_blocks
 from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points
 from dfeas.data.ingest.source import MANY, Partition, PointSource, other_length
 from dfeas.data.ingest.sparse_files import CscRows
-from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import CODE, Categories, LabelEncoder
+from dfeas.data.partitions import WHERE, Compute, table_of
 from dfeas.data.storage.files import sync
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES, Header
-from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.stored_array import MARKER
@@ -41,14 +40,8 @@ from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Pro
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError, UsageError, spell
 from dfeas.linalg.points import Points
-from dfeas.machine import processors
 
 Note = Callable[[str], None]
-
-_SPEEDS = {"csv": (200e6, 1.9), "tsv": (200e6, 1.9), "svmlight": (70e6, 1.5)}
-"""Bytes of text a second that one process reads, and processors that its threads keep busy meanwhile."""
-START_SECONDS = 4
-"""That it takes longer with workers which start for one ingest and end behind it: each imports what it needs."""
 
 
 def ingest(
@@ -63,21 +56,18 @@ def ingest(
     """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header; see ``dfeas.ingest``.
 
     A source that is open already has its labels among the options. ``pool`` does the work elsewhere, of sources that can be
-    split.
+    shared.
     """
     kind = "arrays"
     if not isinstance(src, PointSource):
         kind = format_of(src, options.format)
         options.require_for(kind)
-        if pool is not None:
-            require_split(src, out, options)
     if kind == "cones":
-        from dfeas.data.ingest.cones import ingest_cones  # with the reader of SDPA
-
-        return ingest_cones(src, out, progress=progress, shard=options.shard)
+        written: Header = leaves.ingest_cones(src, out, progress=progress, shard=options.shard)
+        return written
     path = place(out) if pool is None else folder_of(out)
     with output_place(path), ExitStack() as stack:
-        source = src if isinstance(src, PointSource) else open_points(stack, src, kind, options, pool)
+        source = src if isinstance(src, PointSource) else open_points(stack, src, kind, options)
         beside = options.labels if source is src else labels_beside(src, kind, options)
         names, label = encode_beside(beside, source, options.positive)
         stored = source.dtype if options.dtype is None else np.dtype(options.dtype)
@@ -98,43 +88,22 @@ def folder_of(out: str | Path) -> Path:
     return Path(out).absolute()
 
 
-def worth_starting(src: str, options: IngestOptions, workers: int) -> bool:
-    """Whether so many workers of this machine save more of an ingest than it takes to start them; asked of text only."""
+def why_alone(src: Any, options: IngestOptions) -> str:
+    """Why this process reads a source in order, whatever workers there are; empty where they can share it."""
     kind = format_of(src, options.format)
-    if kind not in _SPEEDS:
-        return True
-    speed, busy = _SPEEDS[kind]
-    return place(src).stat().st_size / speed * (1 - busy / min(workers, processors())) > START_SECONDS
-
-
-def require_split(src: Any, out: Any, options: IngestOptions, force: bool = False) -> None:
-    """Raise UsageError for what workers cannot read or write: to be asked before they are started."""
-    if not force:
-        require_free(folder_of(out), MARKER)
-    kind = format_of(src, options.format)
-    if kind == "cones":
-        raise UsageError(f"{src}: a cluster is for points, not for cones; leave it out")
     if not isinstance(src, str | Path):
-        raise _unsplit("the data frame" if kind == "frame" else "the array", "in the memory of this process")
-    path, why = place(src), ""
-    if kind in _SPEEDS:
-        why = "compressed" if path.suffix in PACKED else "" if path.is_file() else "no file"
-    elif kind == "arrays" and path.suffix == ".npz":
-        why = "an archive"
-    elif kind == "arrays" and path.suffix == ".npy" and is_url(str(src)):
-        why = "in an object store"
-    elif kind == "arrays":
-        with open_rows(path, options.points) as rows:
-            why = "CSC" if isinstance(rows, CscRows) else ""
-    if why:
-        raise _unsplit(str(path), why)
-
-
-def _unsplit(where: str, why: str) -> UsageError:
-    return UsageError(
-        f"{where}: {why}, so one process reads it in order; workers read .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight "
-        f"that are not compressed: leave out {spell('client')}"
-    )
+        where, why = "the data frame" if kind == "frame" else "the array", "in the memory of this process"
+    else:
+        path = place(src)
+        where, why = str(path), {"cones": "cones", "csv": "text", "tsv": "text", "svmlight": "text"}.get(kind, "")
+        if kind == "arrays" and path.suffix == ".npz":
+            why = "an archive"
+        elif kind == "arrays" and path.suffix == ".npy" and is_url(str(src)):
+            why = "in an object store"
+        elif kind == "arrays":
+            with open_rows(path, options.points) as rows:
+                why = "CSC" if isinstance(rows, CscRows) else ""
+    return why and f"{where}: {why}, so this process read it in order; workers share .npy, zarr, HDF5 and Parquet"
 
 
 @dataclass(frozen=True)
@@ -169,10 +138,10 @@ class CollectionSource(ArraySource):
 
     whole = True
 
-    def __init__(self, collection: Any, options: IngestOptions) -> None:
-        table = table_of(collection, _labels_of_collection(collection, options))
+    def __init__(self, collection: Any, options: IngestOptions, compute: Compute) -> None:
+        table = table_of(collection, _labels_of_collection(collection, options), compute, keep=True)
         super().__init__(table.X, "X", table.X, sparse=False, features=table.features)
-        self.where, self.X, self.labels = WHERE, table.X, array_of(table.labels, LABELS)
+        self.where, self.X, self.labels = WHERE, table.X, table.labels
         self.run_rows = max(table.X.chunks[0])
 
     def part(self, first: int, stop: int) -> HeldRows:

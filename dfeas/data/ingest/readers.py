@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import leaves
 from dfeas.data.arrays import accept_array, of_points
 from dfeas.data.dataset import Dataset
-from dfeas.data.frames import require_aligned, values_of
+from dfeas.data.frames import bring_here, is_lazy, require_aligned, values_of
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.array_files import ArraySource, array_labels, members_of, open_rows
 from dfeas.data.ingest.options import TEXT, IngestOptions, format_of, is_array, parquet_files
 from dfeas.data.ingest.source import MANY, Partition, PointSource
 from dfeas.data.labels import LabelEncoder, encode_array
+from dfeas.data.partitions import names_of
 from dfeas.data.source import Source
+from dfeas.data.storage.numbers import array_of, is_dask_array
 from dfeas.data.storage.places import Place, absolute, is_url, local, place
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.errors import BadInputError, UsageError, format_bytes, install, spell_ingest
@@ -31,7 +34,6 @@ if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
     from dfeas.data.ingest.statistics_files import StatisticsColumns
     from dfeas.data.ingest.tables import ParquetColumns
-    from dfeas.data.writers.dataset import Pool
 
 
 TABLES = (*TEXT, "parquet")
@@ -44,15 +46,15 @@ OF_INGEST = {"sep", "header", "points", "format", "features", "zero_based"}
 """Arguments that errors of readers name, and that are not those of who opens a file as it is."""
 
 
-def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None = None) -> PointSource:
-    """Points of a format; with a ``pool`` text is looked through first. Raises UsageError when what it needs is missing."""
+def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions) -> PointSource:
+    """Points of a format. Raises UsageError when what it needs is missing."""
     if kind == "arrays":
         where = src if is_array(src) else place(src)
         return ArraySource(where, options.points, stack.enter_context(open_rows(where, options.points)), options.sparse)
     if kind == "svmlight":
         from dfeas.data.ingest.svmlight import Svmlight
 
-        return Svmlight(place(src), options, pool)
+        return Svmlight(place(src), options)
     try:
         from dfeas.data.ingest.csv_file import CsvLines, CsvPoints
         from dfeas.data.ingest.tables import FramePoints, ParquetPoints
@@ -62,7 +64,7 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, p
         return FramePoints(src, options)
     if kind == "parquet":
         return ParquetPoints(place(src), options)
-    return CsvPoints(CsvLines(place(src), kind, options), options, pool)
+    return CsvPoints(CsvLines(place(src), kind, options), options)
 
 
 def open_columns(
@@ -95,8 +97,9 @@ def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
     """An array of labels beside the points; None where they come with them."""
     if kind == "arrays":
         return array_labels(src if is_array(src) else place(src), options.labels, options.label_column)
-    given = options.labels
-    require_aligned(src, given, "labels")
+    given = bring_here(options.labels)
+    given = array_of(given, "labels") if is_dask_array(given) else given
+    require_aligned(src, given, "labels", names_of(src) if is_lazy(src) and given is not None else None)
     if given is None:
         return None
     found = open_labels(place(given))[:] if isinstance(given, str | Path) else accept_array(values_of(given), "labels")
@@ -172,9 +175,8 @@ def open_file(source: Source) -> Dataset:
     kind = format_of(path)
     _require_small(path, sum(each.stat().st_size for each in parquet_files(path)), source)
     if kind == "cones":
-        from dfeas.data.ingest.cones import open_sdpa
-
-        return open_sdpa(local(spec.where, "X"))
+        opened: Dataset = leaves.open_sdpa(local(spec.where, "X"))
+        return opened
     options = _options(path, kind, source)
     with ExitStack() as stack, _asked_of_ingest(path):
         points = open_points(stack, path, kind, options)

@@ -9,23 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.source import Batch
-from dfeas.data.ingest.text import Counts, Lines, TextSource, numbers, parse_number
+from dfeas.data.ingest.text import Lines, TextSource, numbers, parse_number
 from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.errors import BadInputError, format_bytes, spell
 from dfeas.linalg.csr import Floats, canonicalise, csr_array, rows_ascend
-
-if TYPE_CHECKING:
-    from dfeas.data.writers.dataset import Pool
 
 MOST_GROWTH = 100
 """Dense bytes for one byte of text that are taken without asking."""
@@ -61,18 +57,16 @@ class ParsedLines:
 
 class Svmlight(TextSource):
     """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given. Unless
-    it is said how, they come sparse when few enough of their entries are not zero. With a ``pool`` lines are indexed, and
-    counted on the way.
+    it is said how, they come sparse when few enough of their entries are not zero.
     """
 
-    def __init__(self, path: Place, options: IngestOptions, pool: Pool | None = None) -> None:
+    def __init__(self, path: Place, options: IngestOptions) -> None:
         super().__init__(path)
         self._base = 0 if options.zero_based else 1
         features = options.features
         self._given = features is not None
-        counts = None if pool is None else self._look(counts_of, pool)
         if features is None:
-            counts = counts or sum((counts_of(run.text) for run in self._file.runs()), Counts())
+            counts = sum((counts_of(run.text) for run in self._file.runs()), Counts())
             if counts.last < self._base:
                 what = f"no features in {counts.points} points; is it svmlight (LABEL INDEX:VALUE ...)?"
                 raise BadInputError(f"{self.where}: {what}")
@@ -85,7 +79,7 @@ class Svmlight(TextSource):
         require_width(features, 8, self.where, sparse=True)
         self.m = features
         self.sparse = entries < SPARSE_BELOW * some * features if options.sparse is None else options.sparse
-        if counts is not None and not self.sparse:
+        if not self._given and not self.sparse:
             self._refuse_growth(counts.points, counts.bytes)
         self.notes = (f"text stored {'sparse' if self.sparse else 'dense'}, as float64",)
 
@@ -135,6 +129,20 @@ class Svmlight(TextSource):
                 raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger {spell('features')}")
             yield place - self._base, parse_number(_text(value), f"{at}: index {place}")
             last = place
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much some lines hold."""
+
+    points: int = 0
+    entries: int = 0
+    last: int = -1  # greatest of the last indices of its lines
+    bytes: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        sums = self.points + other.points, self.entries + other.entries
+        return Counts(*sums, max(self.last, other.last), self.bytes + other.bytes)
 
 
 def counts_of(text: bytes) -> Counts:

@@ -18,6 +18,7 @@ from dfeas.data.ingest.options import IngestOptions, names_below, parquet_files
 from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_columns
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
+from dfeas.data.partitions import compute_here, partitions_of
 from dfeas.data.storage.features import keep_names
 from dfeas.data.storage.files import damage_becomes, parse_json
 from dfeas.data.storage.numbers import exact
@@ -161,7 +162,7 @@ class ParquetFiles:
             some = [group for group, (low, high) in enumerate(pairwise(ends)) if low < stop and high > first]
             if some:
                 at = ends[some[0]]
-                with damage_becomes(f"{path}: damaged from point {max(first, begin)}"), _open(path) as file:
+                with damage_becomes(path, f"damaged from point {max(first, begin)}"), _open(path) as file:
                     for part in file.iter_batches(rows, row_groups=some, columns=columns):
                         low, high = max(first - at, 0), min(stop - at, part.num_rows)
                         if low < high:
@@ -239,13 +240,14 @@ class FramePoints(TypedPoints):
                 first += part.num_rows
 
     def _partitions(self) -> Iterator[Any]:
-        for partition in self._frame.partitions:
+        compute = compute_here(self._frame)
+        for partition in partitions_of(self._frame):
             self._done += 1
-            yield pyarrow.Table.from_pandas(partition.compute(), preserve_index=False)
+            yield pyarrow.Table.from_pandas(compute([partition])[0], preserve_index=False)
 
 
 def _open(path: Place) -> Any:
-    with damage_becomes(f"{path}: not a readable Parquet file, truncated or damaged"):
+    with damage_becomes(path, "not a readable Parquet file, truncated or damaged"):
         return pyarrow.parquet.ParquetFile(seekable(path), pre_buffer=False, buffer_size=1 << 20)
 
 

@@ -1,19 +1,14 @@
-"""Text files, plain or compressed, in runs of whole lines, each with its place in the file, and the numbers in them.
-
-Where the points of a plain file are is found by a read of its own, in ranges that other processes can look at.
-"""
+"""Text files, plain or compressed, in runs of whole lines, each with its place in the file, and the numbers in them."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +17,9 @@ from dfeas.data.ingest.source import MANY, Batch, PointSource, cut, in_order
 from dfeas.data.labels import Categories
 from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.layout import sparse_block_rows
-from dfeas.data.storage.places import Place, absolute, place
-from dfeas.errors import BadInputError, describe_change
+from dfeas.data.storage.places import Place
+from dfeas.errors import BadInputError
 from dfeas.linalg.points import Points, is_dense
-
-if TYPE_CHECKING:
-    from dfeas.data.writers.dataset import Pool
 
 try:
     import pyarrow
@@ -106,8 +98,6 @@ WHOLE = re.compile(r"[+-]?\d+")
 
 LONGEST_LINE = 1 << 26
 """Room for as many columns as are taken of text, of 60 characters each. A line is held whole, and its cells are."""
-PEEK_BYTES = 1 << 16
-"""In which the end of a line is looked for at a time."""
 PACKED = (".gz", ".bz2")
 """Names of compressed text end so."""
 MARK = b"\xef\xbb\xbf"
@@ -127,15 +117,13 @@ class TextFile:
 
     run_bytes: ClassVar[int] = 2 << 20
     """Small enough that what parsing makes of it stays in cache."""
-    range_bytes: ClassVar[int] = 64 << 20
-    """Of text that is looked at in one piece of work."""
 
     def __init__(self, path: Place) -> None:
         self.path, self.share = path, 0.0
 
-    def runs(self, first: int = 0, stop: int | None = None, number: int = 1) -> Iterator[Lines]:
-        """All lines, or those in the bytes first .. stop-1, which are whole lines from ``number`` on, in runs of about
-        ``run_bytes``. Raises CorruptDataError for a damaged or truncated compressed file.
+    def runs(self, first: int = 0, number: int = 1) -> Iterator[Lines]:
+        """All lines, or those from the byte ``first`` on, where line ``number`` begins, in runs of about ``run_bytes``. Raises
+        CorruptDataError for a damaged or truncated compressed file.
         """
         at, rest = first, b""  # the beginning of a line whose end has not come
         size, self.share = max(1, self.path.stat().st_size), 0.0
@@ -143,8 +131,8 @@ class TextFile:
             if first:
                 stream.seek(first)
             while True:
-                with damage_becomes(f"{self.path}: damaged or truncated after line {number}"):
-                    content = stream.read(self.run_bytes if stop is None else min(self.run_bytes, stop - at))
+                with damage_becomes(self.path, f"damaged or truncated after line {number}"):
+                    content = stream.read(self.run_bytes)
                 self.share = min(1.0, raw.tell() / size)
                 text = rest + (content if at else content.removeprefix(MARK))
                 end = text.rfind(b"\n") + 1 if content else len(text)
@@ -154,25 +142,9 @@ class TextFile:
                     number += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
                 if not content:
                     return
-                self._refuse_long(f"line {number}", len(rest))
-
-    def line_from(self, at: int) -> int:
-        """The first byte at ``at`` or behind it where a line begins, or else the end of a file that is not compressed."""
-        if at == 0:
-            return 0
-        with self.path.open("rb") as file:
-            place = file.seek(at - 1)
-            while content := file.read(PEEK_BYTES):
-                end = content.find(b"\n")
-                if end >= 0:
-                    return place + end + 1
-                place += len(content)
-                self._refuse_long(f"the line at byte {at}", place - at)
-        return place
-
-    def _refuse_long(self, line: str, length: int) -> None:
-        if length > LONGEST_LINE:
-            raise BadInputError(f"{self.path}: {line} has no end within {length >> 20} MiB; is this a text file?")
+                if len(rest) > LONGEST_LINE:
+                    what = f"line {number} has no end within {len(rest) >> 20} MiB; is this a text file?"
+                    raise BadInputError(f"{self.path}: {what}")
 
 
 def _unpack(raw: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
@@ -181,116 +153,22 @@ def _unpack(raw: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes] | g
     return bz2.BZ2File(raw) if suffix == ".bz2" else nullcontext(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How much some lines hold."""
-
-    points: int = 0
-    entries: int = 0  # of sparse text
-    last: int = -1  # greatest of the last indices of its lines
-    bytes: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        sums = self.points + other.points, self.entries + other.entries
-        return Counts(*sums, max(self.last, other.last), self.bytes + other.bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class LineIndex:
-    """Where runs of whole lines begin, and last of all where they end."""
-
-    edges: NDArray[np.int64]  # (r + 1, 3) bytes, numbers of lines from 1 and of points from 0
-    counts: Counts  # of all lines of the file
-
-    def part(self, first: int, stop: int) -> LineIndex:
-        points = self.edges[:, 2]
-        low, high = np.searchsorted(points, first, "right") - 1, np.searchsorted(points, stop, "left") + 1
-        return LineIndex(self.edges[low:high], self.counts)
-
-
-@dataclass(frozen=True)
-class ByteRange:
-    """Lines that begin in the bytes begin .. stop-1 of a text file that is not compressed; small enough to travel."""
-
-    path: str
-    begin: int
-    stop: int
-    exact: bool  # whether a line begins at ``begin``
-    count: Callable[[bytes], Counts]
-
-    def look(self) -> LineIndex:
-        """Read them; lines and points are numbered from 0. Raises BadInputError for a line that does not end."""
-        file = TextFile(place(self.path))
-        begin = self.begin if self.exact else file.line_from(self.begin)
-        stop = file.line_from(self.stop)
-        edges, total = [(begin, 0, 0)], Counts()
-        for run in file.runs(begin, stop) if begin < stop else ():
-            total += self.count(run.text)
-            edges.append((run.stop, edges[-1][1] + run.text.count(b"\n"), total.points))
-        return LineIndex(np.array(edges, np.int64), total)
-
-
-def index_of(path: Place, body: tuple[int, int], count: Callable[[bytes], Counts], pool: Pool) -> LineIndex:
-    """Bytes where lines from ``body`` on begin, and their numbers. Raises CorruptDataError when the file changes meanwhile."""
-    begin, line = body
-    size, step = path.stat().st_size, TextFile.range_bytes
-    firsts = [begin, *range((begin // step + 1) * step, size, step)]
-    ranges = [ByteRange(absolute(path), *each, each[0] == begin, count) for each in pairwise([*firsts, size])]
-    parts = sorted(pool(ByteRange.look, ranges), key=lambda part: (part.edges[0, 0], part.edges[-1, 0]))
-    joints = [begin, *(byte for part in parts for byte in part.edges[[0, -1], 0]), size]
-    if joints[::2] != joints[1::2]:
-        raise describe_change(str(path))
-    steps = [np.diff(part.edges, axis=0) for part in parts]
-    edges = np.cumsum(np.concatenate([[(begin, line, 0)], *steps]), axis=0)
-    return LineIndex(edges, sum((part.counts for part in parts), Counts()))
-
-
 class TextSource(PointSource):
-    """The points of a text file, float64, in order; with an index of its lines any run of them."""
+    """The points of a text file, float64, in order."""
 
     dtype = np.dtype(np.float64)
 
     def __init__(self, path: Place) -> None:
         self.where, self._file = str(path), TextFile(path)
         self._body = (0, 1)  # byte and number of the line where points begin
-        self._index: LineIndex | None = None
 
     def parse(self, run: Lines) -> Batch:
         raise NotImplementedError
 
-    def _look(self, count: Callable[[bytes], Counts], pool: Pool) -> Counts:
-        self._index = index_of(self._file.path, self._body, count, pool)
-        self.n = int(self._index.edges[-1, 2])
-        return self._index.counts
-
-    def part(self, first: int, stop: int) -> TextSource:
-        assert self._index is not None, "its lines are indexed"
-        part = copy(self)
-        part._index = self._index.part(first, stop)
-        return part
-
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
-        """See PointSource. Raises CorruptDataError when there are other points than at the first look."""
-        if self._index is None or stop is None:
-            begin, number = self._body
-            batches = in_order(self.parse, self._file.runs(begin, number=number))
-        else:
-            batches = self._indexed(self._index, first, stop)
-        return cut(batches, rows)
-
-    def _indexed(self, index: LineIndex, first: int, stop: int) -> Generator[Batch, None, None]:
-        (byte, line, at), (end, _, points) = index.edges[[0, -1]].tolist()
-        for run in self._file.runs(byte, end, line):
-            batch = self.parse(run)
-            count = batch.points.shape[0]
-            here = slice(max(first - at, 0), min(stop - at, count))
-            if here == slice(0, count):
-                yield batch
-            elif here.start < here.stop:
-                yield Batch(batch.points[here], batch.labels[here])
-            at += count
-        if at != points:
-            raise describe_change(self.where)
+        """See PointSource; one process reads text, from its beginning to its end."""
+        begin, number = self._body
+        return cut(in_order(self.parse, self._file.runs(begin, number)), rows)
 
     def usual_rows(self, dtype: np.dtype[Any]) -> int:
         """Of sparse points as many as suit the first of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from dfeas.errors import format_bytes
+from dfeas.errors import BadInputError, format_bytes
 
 MOST_BYTES = 4 << 20
 """Of all names of a dataset as UTF-8: they are in its header, in results and in certificates."""
@@ -54,6 +54,18 @@ def difference(names: Sequence[str], others: Sequence[str]) -> str:
     missing, further = [name for name in others if name not in here], [name for name in names if name not in there]
     what = [f"without {_list_names(missing)}"] if missing else []
     return f"other features ({', '.join([*what, *([f'with {_list_names(further)}'] if further else [])])})"
+
+
+def order_by(names: Sequence[str], features: Sequence[str], what: str, beside: str) -> list[int] | None:
+    """Places of the features among the names of ``what``; None where either have no names, or where they are the same. Raises
+    BadInputError for names of other features than those that ``beside`` has.
+    """
+    if not names or not features or tuple(names) == tuple(features):
+        return None
+    if sorted(names) != sorted(features):
+        raise BadInputError(f"{what}: {difference(names, features)} than {beside}; name all features, each once")
+    place = {name: i for i, name in enumerate(names)}
+    return [place[name] for name in features]
 
 
 def _list_names(names: Sequence[str]) -> str:

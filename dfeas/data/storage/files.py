@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dfeas import __version__
-from dfeas.data.storage.patience import once_more
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError, format_bytes
+from dfeas.data.storage.patience import AWAY, once_more
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError, StorageAwayError, format_bytes
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
@@ -86,14 +86,24 @@ DAMAGE = (
 
 
 @contextmanager
-def damage_becomes(what: str) -> Iterator[None]:
-    """Raise CorruptDataError, which begins with ``what``, for all that a library raises of a damaged file."""
+def damage_becomes(where: object, what: str) -> Iterator[None]:
+    """Raise CorruptDataError, which says ``what``, for all that a library raises of a damaged file."""
     try:
         yield
     except DfeasError:
         raise
     except DAMAGE as error:
-        raise CorruptDataError(f"{what}: {str(error)[:200]}") from None
+        if isinstance(error, OSError) and error.errno is not None:  # libraries set none for what they do not understand
+            raise refused_by_system(where, error) from None
+        raise CorruptDataError(f"{where}: {what}: {str(error)[:200]}") from None
+
+
+def refused_by_system(where: object, error: OSError) -> CorruptDataError | StorageAwayError:
+    """For a file that is not there, may not be read or does not come: nobody knows that it is damaged."""
+    if error.errno in AWAY:
+        return StorageAwayError(f"{where}: the file system does not answer ({error.strerror})")
+    reason = str(error) if error.errno is None else os.strerror(error.errno)  # pyarrow says more, with the path
+    return CorruptDataError(f"{where}: {reason}{'; free space and run again' * (error.errno in FULL)}")
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

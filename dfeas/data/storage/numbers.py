@@ -107,7 +107,17 @@ def missing_error(where: str) -> BadInputError:
 
 def is_dask_array(X: Any) -> bool:
     """Whether it is an array of Dask."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "rechunk")
+    return hasattr(X, "_meta") and hasattr(X, "__dask_graph__") and hasattr(X, "rechunk")
+
+
+def is_lazy_table(X: Any) -> bool:
+    """Whether it is a frame, a series or an index of Dask. What is delayed has every attribute but those with an underscore."""
+    return hasattr(X, "_meta") and hasattr(X, "to_dask_array")
+
+
+def is_delayed(X: Any) -> bool:
+    """Whether Dask knows no more of it than how it is computed: of what is delayed, and of bags."""
+    return type(X).__module__.startswith("dask.") and hasattr(X, "__dask_graph__") and not hasattr(X, "_meta")
 
 
 def unwrap_array(X: Any) -> Any:
@@ -117,10 +127,16 @@ def unwrap_array(X: Any) -> Any:
 
 
 def require_array(values: Any, where: str) -> None:
-    """Raise BadInputError for what holds arrays and is none, with the call that works."""
+    """Raise BadInputError for what holds arrays and is none, or whose file is closed, with the call that works."""
     name = type(values).__name__
+    if is_delayed(values):
+        call = f"dask.array.from_delayed({where}, (n, m), float), or {where}.compute()"
+        raise BadInputError(f"{where}: Dask knows no shape of this {name}; give {call}")
     if hasattr(values, "tocsr"):
         return
+    h5py = sys.modules.get("h5py")
+    if h5py is not None and isinstance(values, h5py.Dataset) and not values:
+        raise BadInputError(f"{where}: a dataset of an HDF5 file that is closed; open the file, and close it after the call")
     if hasattr(values, "obs") and hasattr(values, "var_names"):
         column = next(iter(values.obs.columns), "label")
         file = str(values.filename) if getattr(values, "isbacked", False) else None
@@ -189,13 +205,18 @@ def is_missing(value: Any) -> bool:
     return nan or value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
+def sparse_error(where: str) -> BadInputError:
+    """The error for sparse chunks of what is declared to be dense."""
+    return BadInputError(f"{where}: sparse chunks, declared dense; give map_blocks meta=scipy.sparse.csr_array((0, 0))")
+
+
 def _blocks(X: Any, take: Callable[[Any, str], NDArray[Any]], where: str) -> NDArray[Any]:
     """The blocks of a Dask array, computed together, each as ``take`` has it. Raises BadInputError for another shape."""
     grid = X.to_delayed()
     blocks = np.empty(grid.shape, object)
     for place, block in zip(np.ndindex(grid.shape), sys.modules["dask"].compute(*grid.ravel().tolist()), strict=True):
         if hasattr(block, "toarray"):
-            raise BadInputError(f"{where}: sparse chunks, declared dense; give map_blocks meta=scipy.sparse.csr_array((0, 0))")
+            raise sparse_error(where)
         found = blocks[place] = take(block, where)
         shape = tuple(sizes[i] for sizes, i in zip(X.chunks, place, strict=True))
         known = tuple(there if size != size else size for size, there in zip(shape, found.shape, strict=False))  # nan: unknown

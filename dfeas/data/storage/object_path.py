@@ -18,9 +18,10 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import AzureStore
 
-from dfeas.data.storage.object_store import SCHEMES, store_of, translate_errors
+from dfeas.data.storage.object_store import store_of, translate_errors
 from dfeas.data.storage.patience import Patience, limit, persist
 from dfeas.errors import CorruptDataError, StorageAwayError, UsageError, format_bytes
+from dfeas.settings import SCHEMES
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta, WritableFile

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "https": "https", "http": "http"}
-"""What URLs begin with, and what that is called here; others are names that fsspec has for the same."""
 RETRIES, RETRY_SECONDS = 4, 10.0
 """So often obstore repeats a request that is not answered, cut off, or answered 5xx or 429, and so long; what is longer is
 borne by ``patience``, whose pauses end with a run."""

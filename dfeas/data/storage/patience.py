@@ -35,9 +35,44 @@ ATTEMPT_SECONDS = 60.0
 """An attempt counts as no longer wait: a pass may go on for an hour before storage is away again."""
 AWAY = (errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN)
 """Errors of a file system whose server is away. One that is mounted ``soft`` also says EIO, as a damaged disk does."""
+GRACE = 2.0
+"""Seconds that a wait or a read may take, whatever the limit of time: what comes soon is worth more than they are."""
+_began: ContextVar[float | None] = ContextVar("began", default=None)
+_ends: ContextVar[float] = ContextVar("ends", default=math.inf)
 is_afresh: ContextVar[bool] = ContextVar("is_afresh", default=False)
 """Whether what is read now is to come from where it lies, whatever is kept of it here."""
 _manner: ContextVar[tuple[Rest, float]] = ContextVar("manner", default=(time.sleep, math.inf))
+
+
+def call_began() -> float:
+    """When the call of a user began that goes on here, in monotonic seconds: now, or with the command that it is a part of."""
+    began = _began.get()
+    return time.monotonic() if began is None else began
+
+
+@contextmanager
+def one_call(seconds: float | None, began: float | None = None) -> Iterator[None]:
+    """Verbs that are called in here are parts of one call, which begins now, or began then, and has a limit of time."""
+    began = time.monotonic() if began is None else began
+    with ends_at(math.inf if seconds is None else began + seconds):
+        _began.set(began)
+        yield
+
+
+@contextmanager
+def ends_at(moment: float) -> Iterator[None]:
+    """What is waited for in here is given up then, in monotonic seconds: see ``at_most``. Calls in it have own clocks."""
+    before = _began.set(None), _ends.set(moment)
+    try:
+        yield
+    finally:
+        _began.reset(before[0])
+        _ends.reset(before[1])
+
+
+def at_most(seconds: float = math.inf) -> float:
+    """How long a wait that begins now may last, which may last so many seconds where there is no limit of time."""
+    return min(seconds, max(GRACE, _ends.get() - time.monotonic()))
 
 
 @contextmanager

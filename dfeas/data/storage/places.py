@@ -7,6 +7,7 @@ few copies of it, and as much for each thread, beside the 2 GB that a command ta
 from __future__ import annotations
 
 import os
+import posixpath
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dfeas.data.storage.patience import once_more
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes, install, spell
+from dfeas.settings import SCHEMES
 
 if TYPE_CHECKING:
     from dfeas.data.storage.object_path import ObjectPath
@@ -153,8 +155,12 @@ def require_apart(out: str | Path | ObjectPath, *data: object) -> None:
 
 
 def _real(where: str | Path | ObjectPath) -> str:
-    """What the names of all begin with that is in a folder; links are followed."""
-    return f"{where}/" if is_url(str(where)) else os.path.normcase(os.path.join(os.path.realpath(str(where)), ""))
+    """What the names of all begin with that is in a folder, however it is spelled; links are followed."""
+    if not is_url(str(where)):
+        return os.path.normcase(os.path.join(os.path.realpath(str(where)), ""))
+    scheme, _, rest = str(where).partition("://")
+    bucket, _, key = rest.partition("/")
+    return posixpath.join(f"{SCHEMES.get(scheme, scheme)}://{bucket.partition('@')[0]}{posixpath.normpath(f'/./{key}')}", "")
 
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup")

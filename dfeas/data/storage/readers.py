@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import DAMAGE, refused_by_system
 from dfeas.data.storage.numbers import exact
-from dfeas.data.storage.patience import AWAY, persist
+from dfeas.data.storage.patience import persist
 from dfeas.data.storage.places import Place, translate_errors_at
-from dfeas.errors import CorruptDataError, DfeasError, StorageAwayError
+from dfeas.errors import CorruptDataError, DfeasError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -215,9 +215,7 @@ class Files:
         except FileNotFoundError:
             raise CorruptDataError(f"{path}: {what} is missing; restore or ingest again") from None
         except OSError as error:
-            if error.errno in AWAY:
-                raise StorageAwayError(f"{path}: the file system does not answer ({error.strerror})") from None
-            raise CorruptDataError(f"{path}: cannot read {what}: {error.strerror}") from None
+            raise refused_by_system(f"{path}: {what}", error) from None
         mark = hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
         return Got(pages if done == pages.size else pages[:done], status.st_size, mark)
 
@@ -233,7 +231,7 @@ def chunks_of(index: int, together: int, n: int, chunk_rows: int) -> range:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SliceReader:
-    """Anything that gives rows by ``array[start:stop]``: zarr, NumPy, HDF5, Dask arrays."""
+    """Anything that gives rows by ``array[start:stop]``: zarr, NumPy, HDF5, chunks of Dask."""
 
     name: str
     array: Any
@@ -253,8 +251,8 @@ class SliceReader:
         try:
             with translate_errors_at(self.place):
                 rows = self.array[first : min(first + self.block_rows, self.n)]
-                if hasattr(getattr(rows, "_meta", rows), "tocsr"):  # chunks of ``csr_chunks``
-                    return rows.compute() if hasattr(rows, "compute") else rows
+                if hasattr(rows, "tocsr"):  # of ``csr_chunks``
+                    return rows
                 rows = exact(rows, self.dtype, where)
         except DfeasError:
             raise

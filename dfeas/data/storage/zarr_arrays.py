@@ -291,14 +291,14 @@ def _shape_text(shape: tuple[int, ...]) -> str:
     return " x ".join(f"{length:.6g}" if length >= 10**18 else str(length) for length in shape[:4]) or "()"
 
 
-def open_labels(path: Place) -> Any:
-    """A label array by path: zarr, or .npy."""
+def open_labels(path: Place, what: str = "labels") -> Any:
+    """A label array by path, or another of rows: zarr, or .npy."""
     if not path.exists():
-        raise BadInputError(f"{absent(path)} (labels)")
+        raise BadInputError(f"{absent(path)} ({what})")
     if path.suffix == ".npy":
         return load_npy(path)
     if isinstance(path, Path) and path.is_file():
-        raise BadInputError(f"{path}: labels beside points are a .npy file or a zarr array; save them by numpy.save")
+        raise BadInputError(f"{path}: {what} beside points are a .npy file or a zarr array; save them by numpy.save")
     return open_array(path, LABELS)
 
 

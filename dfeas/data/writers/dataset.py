@@ -28,7 +28,7 @@ from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.stored_array import MARKER, StoredArray, looks_like_dataset, node_text, put_list, put_node, root_node
 from dfeas.data.writers.chunks import ChunkWriter, Ledger, chunks_of_sides
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.linalg.points import Floats, Points, is_dense, norms
+from dfeas.linalg.points import Floats, Points, norms
 from dfeas.passes.block import Block
 from dfeas.passes.survey import NORM_RANGE, Summary, Survey, checksum
 
@@ -100,6 +100,10 @@ ASIDE = "aside"
 """The folder where other processes write each file before it gets its name."""
 
 
+Look = Callable[[int, Points, NDArray[Any]], tuple[Floats, Summary]]
+"""Norms of a block that starts at a row, and what is wrong with it."""
+
+
 class DatasetWriter:
     """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole. ``features`` are their
     names, where the source has them: messages use them, and the header keeps them. With ``provisional`` labels are codes, which
@@ -119,9 +123,10 @@ class DatasetWriter:
         provisional: bool = False,
         shard: int = 0,
         cones: ConeTable | None = None,
+        look: Look | None = None,
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
-        self._features, self._shard, self._cones = features, shard, cones
+        self._features, self._shard, self._cones, self._look = features, shard, cones, look or survey_points
         self._sides = shard or chunks_of_sides(self.block_bytes)  # blocks of a shard of labels and norms
         self.where = str(path)  # how messages call it
         self.written = Ledger()
@@ -164,8 +169,7 @@ class DatasetWriter:
 
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
         require_held(self.path, FRESH_SECONDS)
-        look = survey_points if self._cones is None else survey_cones
-        norm, summary = look(index * self.block_rows, points, label)
+        norm, summary = self._look(index * self.block_rows, points, label)
         refuse_unusable(summary, self.where, self._features)
         sums = (*summary.checksums[0].tolist(), checksum(norm))
         self.written.note(index, summary, sums)
@@ -277,17 +281,6 @@ def survey_points(start: int, points: Points, label: NDArray[Any]) -> tuple[Floa
     """Norms (b,) of the points of a block, and what is wrong with it."""
     norm = norms(points)
     return norm, Survey().scan(Block.of(start, points, label, norm))
-
-
-def survey_cones(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
-    """The same of the cones of a block. A cone of zeros is none of the zero points."""
-    from dfeas.data.cones import cone_norms
-
-    stored = points if is_dense(points) else points.data
-    finite = stored.dtype.kind != "f" or bool(np.isfinite(stored).all())
-    norm = cone_norms(points, label) if finite else norms(points)
-    summary = Survey().scan(Block.of(start, points, label, norm))
-    return norm, replace(summary, zero=0, first_zero=(), positive=0)
 
 
 @contextmanager

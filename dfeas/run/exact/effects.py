@@ -20,7 +20,7 @@ from dfeas.run.exact.partition import HEAVY
 from dfeas.run.exact.search import MOST_BESIDE, Conflict, Face, decide_levels
 from dfeas.verify.arithmetic import Floats
 from dfeas.verify.dyadic import Integers, integer_signs
-from dfeas.verify.integers import Echelon, IntegerEntries, exponents, independent, nullspace, primitive, solve
+from dfeas.verify.integers import Echelon, IntegerEntries, exponents, independent, nullspace, primitive, solve, unscale_vectors
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 FLAT = 20_000_000
@@ -103,21 +103,17 @@ def decide_sparse(points: Any) -> tuple[Face, Conflict] | None:
         return None
     conflict = _find_few(points[on], least, scaled[on]) or (np.arange(len(on)), weights)
     few = on[conflict[0]], conflict[1]
-    across, up = nullspace(rest[basis]), (max(0, int(least.max(initial=0))) - least).astype(object)
     none = np.zeros((d, 0), object)
     if len(on) == n:
-        free = np.setdiff1d(np.arange(d), [*echelon.terms, *columns])
-        flat = np.zeros((d, len(free) + across.shape[1]), object)
-        flat[free, np.arange(len(free))] = 1
-        flat[columns, len(free) :] = across
-        flat = np.column_stack([none, *(_lift(echelon, vector, up) for vector in flat.T)])
+        flat = unscale_vectors(echelon.nullspace(np.arange(d)), least)
         return Face(OVERLAP, None, 0, on, weights, rank, flat, 1), few
     start = whole(np.rint(np.ldexp(z, BITS)), least - power)
     if len(columns):
+        across = nullspace(rest[basis])
         start = start << max(int(v).bit_length() for v in [*across.flat, 0])
         times = np.linalg.lstsq(across.astype(np.float64), start[columns].astype(np.float64))[0]
         start[columns] = across @ np.array([round(v) for v in times.tolist()], object)
-    y = _lift(echelon, start, up)
+    y = unscale_vectors(echelon.lift(start)[:, None], least)[:, 0]
     sign = integer_signs(points, y)[0]
     if sign[on].any() or not (np.delete(sign, on) > 0).all():
         return None
@@ -138,14 +134,6 @@ def _find_few(points: Any, least: Indices, scaled: Any) -> Conflict | None:
     entries = IntegerEntries.of(points[few], least)
     weights = _balance_points(entries, optimum.x[few], Echelon.of(entries, numbered=True))
     return None if weights is None else (few, weights)
-
-
-def _lift(echelon: Echelon, start: Integers, up: Integers) -> Integers:
-    """The vector (d,) that is orthogonal to the points, for features as they are stored, with entries beside the pivots."""
-    y = start.copy()
-    for pivot, terms in echelon.terms.items():
-        y[pivot] = sum(times * start[column] for column, times in terms.items() if column >= 0)
-    return np.array(primitive((y << up).tolist()), object)
 
 
 def _balance_points(entries: IntegerEntries, x: Floats, echelon: Echelon) -> Integers | None:

@@ -37,7 +37,7 @@ from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, NEARLY_ZERO, Decisio
 from dfeas.run.trace import RunOptions
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.dyadic import Integers, Matrix, common, integer_signs, split_integers
-from dfeas.verify.integers import independent, orthogonal, primitive, product, solve
+from dfeas.verify.integers import independent, orthogonal, primitive, product, shorten_vectors, solve, unscale_vectors
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, Wanted, dimension_of, look, prove, rows
 
 FIRST = 6
@@ -54,6 +54,14 @@ POOLED = 1 << 18
 """Entries of points that stay in memory while a hyperplane is looked for that has all of them beyond it."""
 STOPPED = "it was asked to stop, or time was up, between exact steps"
 LIMITED = "the limit of passes was reached"
+
+
+def find_ending(why: str, stop: bool) -> Stop:
+    """What ended a search that says why it decided nothing, where somebody asks to ``stop`` or not."""
+    if why == STOPPED:
+        return Stop.INTERRUPTED if stop else Stop.TIME_LIMIT
+    return Stop.PASS_LIMIT if why == LIMITED else Stop.STALLED
+
 
 Indices = NDArray[np.int64]
 
@@ -153,7 +161,7 @@ def decide_table(checking: Checking, stop: Callable[[], bool], most_reads: float
             face = run_solver_here(partial(_settle_guess, points, guess), stop)
         except Abandoned:
             return STOPPED
-        if face is not None and _refute(checking, face) is None:
+        if face is not None and is_proved(checking, face):
             return face
     return _search_and_prove(checking, guess.support, stop, most_reads)
 
@@ -194,16 +202,15 @@ def settle_direction(points: Floats, conflict: Indices, y: Floats) -> Integers |
 
 def _search_and_prove(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
     face = search(checking, start, stop, most_reads)
-    if isinstance(face, Face):
-        require_proved(checking, face)
+    refused = _refute(checking, face) if isinstance(face, Face) else None
+    if refused is not None:
+        raise DfeasError(f"{checking.dataset.where}: what was found is not proved: {refused}: please report this")
     return face
 
 
-def require_proved(checking: Checking, face: Face) -> None:
-    """Raise DfeasError when the checker does not prove what was found."""
-    refused = _refute(checking, face)
-    if refused is not None:
-        raise DfeasError(f"{checking.dataset.where}: what was found is not proved: {refused}: please report this")
+def is_proved(checking: Checking, face: Face) -> bool:
+    """Whether the checker proves what was guessed."""
+    return _refute(checking, face) is None
 
 
 def _refute(checking: Checking, face: Face) -> CheckFailedError | None:
@@ -224,11 +231,6 @@ def _expect_sides(points: Integers, exponent: NDArray[np.int64], split: FacePart
     support = points[np.flatnonzero(split.weights)]
     across = orthogonal(support)
     return Wanted(y, unscale_vectors(across, exponent) if across.shape[1] else None)
-
-
-def unscale_vectors(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
-    """Vectors (d, k) for the stored features, the integer ones times 2**exponent; each as short as integers can be."""
-    return _shorten_vectors(vectors << (exponent.max() - exponent).astype(object)[:, None])
 
 
 def _face(kind: str, chosen: Indices, points: Integers, split: FacePartition, wanted: Wanted, on: int, reads: int) -> Face:
@@ -291,19 +293,15 @@ def _lift_face(
 ) -> Face:
     on = int((gaps.on < len(levels.row)).sum())
     if split.y is None and not levels.one_sided.any():
-        basis = _shorten_vectors(flat(levels, across))
+        basis = shorten_vectors(flat(levels, across))
         pairs, weights = _on_all_levels(levels, pairs, points, split.weights)
         return Face(OVERLAP, None, 0, *_of_points(levels, pairs, weights), levels.d - basis.shape[1], basis, reads)
-    (y,) = _shorten_vectors(lift_direction(levels, split.y)[:, None]).T
+    (y,) = shorten_vectors(lift_direction(levels, split.y)[:, None]).T
     kept = split.weights > 0
     level = np.unique(levels.level[levels.side[pairs[kept, 0]]])
     rank = int((level >= 0).sum()) + len(levels.columns) - across.shape[1] if kept.any() else 0
     none = np.zeros((levels.d, 0), object)
     return Face(QUASI if on else COMPLETE, y, on, *_of_points(levels, pairs, split.weights), rank, none, reads)
-
-
-def _shorten_vectors(vectors: Integers) -> Integers:
-    return np.array([primitive(column) for column in vectors.T.tolist()], object).reshape(-1, len(vectors)).T
 
 
 def _on_all_levels(levels: Levels, pairs: Pairs, points: Integers, weights: Integers) -> tuple[Pairs, Integers]:
@@ -345,7 +343,9 @@ def exact_outcome(session: Session, job: RunSpec, outcome: Outcome, how: RunOpti
     try:
         if how.interruptions:  # of the class before
             raise Abandoned
-        better = _search_further(session.checking, job, outcome, job.asked.limits.until(how.stop, job.asked.began))
+        until = job.asked.limits.until(how.stop)
+        with end_long_reads(until):
+            better = _search_further(session.checking, job, outcome, until)
     except (KeyboardInterrupt, AwayError) as error:
         how.interruptions.append(error)
         better = Stop.INTERRUPTED

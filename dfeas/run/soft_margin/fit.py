@@ -19,7 +19,8 @@ from dfeas.geometry.protocol import LoadCost, facts_of
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.band import Width
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
-from dfeas.passes.slacks import SampleCosts
+from dfeas.passes.protocol import Question, of_class
+from dfeas.passes.slacks import Losses, SampleCosts
 from dfeas.run.budget import Projection, find_abreast, project_soft
 from dfeas.run.resources import Limits
 from dfeas.run.result_files import versions
@@ -207,19 +208,69 @@ class SoftMarginTarget:
         """With the dual variables in one more read, where they are asked for."""
         session, job = self.session, self.job
         place = session.dataset.classes.index(name) if job.classes else 0
+        code = self.session.dataset.codes[place] if job.classes else None
+        if outcome.stopped not in (Stop.INTERRUPTED, Stop.TIME_LIMIT) and outcome.reads:
+            outcome = look_again(session, self.options, outcome, self._method(surveyed, place).counted, surveyed.radius, code)
         if job.classes:
             session = replace(session, dataset=session.dataset.against_rest(name))
         result = result_of(session, job, outcome, surveyed.reads + outcome.reads)
-        code = self.session.dataset.codes[place] if job.classes else None
         positive = session.dataset.count(code) if code is not None else surveyed.positive
         sides = {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
         result = replace(result, sides=sides, features=list(session.dataset.features) or None)
+        if not outcome.reads:
+            return result
         if self.options.probability and result.stopped != "interrupted":
             result = with_probabilities(session, self._method(surveyed, place).counted, code, result)
         if self.options.dual is None or result.stopped == "interrupted":
             return result
         costs = self._method(surveyed, 0).counted
         return with_dual_variables(session, job, outcome, costs, surveyed.radius, result, how)
+
+
+OVERSHOOTS = (0.0, 2.0**-48, 2.0**-44, 2.0**-40, 2.0**-36, 2.0**-32)
+"""Shares by which a hyperplane is made longer, so that points at their margin are not short of it by rounding."""
+
+
+def look_again(
+    session: Session,
+    options: SoftMarginOptions,
+    outcome: SoftMarginOutcome,
+    costs: SampleCosts,
+    radius: float,
+    code: int | None,
+) -> SoftMarginOutcome:
+    """One more read where rounding could be as large as the gap that is asked for, which tells the objective of hyperplanes as
+    they are returned, unless a limit ended the run; and one of an array in memory, which may have been changed. Raises
+    CorruptDataError where it was.
+    """
+    best, memory = outcome.progress.best, session.dataset.base.in_memory
+    most = 1.0 if costs.weight is None else float(costs.weight.max(initial=0.0))
+    each = costs.C * max(costs.negative, costs.positive) * most * best.support
+    rounding = (len(best.Y) + 4) * np.finfo(np.float64).eps * each * radius * np.linalg.norm(best.Y, axis=0)
+    ended = outcome.stopped in (Stop.VERDICT, Stop.STALLED)
+    steep = np.flatnonzero((rounding > options.gap / 16 * best.objective) & ended)
+    if not (len(steep) or memory) or not np.isfinite(best.objective).all():
+        return outcome
+    tried = np.repeat(steep, len(OVERSHOOTS))  # none: the blocks are read, and compared
+    Y = best.Y[:, tried] * (1 + np.resize(OVERSHOOTS, len(tried)))
+    question: Question = Losses(Y, costs.take(tried), options.loss != "hinge")
+    engine = session.checking.engine if memory else session.engine
+    losses = engine.run(question if code is None else of_class(question, code))
+    if len(steep):
+        objective, Y_best = best.objective.copy(), best.Y.copy()
+        found = (np.einsum("i,ij,ij->j", best.squares, Y, Y) / 2 + losses).reshape(len(steep), -1)
+        chosen = found.argmin(axis=1)
+        objective[steep], Y_best[:, steep] = found.min(axis=1), Y[:, np.arange(len(steep)) * len(OVERSHOOTS) + chosen]
+        best = replace(best, Y=Y_best, objective=objective, lower=np.minimum(best.lower, objective))
+    widest, stopped, record = int(np.argmax(best.gap)), outcome.stopped, outcome.record
+    ends = float(best.objective[widest]), float(best.lower[widest]), float(best.gap[widest])
+    record = replace(record, objective=ends[0], lower=ends[1], gap=ends[2])
+    if stopped == Stop.STALLED and ends[2] <= options.gap:
+        stopped = Stop.VERDICT
+    elif stopped == Stop.VERDICT and ends[2] > options.gap:
+        stopped, record = Stop.STALLED, replace(record, stalled=f"float64 tells the minimum no better, as {STEEP}")
+    progress = replace(outcome.progress, best=best)
+    return replace(outcome, progress=progress, stopped=stopped, record=record, reads=outcome.reads + 1)
 
 
 def with_probabilities(session: Session, costs: SampleCosts, code: int | None, result: SoftMarginResult) -> SoftMarginResult:

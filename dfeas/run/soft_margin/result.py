@@ -88,7 +88,7 @@ class SoftMarginResult(Fitted):
     objective : float
         |w|^2/2 + the sum of all losses, at the w that was found.
     lower : float
-        Lower bound of the minimum, proved.
+        Lower bound of the minimum, by weak duality, up to rounding.
     gap : float
         (objective - lower) / objective.
     margin : float

@@ -1,5 +1,6 @@
 """Soft margins whose C times the square of the points' lengths is far beyond what float64 tells apart."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +121,26 @@ def test_sparse_points_that_can_be_separated_have_their_hard_margin_in_few_reads
     assert found.result.stopped == "verdict"
     assert found.lower >= 0.999 * found.upper
     assert found.result.reads <= 16
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(("C", "scaling"), [(1e8, 0.1), (1e6, None), (1e10, 1.0)])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_objective_is_that_of_the_hyperplane_that_is_returned(
+    loss: str, C: float, scaling: float | None, seed: int
+) -> None:
+    """Of years as features: C times the rounding of a score is more than the gap that is asked for."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(1990, 2020, (8, 3)).astype(np.float64)
+    y = np.where(X @ [1.0, -2.0, 1.0] + rng.normal(0, 3, 8) > 0, 1, -1)
+    y[:2] = 1, -1
+    found = dfeas.soft_margin(X, y, tol=1e-9, loss=loss, C=C, intercept=True, intercept_scaling=scaling)
+    *w, b = [Fraction(float(v)) for v in found.y]
+    true = sum(v * v for v in w) / 2 + (0 if scaling is None else b * b / (2 * Fraction(scaling) ** 2))
+    for row, sign in zip(X.tolist(), y.tolist(), strict=True):
+        short = max(Fraction(0), 1 - sign * (sum(Fraction(p) * q for p, q in zip(row, w, strict=True)) + b))
+        true += Fraction(C) * (short if loss == "hinge" else short**2)
+    assert float(true) == pytest.approx(found.objective, rel=1e-9)
+    gap = (float(true) - found.lower) / float(true)
+    assert gap <= found.gap * (1 + 1e-6) + 1e-9
+    assert (found.stopped == "verdict") == (found.gap <= found.target)

@@ -1,0 +1,1 @@
+"""The checker of cones: it imports the checker of points, stored data and errors, and nothing that searches."""

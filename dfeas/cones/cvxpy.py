@@ -1,0 +1,156 @@
+"""Problems of cvxpy as programmes of cones, and answers as values of their variables and constraints.
+
+cvxpy itself writes the constraints in the form of SCS, and translates x and z back (``Problem.get_problem_data``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from dfeas.cones.product import EXISTS, OPEN, Program
+from dfeas.cones.writer import from_scs
+from dfeas.data.dataset import Dataset
+from dfeas.errors import BadInputError, UndecidedError, UsageError
+from dfeas.linalg.points import Floats
+
+OTHERS = {"exp": "an exponential cone", "p3d": "a power cone", "pnd": "a power cone"}
+"""Cones of cvxpy that are not supported."""
+SHOWN, LEAST, LONG = 3, 1e-3, 60
+"""Constraints that are named, of what share of the largest dual value, and characters of each."""
+
+
+def from_cvxpy(problem: Any) -> Dataset:
+    """The constraints of a problem of cvxpy in memory, for ``dfeas.solve``: are they strictly feasible?
+
+    Inequalities, norms and matrix inequalities must hold strictly, those of attributes such as ``nonneg`` and ``PSD``, too,
+    and equalities exactly. The objective is ignored. After ``result = dfeas.solve(..)`` the call
+    ``result.unpack(problem)`` sets ``value`` of variables, or, without a solution, ``dual_value`` of constraints.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+        Its constraints are convex by the rules of cvxpy, of real or complex variables; parameters have values.
+
+    Returns
+    -------
+    Dataset
+        What ``dfeas.solve`` takes, as from ``dfeas.from_scs``.
+
+    Raises
+    ------
+    BadInputError
+        A constraint is not convex, or needs an exponential or power cone; a variable is an integer, a parameter has no value.
+    UsageError
+        ``problem`` is none of cvxpy, or SCS, for which cvxpy writes it, is not installed.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import dfeas
+    >>> x = cp.Variable(2, name="x")
+    >>> problem = cp.Problem(cp.Minimize(0), [cp.sum(x) == 1, x >= 0.25, cp.norm(x) <= 0.75])
+    >>> result = dfeas.solve(dfeas.from_cvxpy(problem))
+    >>> result.unpack(problem)
+    >>> print(result.verdict, x.value.min() > 0.25)
+    feasible True
+    """
+    data = _write(problem)[0]
+    dims = data["dims"]
+    found = from_scs(data["A"], data["b"], {"z": dims.zero, "l": dims.nonneg, "q": dims.soc, "s": dims.psd})
+    return replace(found, program=None if found.program is None else ConstraintProgram(**vars(found.program), problem=problem))
+
+
+@dataclass(frozen=True)
+class ConstraintProgram(Program):
+    """One whose answers name the constraints of a problem of cvxpy."""
+
+    problem: Any = None
+
+    def explain(self, verdict: str, message: str, dual: Floats | None) -> str:
+        if self.contradicts:
+            return super().explain(verdict, message, dual)
+        equality = ", whether some do with equality is not said" if verdict == "infeasible" else ""
+        said = f"{EXISTS.get(verdict, OPEN)} values satisfy all constraints with strict inequalities{equality}"
+        return said if dual is None else "; ".join([said, *self._name_heaviest(dual)])
+
+    def _name_heaviest(self, dual: Floats) -> list[str]:
+        """Constraints by their places in the problem and their texts, those of the largest dual values first."""
+        found, each = _translate(self.problem, None, dual).dual_vars, self.problem.constraints
+        size = [max(np.abs(np.asarray(part)).max(initial=0.0) for part in _parts(found[one.id])) for one in each]
+        heaviest = sorted(range(len(each)), key=lambda k: -size[k])[:SHOWN]
+        return [f"constraint {k}: {_shorten(str(each[k]))}" for k in heaviest if size[k] > LEAST * max(size)]
+
+
+def unpack(problem: Any, x: Floats | None, dual: Floats | None) -> None:
+    """Set the values of variables to those of x (m,), or dual values of constraints to those of z (N,)."""
+    if x is None and dual is None:
+        raise UndecidedError("this result has no x and no certificate, or was loaded from a file, which keeps no dual values")
+    found = _translate(problem, x, dual)
+    for constraint in problem.constraints:
+        constraint.save_dual_value(found.dual_vars[constraint.id])
+    for variable in problem.variables():
+        if variable.id in found.primal_vars:  # others are of the objective alone
+            variable.save_value(None if x is None else found.primal_vars[variable.id])
+
+
+def _translate(problem: Any, x: Floats | None, dual: Floats | None) -> Any:
+    """What x (m,) and z (N,) are in its variables and constraints. Raises BadInputError where they are of another problem."""
+    data, chain, inverse = _write(problem)
+    rows, m = data["A"].shape
+    for given, expected, what in ((x, m, "variables"), (dual, rows, "rows")):
+        if given is not None and len(given) != expected:
+            raise BadInputError(f"the result has {len(given)} {what}, this problem {expected}; expected the problem it is of")
+    info = {"status_val": 1, "solve_time": 0, "setup_time": 0, "iter": 0, "pobj": 0.0}
+    vectors = {"x": np.zeros(m) if x is None else x, "y": np.zeros(rows) if dual is None else dual, "s": np.zeros(rows)}
+    return chain.invert({**vectors, "info": info}, inverse)
+
+
+def _parts(values: Any) -> list[Any]:
+    """Dual values of a constraint, of a second-order cone several."""
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONG else f"{line[:LONG]} .."
+
+
+def _write(problem: Any) -> tuple[dict[str, Any], Any, Any]:
+    """Its constraints in the form of SCS, and what translates back."""
+    try:
+        cvxpy = import_module("cvxpy")
+    except ImportError:
+        raise UsageError("cvxpy is not installed: pip install cvxpy") from None
+    if not isinstance(problem, cvxpy.Problem):
+        raise UsageError(f"expected a problem of cvxpy, got {type(problem).__name__}")
+    asked = cvxpy.Problem(cvxpy.Minimize(0), problem.constraints)
+    _require_convex(asked)
+    try:
+        data, chain, inverse = asked.get_problem_data(cvxpy.SCS)
+    except cvxpy.error.SolverError as error:
+        raise UsageError(f"cvxpy writes the problem for SCS: {error}; pip install scs") from None
+    used = [kind for kind in OTHERS if getattr(data["dims"], kind, None)]
+    if used and len(problem.constraints) > 1:  # which of them?
+        for each in problem.constraints:
+            _write(cvxpy.Problem(problem.objective, [each]))
+    if used:
+        raise BadInputError(f"{problem.constraints[0]}: needs {OTHERS[used[0]]}, which is not supported; leave it out")
+    return data, chain, inverse
+
+
+def _require_convex(asked: Any) -> None:
+    for each in asked.constraints:
+        if not each.is_dcp():
+            raise BadInputError(f"{each}: not convex by the rules of cvxpy (DCP); expected constraints that are")
+    for variable in asked.variables():
+        if variable.attributes["integer"] or variable.attributes["boolean"]:
+            raise BadInputError(f"variable {variable.name()}: whole numbers are not supported; expected real ones")
+    for parameter in asked.parameters():
+        if parameter.value is None:
+            raise BadInputError(f"parameter {parameter.name()} has no value; set {parameter.name()}.value")
+    if not asked.variables():
+        raise BadInputError("the problem has no constraint with a variable in it; expected some")

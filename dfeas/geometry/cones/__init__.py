@@ -1,1 +1,0 @@
-"""Cones: products of orthants, second-order and semidefinite cones, cut into blocks (Yu et al.)."""

@@ -1,1 +1,0 @@
-"""Kernels: the question in a reproducing-kernel space, without storing the Gram matrix."""

@@ -1,0 +1,94 @@
+"""A look at a large cone takes minutes: limits and requests to stop wait for one product of its matrices, not for a read."""
+
+import _thread
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.cones import batch
+from dfeas.cones.generate import ConeInstance
+from dfeas.data.generate.points import generate
+from dfeas.linalg.blas import beat, heard
+from tests.run.test_resume import run_until
+
+PASSES = 6
+OPTIONS: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": PASSES, "margin_tolerance": 1e-4}
+ORDER = 12
+ROWS = ORDER * (ORDER + 1) // 2
+
+
+class Steps:
+    """Counts the steps within blocks. From ``endless`` on one goes on until somebody ends it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.taken, self.endless, self.interrupts = 0, 10**9, False
+        monkeypatch.setattr(batch, "beat", self)
+
+    def __call__(self, text: str = "") -> None:
+        self.taken += 1
+        if self.taken < self.endless:
+            beat(text)
+            return
+        if self.interrupts:
+            self.interrupts = False
+            _thread.interrupt_main()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            beat(text)
+        raise AssertionError("nobody ended it")
+
+
+@pytest.mark.parametrize("blocks", [1, 4])  # read by this thread, and by threads of the engine
+@pytest.mark.parametrize("how", ["limit", "stop", "interrupt"])
+def test_a_run_ends_within_a_block_and_goes_on_from_the_read_before(
+    how: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate(ConeInstance("cones", 6, f"s:{ORDER}x16", 0.01, block_rows=16 // blocks * ROWS), tmp_path / "data")
+    steps = Steps(monkeypatch)
+    whole = dfeas.solve(tmp_path / "data", **OPTIONS)
+    assert whole.passes == PASSES
+    steps.taken, steps.endless, steps.interrupts = 0, steps.taken * 5 // (2 * PASSES), how == "interrupt"
+    if how == "interrupt":
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt):
+            dfeas.solve(tmp_path / "data", out=tmp_path / "run", **OPTIONS)
+        signal.signal(signal.SIGINT, before)
+    else:
+        stop = (lambda: False) if how == "limit" else (lambda: steps.taken >= steps.endless)
+        limit = 2.0 if how == "limit" else None
+        cut = run_until(stop, dfeas.solve, tmp_path / "data", out=tmp_path / "run", time_limit=limit, **OPTIONS)
+        assert (cut.verdict, cut.stopped) == ("undecided", "time_limit" if how == "limit" else "interrupted")
+        assert cut.passes <= 2
+    assert steps.taken <= steps.endless + blocks  # each thread ends in the step that it is in
+    steps.endless = 10**9
+    gone_on = dfeas.resume(tmp_path / "run", **({"time_limit": 600.0} if how == "limit" else {}))
+    assert gone_on.passes == PASSES
+    assert (gone_on.margin_lower, gone_on.margin_upper) == (whole.margin_lower, whole.margin_upper)
+    np.testing.assert_array_equal(gone_on.separator, whole.separator)
+
+
+def test_every_product_of_large_matrices_is_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, products, said = np.random.default_rng(0), [], []
+    S = rng.standard_normal((1, ORDER, ORDER))
+    S += np.swapaxes(S, 1, 2)
+
+    class Counted(np.ndarray):
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+            if ufunc is np.matmul:
+                products.append(len(said))
+            plain = [np.asarray(each) if isinstance(each, Counted) else each for each in inputs]
+            if "out" in options:
+                options["out"] = tuple(np.asarray(each) if isinstance(each, Counted) else each for each in options["out"])
+            found = getattr(ufunc, method)(*plain, **options)
+            return found.view(Counted) if isinstance(found, np.ndarray) else found
+
+    mid = np.einsum("cii->c", S) / ORDER
+    with heard(said.append):
+        batch.exponentials(S.copy().view(Counted), mid, float(np.linalg.norm(S)), -1.0, 0.01)
+    assert len(products) > 10
+    assert len(set(products)) == len(products)  # something was said between any two

@@ -1,0 +1,154 @@
+"""Flows of Dask users, beside the same points in memory; and how often their sources are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+
+import dfeas
+from tests.dask_users.flows import ARRAYS, CLIENTS, FEATURES, FRAMES, LABELS, REORDERED, VERBS, Flow, parquet, people, plain
+
+EVERY_SOURCE = [
+    Flow(source, label, "solve", CLIENTS[place % len(CLIENTS)], separable=place % 2 == 0)
+    for place, (source, label) in enumerate([*((frame, "name") for frame in FRAMES), *((array, "lazy") for array in ARRAYS)])
+]
+EVERY_VERB = [
+    Flow("parquet", [*LABELS][(place + turn) % len(LABELS)], verb, client)
+    for place, verb in enumerate(VERBS)
+    for turn, client in enumerate(CLIENTS)
+    if (place + turn) % 2 == 0
+]
+DRAWN = [
+    Flow("xarray", "numpy", "LinearSVC", "false"),
+    Flow("parquet-nullable", "array", "Separator", "client"),
+    Flow("shuffled", "series", "check_separation", "none"),
+    Flow("sampled", "frame", "suspects", "current", True, 7, 746),
+]
+"""That failed once when they were drawn."""
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    """Workers in this process, as notebooks have them."""
+    with notebook_client(2) as client:
+        yield client
+
+
+def notebook_client(threads: int) -> Client:
+    """A client whose workers are in this process."""
+    return Client(
+        processes=False,
+        n_workers=1,
+        threads_per_worker=threads,
+        dashboard_address="127.0.0.1:0",
+        set_as_default=False,
+        silence_logs=60,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Dask currently has limited support for converting:UserWarning")
+@pytest.mark.parametrize("flow", [*EVERY_SOURCE, *EVERY_VERB, *DRAWN], ids=lambda flow: flow.name)
+def test_a_flow_has_the_answer_of_the_points_in_memory(flow: Flow, client: Client, tmp_path: Path) -> None:
+    assert flow.agree(plain(flow.asked(client, tmp_path)), plain(flow.expected(tmp_path)))
+
+
+def counted(frame: pd.DataFrame, count: int, log: Path) -> Any:
+    """Partitions that are made anew each time, which is written down."""
+    some = [frame.iloc[rows] for rows in np.array_split(np.arange(len(frame)), count)]
+
+    def load(place: int) -> pd.DataFrame:
+        with log.open("a") as file:
+            file.write("x")
+        return some[place]
+
+    return dd.from_map(load, range(count), meta=frame.iloc[:0])
+
+
+@pytest.mark.parametrize("given", ["name", "series"])
+@pytest.mark.parametrize("where", ["none", "client"])
+@pytest.mark.parametrize("separable", [True, False])
+def test_each_partition_is_read_once_for_each_read_that_is_told(
+    given: str, where: str, separable: bool, client: Client, tmp_path: Path
+) -> None:
+    lazy = counted(people(0, separable), 6, tmp_path / "log")
+    found = dfeas.solve(*LABELS[given](lazy), client=client if where == "client" else None)
+    reads = (tmp_path / "log").stat().st_size / 6
+    assert found.verdict == ("feasible" if separable else "infeasible")
+    if where == "client":
+        assert reads == found.reads, "on a cluster nothing is kept"
+    else:
+        assert 2 <= reads <= found.reads, "this process may keep blocks"
+
+
+@pytest.mark.parametrize("where", [*CLIENTS])
+def test_values_whose_rows_have_another_order_are_refused(where: str, client: Client, tmp_path: Path) -> None:
+    frame = people(0, True)
+    other = frame["label"].sample(frac=1, random_state=0)
+    given = {"none": None, "current": None, "client": client, "false": False}[where]
+    X, y = dd.from_pandas(frame, npartitions=4)[FEATURES], dd.from_pandas(other, npartitions=3, sort=False)
+    with client.as_current() if where == "current" else pytest.MonkeyPatch.context():
+        for ask in (
+            lambda: dfeas.solve(X, y, client=given),
+            lambda: dfeas.solve(X, other, client=given),
+            lambda: dfeas.soft_margin(X, frame["label"].to_numpy(), weights=other.astype(float), client=given),
+            lambda: dfeas.solve(X, frame["label"].to_numpy(), mask=other, client=given),
+            lambda: dfeas.ingest(X, tmp_path / "data", y=y, client=given),
+            lambda: dfeas.separation(X, y, client=given),
+            lambda: dfeas.suspects(X, y, client=given),
+            lambda: dfeas.feasible(X, y.astype(float), client=given),
+        ):
+            with pytest.raises(dfeas.BadInputError, match="have other rows, or the same in another order"):
+                ask()
+
+
+def test_labels_of_other_partitions_with_the_same_index_are_taken(client: Client) -> None:
+    frame = people(0, True)
+    X, y = dd.from_pandas(frame, npartitions=4)[FEATURES], dd.from_pandas(frame["label"], npartitions=3)
+    assert dfeas.solve(X, y, client=client).verdict == "feasible"
+    assert dfeas.solve(X, y).verdict == "feasible"
+
+
+def test_what_a_closed_client_had_is_said_as_that(client: Client) -> None:
+    with notebook_client(1) as other:
+        lazy = other.persist(da.from_array(people(0, True)[FEATURES].to_numpy(), chunks=(40, 4)))
+        with pytest.raises(dfeas.UsageError, match="persisted on the Dask cluster at"):
+            dfeas.solve(lazy, people(0, True)["label"].to_numpy(), client=client)
+    for given in (client, False):
+        with pytest.raises(dfeas.UsageError, match="persisted by a Dask client that is closed"):
+            dfeas.solve(lazy, people(0, True)["label"].to_numpy(), client=given)
+
+
+def test_a_file_that_is_gone_is_no_loss_of_the_cluster(client: Client, tmp_path: Path) -> None:
+    lazy = parquet(people(0, True), tmp_path / "data", 3)
+    (tmp_path / "data" / "part001.parquet").unlink()
+    with pytest.raises(dfeas.CorruptDataError, match=r"X: Dask cannot compute a part of it: FileNotFoundError: .*part001"):
+        dfeas.solve(lazy, "label", client=client)
+
+
+def test_what_is_delayed_is_refused_with_the_call_that_works() -> None:
+    import dask
+
+    lazy = dask.delayed(people)(0, True)
+    with pytest.raises(dfeas.BadInputError, match=r"X: Dask knows no shape of this Delayed; give .*X\.compute\(\)"):
+        dfeas.solve(lazy, "label")
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, which Dask uses
+def test_predictions_of_a_folder_of_parquet_are_lazy_and_written_as_parquet(client: Client, tmp_path: Path) -> None:
+    lazy = parquet(people(0, True), tmp_path / "data", 6)
+    found = dfeas.solve(lazy, "label", client=client)
+    lazy.assign(predicted=found.predict(lazy)).to_parquet(tmp_path / "out")
+    back = pd.read_parquet(tmp_path / "out")
+    assert (back["predicted"] == back["label"]).all()
+
+
+def test_reordered_flows_name_sources_that_exist() -> None:
+    assert {*REORDERED} <= {*FRAMES}
