@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,7 +11,6 @@ from typing import Any
 import dask.array as da
 import dask.config
 import numpy as np
-import psutil
 import pytest
 from click.testing import CliRunner
 from distributed import Client
@@ -150,17 +147,6 @@ def test_one_line_of_the_command_line(deserted: Client, stored: str) -> None:
     done = CliRunner().invoke(commands, ["suspects", stored, "--scheduler", deserted.scheduler.address, "--time-limit", "1"])
     assert done.exit_code == 3
     assert "dfeas: error: the Dask cluster has no workers, and the time limit is over; start some" in done.stderr
-
-
-def test_workers_of_this_machine_that_still_start_are_ended_at_the_limit(stored: str, tmp_path: Path) -> None:
-    words = ["solve", stored, "--out", str(tmp_path / "run"), "--local", "3", "--time-limit", "0.3"]
-    before = set(psutil.Process().children(recursive=True))
-    done = subprocess.run([sys.executable, "-m", "dfeas", *words], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 3
-    assert "the time limit is over before 3 worker processes have started; nothing was read" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "run").exists()
-    assert not {*psutil.Process().children(recursive=True)} - before
 
 
 def test_calls_within_a_call() -> None:
