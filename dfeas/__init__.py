@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.analysis.load import load as load
     from dfeas.analysis.separation import Separation as Separation
     from dfeas.analysis.separation import separation as separation
-    from dfeas.analysis.suspects import Suspects as Suspects
+    from dfeas.analysis.suspect_list import Suspects as Suspects
     from dfeas.analysis.suspects import suspects as suspects
     from dfeas.analysis.verify import verify_certificate as verify_certificate
     from dfeas.analysis.verify import verify_run as verify_run
@@ -69,7 +69,8 @@ _PUBLIC = {
     "analysis.info": "info",
     "analysis.load": "load",
     "analysis.separation": "Separation separation",
-    "analysis.suspects": "Suspects suspects",
+    "analysis.suspect_list": "Suspects",
+    "analysis.suspects": "suspects",
     "analysis.verify": "verify_certificate verify_run",
     "api": "generate ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
     "cones.algebra": "svec",

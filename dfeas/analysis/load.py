@@ -13,20 +13,33 @@ import numpy as np
 from dfeas.analysis.feasibility import Feasibility
 from dfeas.analysis.hard_margin import MARGIN, HardMargin
 from dfeas.analysis.separation import Separation
+from dfeas.analysis.suspect_list import Suspects, load_suspects
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, conform, read_json
 from dfeas.data.storage.places import Place, place
 from dfeas.display import parse_integer
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.prediction import named_as_there
-from dfeas.run.result_files import CERTIFICATE, RACE, SEPARATION, SOFT_MARGIN, TRACE, certificate_of, classes_of, load_result
+from dfeas.run.result_files import (
+    CERTIFICATE,
+    RACE,
+    SEPARATION,
+    SOFT_MARGIN,
+    SUSPECTS,
+    TRACE,
+    certificate_of,
+    classes_of,
+    load_result,
+)
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.run.trace import Trace
 from dfeas.run.verdict import OneVsRest, Race
 
-Loaded: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation | Feasibility
+Loaded: TypeAlias = (
+    Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation | Feasibility | Suspects
+)
 
 
 def load(run: str | Path) -> Loaded:
@@ -36,11 +49,11 @@ def load(run: str | Path) -> Loaded:
     ----------
     run : path
         Folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin``,
-        ``dfeas.separation`` or ``dfeas.feasible``; it may have been moved.
+        ``dfeas.separation``, ``dfeas.feasible`` or ``dfeas.suspects``; it may have been moved.
 
     Returns
     -------
-    Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin, Separation or Feasibility
+    Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin, Separation, Feasibility or Suspects
         What the call returned, with its certificate, but without data that was in memory and without a function that was the
         kernel. ``path`` of a soft margin has only the chosen hyperplane.
 
@@ -68,6 +81,8 @@ def load(run: str | Path) -> Loaded:
 
 
 def _load_run(folder: Place) -> Loaded:
+    if (folder / SUSPECTS).is_file():
+        return load_suspects(folder)
     if (folder / RACE).is_file():
         values = read_json(folder / RACE, {"reads": int | float, "results": {str: dict}}, "race", files.RACE)
         return Race({name: _result(folder / name) for name in values["results"]}, values["reads"])

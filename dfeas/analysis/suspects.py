@@ -11,12 +11,10 @@ conflict with points that stay, if possible with such as are in no other conflic
 
 from __future__ import annotations
 
-import csv
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from io import StringIO
+from dataclasses import replace
 from itertools import compress
 from math import isqrt
 from pathlib import Path
@@ -25,11 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.frames import make_frame
+from dfeas.analysis.suspect_list import COLUMNS, Suspects
 from dfeas.data.source import DataSpec
-from dfeas.data.storage.files import atomic_write
-from dfeas.data.storage.places import place, require_folder
-from dfeas.display import Displayed, Grid, Part, Row
+from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import require_points
@@ -44,8 +40,10 @@ from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select, sample
 from dfeas.problem import Problem
+from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.recovery import labels_of, numbers_of
 from dfeas.run.resources import Limits, choose_client
+from dfeas.run.result_files import SUSPECTS
 from dfeas.run.results import Result
 from dfeas.run.session import Session, open_session, survey
 from dfeas.run.solve import run_terms
@@ -69,88 +67,6 @@ AGAIN = 5
 """How often W is divided anew."""
 MOST = 1 << 20
 """Suspects at most."""
-SHOWN = 10
-"""Suspects that are printed."""
-COLUMNS = ("point", "name", "label", "score", "needed", "flip")
-
-
-@dataclass(frozen=True, repr=False)
-class Suspects(Displayed):
-    """Points that have to go, or to change their labels, before a hyperplane separates the others.
-
-    Attributes
-    ----------
-    at_least : int
-        At least so many points have to go, proved by as many ``conflicts`` without a common point.
-    enough : int
-        So many points are enough, those that are ``needed``: y separates all others, proved.
-    points : list of dict
-        Needed points, which y has not on its side, the most suspect first (that each is in conflict with some that stay is what
-        float64 found), then others on the wrong side of a hyperplane with a wider margin: ``point`` is
-        the index, ``name`` that of the row in a frame, ``label`` the class, ``score`` a_j'y under that hyperplane, and ``flip``
-        says that the other label is right for y, or for that hyperplane: proved.
-    stopped : Stop
-        ``verdict``: each needed point conflicts with some that stay; otherwise the limit that came first.
-    n : int
-        Number of points.
-    y : array (m,) or (m+1,) of float64
-        The separator, with the intercept last.
-    conflicts : list of list of int
-        The points of each conflict.
-    passes, reads : float
-        Reads that looked for suspects; all reads, with survey and checker.
-    seconds : float
-        Wall time.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> found = dfeas.suspects([[1.0], [2.0], [3.0], [4.0], [5.0]], [0, 1, 0, 1, 1])
-    >>> found.at_least, found.enough, len(found.points)
-    (1, 1, 1)
-    """
-
-    at_least: int
-    enough: int
-    points: list[dict[str, Any]]
-    stopped: Stop
-    n: int
-    y: Floats
-    conflicts: list[list[int]]
-    passes: float
-    reads: float
-    seconds: float
-
-    def _parts(self) -> Iterator[Part]:
-        more = len(self.points) - self.enough
-        rest = f"; {more} more are listed that may stay" if more else ""
-        if self.enough:
-            yield Row("suspects", f"{self.enough} of {self.n} points: without them a hyperplane separates the others (proved)")
-            fewest = "no fewer are enough" if self.at_least == self.enough else f"at least {self.at_least} have to go"
-            yield Row("", f"{fewest} (proved){rest}")
-        else:
-            yield Row("suspects", f"none has to go: a hyperplane separates all points (proved){rest}")
-        if not self.is_decided:
-            yield Row("", f"{self.stopped.sentence}; fewer may be enough")
-        shown = [[f"{v:+.4f}" if isinstance(v, float) else str(v) for v in each.values()] for each in self.points[:SHOWN]]
-        yield from [Grid(COLUMNS, shown)] if shown else []
-        yield Row("cost", f"{self.passes:.4g} passes, {self.reads:.4g} reads in all, {self.seconds:.2f} s")
-
-    @property
-    def is_decided(self) -> bool:
-        return self.stopped == Stop.VERDICT
-
-    def to_frame(self) -> Any:
-        """A row for each point, in a frame of pandas, or of polars where pandas is not there; UsageError without both."""
-        return make_frame(self.points, COLUMNS)
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write the points as CSV. Raises BadInputError where there is no folder for it."""
-        require_folder(out := place(path))
-        text = StringIO()
-        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *(each.values() for each in self.points)])
-        with atomic_write(out) as file:
-            file.write(text.getvalue().encode())
 
 
 def suspects(
@@ -164,6 +80,8 @@ def suspects(
     time_limit: float | None = None,
     memory: str | int | None = None,
     client: Workers | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
 ) -> Suspects:
     """Find points that have to go, or to change their labels, before a hyperplane separates the others.
 
@@ -173,7 +91,7 @@ def suspects(
     ----------
     X, y : array (n, m), data frame, or path
         As in ``dfeas.solve``; or X is a result of it on data by path, and all else is as it was there.
-    positive, intercept, mask, max_passes, time_limit, memory, client : optional
+    positive, intercept, mask, max_passes, time_limit, memory, client, out, force : optional
         As in ``dfeas.solve``. Both numbers are proved even if a limit comes first.
 
     Returns
@@ -210,16 +128,22 @@ def suspects(
         problem = Problem(replace(DataSpec.from_json(X.data), transform=None))
     require_points(problem.spec.where, "a list of suspects")
     with ExitStack() as stack:
-        terms = run_terms(max_passes, time_limit, memory, choose_client(client, X), None, None, False)
+        terms = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, None, force)
         limits, resources, output = stack.enter_context(terms)
+        if out is not None:
+            require_free(place(out), SUSPECTS)
         with open_in_time():
             session = stack.enter_context(open_session(problem, resources))
         stack.enter_context(one_thread())
         require_labels(problem.spec, session.dataset)
+        if out is not None:
+            stack.enter_context(run_folder(place(out), SUSPECTS))
         search = _Search(session, resources.memory_bytes, limits.until(output.stop), max_passes or np.inf)
         stopped = search.run()
         stopped = Stop.INTERRUPTED if stopped == Stop.TIME_LIMIT and output.stop() else stopped
-        return _prove(search, session, stopped, X.index if is_pandas_like_dataframe(X) else range(sys.maxsize), limits)
+        names = X.index if is_pandas_like_dataframe(X) else range(sys.maxsize)
+        answer = _prove(search, session, stopped, names, limits)
+        return answer if out is None else answer.save(place(out))
 
 
 def _prove(search: _Search, session: Session, stopped: Stop, names: Any, limits: Limits) -> Suspects:
@@ -246,9 +170,15 @@ def _prove(search: _Search, session: Session, stopped: Stop, names: Any, limits:
         n=dataset.n,
         y=near.y,
         conflicts=[numbers_of(dataset, some.support).tolist() for some in compress(certificates, proved)],
+        weights=[some.weights.tolist() for some in compress(certificates, proved)],
         passes=search.passes,
         reads=search.surveyed + search.passes + 1 + checked.reads,
         seconds=limits.seconds,
+        data=session.source.spec.to_json(),
+        fingerprint=dataset.fingerprint,
+        view=dataset.view,
+        intercept=dataset.intercept,
+        positive=dataset.classes[1] if dataset.classes else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import CheckFailedError, UndecidedError
 from dfeas.problem import Function, Problem, Transforms
 from dfeas.run.proof import as_seen, find_data, prove_again
-from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, SEPARATION, classes_of, load_result, load_values
+from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, SEPARATION, SUSPECTS, classes_of, load_result, load_values
 from dfeas.run.termination import FEASIBLE
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import BALL, Certificate, Check, Kind, load
@@ -88,6 +88,9 @@ def verify_run(
     """
     require_type("follow", follow, "bool")
     run_folder = place(run)
+    if (run_folder / SUSPECTS).is_file():
+        listed: Any = load_answer(run)
+        return cast(Check, listed.verify(X, y, mask=mask, memory=memory, follow=follow))
     values = load_result(run_folder)
     if "violated" in values:
         answer: Any = load_answer(run)

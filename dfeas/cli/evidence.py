@@ -29,7 +29,7 @@ from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
 from dfeas.run.progress import IngestProgress
 from dfeas.run.resources import Limits, Resources, attend_runs
-from dfeas.run.result_files import TRACE, classes_of, find_loss, find_runs, load_result
+from dfeas.run.result_files import SUSPECTS, TRACE, classes_of, find_loss, find_runs, load_result
 from dfeas.run.termination import Stop
 from dfeas.run.trace import what_is_missing
 
@@ -83,8 +83,9 @@ def verify(
     """
     if certificate is not None and (data is not None or follow):
         raise click.UsageError("--data and --follow are about a run: TARGET is the data of a CERTIFICATE")
-    classes = None if certificate is not None else classes_of(place(target))
-    if certificate is None:
+    listed = certificate is None and (place(target) / SUSPECTS).is_file()
+    classes = None if certificate is not None or listed else classes_of(place(target))
+    if certificate is None and not listed:
         for run in [place(target)] if classes is None else classes.values():  # traces prove nothing, and are not read otherwise
             if missing := what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0)):
                 say(f"dfeas: {missing}", err=True)
@@ -187,19 +188,24 @@ def check_separation(
 
 @click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))
 @click.argument("data", type=DATA)
-@option("Output", "--out", type=LOCAL, metavar="FILE", help="CSV file of all suspects; must not exist.")
-@asks(OF_DATA, ALSO, options_of(find_suspects), CLUSTER, JSON)
+@option("Output", "--out", type=LOCAL, metavar="PATH", help="CSV file of all suspects, or the folder of a run; must not exist.")
+@asks(OF_DATA, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, JSON)
 def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """List points whose labels are wrong, or that have to go.
 
     Without the points that are needed a hyperplane separates all others. How many have to go at least is proved, too, by as
     many conflicts without a common point. A point that may flip is on the right side with the other label.
+
+    --out NAME.csv writes the list as a table. Any other --out is the folder of a run with the evidence, too, which dfeas verify
+    checks against the data.
     """
     if out is not None and out.exists():
         raise click.UsageError(f"--out {out}: exists already; choose another file or remove it")
+    table = out is not None and out.suffix.lower() == ".csv"
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop):
-        answer = find_suspects([data, *options.pop("also")], client=client, **options)
-    if out is not None:
+        run = None if table else out
+        answer = find_suspects([data, *options.pop("also")], client=client, out=run, **options)
+    if table and out is not None:
         answer.to_csv(out)
     put(answer, as_json, *([] if out is None else [Row("written", str(out))]))
     if not answer.is_decided:

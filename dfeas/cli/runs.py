@@ -31,7 +31,7 @@ from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.run.checkpoint.folder import can_go_on, is_finished
 from dfeas.run.resources import attend_runs
-from dfeas.run.result_files import RACE, RESULT
+from dfeas.run.result_files import RACE, RESULT, SUSPECTS
 from dfeas.run.termination import Stop
 
 ANEW = "A new limit, counted from the beginning of the run."
@@ -166,7 +166,8 @@ def resume(run: str, data: str | None, y: str | None, cluster: Cluster, as_json:
 
     folder = place(run)
     if is_finished(folder):
-        text = (folder / (RESULT if (folder / RESULT).is_file() else RACE)).read_text().strip()
+        file = next(folder / name for name in (RESULT, RACE, SUSPECTS) if (folder / name).is_file())
+        text = file.read_text().strip()
         found: Any = load(run)
         if isinstance(found, Result) and (found.data or {}).get("point") is not None:
             found = Hull(inside=INSIDE.get(found.verdict), proof=found.proof, result=found)

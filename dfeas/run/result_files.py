@@ -35,6 +35,7 @@ CERTIFICATE: str = "certificate.npz"
 TRACE: str = "trace.jsonl"
 RACE: str = "race.json"
 SEPARATION = "separation.json"
+SUSPECTS = "suspects.json"
 SOFT_MARGIN = "soft_margin"
 """``kind`` in the result of a soft margin, whose hyperplane is in ``certificate.npz`` but proves nothing."""
 NEAREST = "nearest.state"
@@ -47,7 +48,7 @@ FINGERPRINT = "fingerprint"
 
 _JSON, _ANY = b'{\n  "format": ', b""
 OF_RUN = {
-    **dict.fromkeys((RESULT, RACE, SEPARATION, "margin.json"), _JSON),
+    **dict.fromkeys((RESULT, RACE, SEPARATION, SUSPECTS, "margin.json"), _JSON),
     TRACE: b'{"event": "start"',
     NEAREST: b'{"format": ',
     CERTIFICATE: b"PK",
@@ -60,7 +61,7 @@ _FOLDERS = {CHECKPOINT: r"\d+\.(state|vectors)|\..*\.part", "scratch": r".*\.f64
 
 def is_run(path: Path) -> bool:
     """A folder with a result, a checkpoint to go on from, or what was killed before there was one, and what belongs to it."""
-    begun = any((path / name).exists() for name in (RESULT, RACE, CHECKPOINT, TRACE, LOCK))
+    begun = any((path / name).exists() for name in (RESULT, RACE, SUSPECTS, CHECKPOINT, TRACE, LOCK))
     if path.is_symlink() or not path.is_dir() or not begun:
         return False
     return all(_is_of_run(each) for each in path.iterdir())
@@ -76,7 +77,7 @@ def _is_of_run(path: Path) -> bool:
     return path.name in OF_RUN and begins_with(path, OF_RUN[path.name])
 
 
-RUN = OutputKind(is_run, (RESULT, RACE), CHECKPOINT)
+RUN = OutputKind(is_run, (RESULT, RACE, SUSPECTS), CHECKPOINT)
 
 
 class RunTable(NamedTuple):
@@ -208,6 +209,8 @@ def load_result(run: Place, soft: bool = False) -> dict[str, Any]:
     """The keys of a finished run, maybe a soft margin. Raises BadInputError for none, CorruptDataError for a damaged one."""
     if (run / RACE).is_file():
         raise BadInputError(f"{run}: a race; name the folder of one of its methods")
+    if (run / SUSPECTS).is_file():
+        raise BadInputError(f"{run}: a list of suspects, which has no verdict; expected a run of solve")
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
     values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result", files.RESULT)
@@ -311,7 +314,7 @@ def find_runs(places: Sequence[str | Path | ObjectPath]) -> dict[str, Place]:
 def _runs_at(folder: Place) -> list[Place]:
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such folder")
-    if (folder / RESULT).is_file():
+    if (folder / RESULT).is_file() or (folder / SUSPECTS).is_file():
         classes = classes_of(folder)
         return [folder] if classes is None else list(classes.values())
     inner = sorted((each for each in folder.iterdir() if (each / RESULT).is_file()), key=str)

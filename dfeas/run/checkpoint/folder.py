@@ -26,7 +26,7 @@ from dfeas.data.storage.scratch import Scratch, Seal
 from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.driver import RunState
-from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
+from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, SUSPECTS, versions
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
 from dfeas.run.termination import RESUMABLE
@@ -154,7 +154,7 @@ def can_go_on(run: Place) -> bool:
 
 def is_finished(run: Place) -> bool:
     """Whether a run has ended, and nothing is left to go on from."""
-    return not can_go_on(run) and any((run / name).is_file() for name in (RESULT, RACE))
+    return not can_go_on(run) and any((run / name).is_file() for name in (RESULT, RACE, SUSPECTS))
 
 
 def require_free(path: Place, last: str = RESULT) -> None:

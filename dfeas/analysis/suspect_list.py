@@ -1,0 +1,216 @@
+"""The answer of ``dfeas.suspects``: shown, written, read back, and checked against the data."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.frames import make_frame
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source
+from dfeas.data.storage.files import SUSPECTS as SUSPECTS_FORMAT
+from dfeas.data.storage.files import atomic_write, read_json
+from dfeas.data.storage.places import Place, place, require_folder
+from dfeas.display import Grid, Part, Row
+from dfeas.engine.local import LocalEngine, local_engine
+from dfeas.errors import CheckFailedError
+from dfeas.linalg.points import Floats
+from dfeas.run.proof import find_data
+from dfeas.run.recovery import labels_of, numbers_of
+from dfeas.run.result_files import SUSPECTS, Saved
+from dfeas.run.termination import FEASIBLE, INFEASIBLE, Proof, Stop
+from dfeas.settings import parse_bytes, require_type
+from dfeas.verify.certificate import Certificate, Check
+from dfeas.verify.core import check_each, find_wrong
+
+SHOWN = 10
+"""Suspects that are printed."""
+COLUMNS = ("point", "name", "label", "score", "needed", "flip")
+_SHAPE = {
+    **dict.fromkeys(("at_least", "enough", "n"), int),
+    "points": [{"point": int, "label": str, "needed": bool, "flip": bool}],
+    "conflicts": [[int]],
+    "y": [float | int],
+    "weights": [[float | int]],
+    **dict.fromkeys(("passes", "reads", "seconds"), int | float),
+    **dict.fromkeys(("stopped", "fingerprint", "view"), str),
+    "data": dict | None,
+    "positive": str | None,
+    "intercept": bool,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Suspects(Saved):
+    """Points that have to go, or to change their labels, before a hyperplane separates the others.
+
+    Attributes
+    ----------
+    at_least : int
+        At least so many points have to go, proved by as many ``conflicts`` without a common point.
+    enough : int
+        So many points are enough, those that are ``needed``: y separates all others, proved.
+    points : list of dict
+        Needed points, which y has not on its side, the most suspect first (that each is in conflict with some that stay is what
+        float64 found), then others on the wrong side of a hyperplane with a wider margin: ``point`` is
+        the index, ``name`` that of the row in a frame, ``label`` the class, ``score`` a_j'y under that hyperplane, and ``flip``
+        says that the other label is right for y, or for that hyperplane: proved.
+    stopped : Stop
+        ``verdict``: each needed point conflicts with some that stay; otherwise the limit that came first.
+    n : int
+        Number of points.
+    y : array (m,) or (m+1,) of float64
+        The separator, with the intercept last.
+    conflicts : list of list of int
+        The points of each conflict.
+    weights : list of list of float
+        Their weights, which make the signed points of each conflict cancel.
+    passes, reads : float
+        Reads that looked for suspects; all reads, with survey and checker.
+    seconds : float
+        Wall time.
+    data : dict, optional
+        Where the data is and how it is seen; None if it was in memory.
+    fingerprint, view, positive, intercept : str, str, str or None, bool
+        Of the data, as in ``dfeas.Certificate`` and ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.suspects([[1.0], [2.0], [3.0], [4.0], [5.0]], [0, 1, 0, 1, 1])
+    >>> found.at_least, found.enough, len(found.points)
+    (1, 1, 1)
+    """
+
+    FILE: ClassVar = SUSPECTS
+    FORMAT: ClassVar = SUSPECTS_FORMAT
+    HIDDEN: ClassVar = ("loaded",)
+
+    at_least: int
+    enough: int
+    points: list[dict[str, Any]]
+    stopped: Stop
+    n: int
+    y: Floats
+    conflicts: list[list[int]]
+    weights: list[list[float]]
+    passes: float
+    reads: float
+    seconds: float
+    data: dict[str, Any] | None
+    fingerprint: str
+    view: str
+    positive: str | None
+    intercept: bool
+    loaded: bool = False
+
+    def _parts(self) -> Iterator[Part]:
+        more = len(self.points) - self.enough
+        rest = f"; {more} more are listed that may stay" if more else ""
+        if self.enough:
+            yield Row("suspects", f"{self.enough} of {self.n} points: without them a hyperplane separates the others (proved)")
+            fewest = "no fewer are enough" if self.at_least == self.enough else f"at least {self.at_least} have to go"
+            yield Row("", f"{fewest} (proved){rest}")
+        else:
+            yield Row("suspects", f"none has to go: a hyperplane separates all points (proved){rest}")
+        if not self.is_decided:
+            yield Row("", f"{self.stopped.sentence}; fewer may be enough")
+        shown = [[f"{v:+.4f}" if isinstance(v, float) else str(v) for v in each.values()] for each in self.points[:SHOWN]]
+        yield from [Grid(COLUMNS, shown)] if shown else []
+        yield Row("cost", f"{self.passes:.4g} passes, {self.reads:.4g} reads in all, {self.seconds:.2f} s")
+
+    @property
+    def is_decided(self) -> bool:
+        return self.stopped == Stop.VERDICT
+
+    def to_frame(self) -> Any:
+        """A row for each point, in a frame of pandas, or of polars where pandas is not there; UsageError without both."""
+        return make_frame(self.points, COLUMNS)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the points as CSV. Raises BadInputError where there is no folder for it."""
+        require_folder(out := place(path))
+        text = StringIO()
+        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *(each.values() for each in self.points)])
+        with atomic_write(out) as file:
+            file.write(text.getvalue().encode())
+
+    def verify(
+        self, X: Any = None, y: Any = None, *, mask: Any = None, memory: str | int | None = None, follow: bool = False
+    ) -> Check:
+        """Check against the data, exactly, that the needed points are enough, and that as many as ``at_least`` have to go.
+
+        Parameters
+        ----------
+        X, y, mask : optional
+            The data, if it was in memory or has been moved, as of ``dfeas.suspects``.
+        memory : int or str
+            Budget in bytes for blocks.
+        follow : bool
+            As in ``dfeas.verify_run``.
+
+        Returns
+        -------
+        Check
+            What was proved. Scores, and points that may stay, are not checked.
+
+        Raises
+        ------
+        CheckFailedError
+            It does not follow.
+        UsageError
+            The file says that the data is at a URL, and neither ``X`` is given nor ``follow``.
+        BadInputError, CorruptDataError
+            The data is not given, or is other data.
+        """
+        require_type("follow", follow, "bool")
+        known = {"data": self.data, "sides": {"+1": {"name": self.positive}}, "intercept": self.intercept}
+        spec = find_data("the list", known, DataSpec(X, y, mask=mask), self.view, follow or not self.loaded)
+        dataset = open_source(Source(spec).within(parse_bytes(memory)))
+        with local_engine(dataset, parse_bytes(memory)) as engine:
+            self._check_enough(engine, dataset)
+            self._check_least(engine, dataset)
+        text = f"without {self.enough} points a hyperplane separates the other {self.n - self.enough}"
+        if self.at_least:
+            text += f"; {self.at_least} conflicts without a common point: at least {self.at_least} have to go"
+        verdict, n = INFEASIBLE if self.at_least else FEASIBLE, self.n
+        beside = ("score", "name", "points that may stay", "stopped", "passes", "reads", "seconds")
+        return Check(str(verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, not_checked=beside)
+
+    def _check_enough(self, engine: LocalEngine, dataset: Dataset) -> None:
+        blank = Certificate("separator", self.fingerprint, y=self.y, view=self.view)
+        ((wrong, flat),) = find_wrong(engine, dataset, [blank])
+        wrong = np.sort(wrong)
+        needed = zip(
+            numbers_of(dataset, wrong).tolist(), labels_of(dataset, wrong), (~np.isin(wrong, flat)).tolist(), strict=True
+        )
+        said = sorted((each["point"], each["label"], each["flip"]) for each in self.points if each["needed"])
+        if said != [*needed] or self.enough != len(said) or self.n != dataset.n:
+            raise CheckFailedError(f"{SUSPECTS}: y does not have just the needed points wrong, but {len(wrong)} of {dataset.n}")
+
+    def _check_least(self, engine: LocalEngine, dataset: Dataset) -> None:
+        numbers = np.arange(dataset.n) if dataset.numbers is None else np.asarray(dataset.numbers)
+        support = [np.searchsorted(numbers, each) for each in self.conflicts]
+        met = np.array([point for each in self.conflicts for point in each], np.int64)
+        if len(np.unique(met)) < len(met) or self.at_least != len(support) or len(support) != len(self.weights):
+            raise CheckFailedError(f"{SUSPECTS}: its {self.at_least} conflicts are not that many, or have a common point")
+        blank = Certificate("gordan", self.fingerprint, view=self.view)
+        pairs = zip(support, self.weights, strict=True)
+        certificates = [replace(blank, support=some, weights=np.array(weights, float)) for some, weights in pairs]
+        for number, answer in enumerate(check_each(engine, dataset, certificates).answers if certificates else ()):
+            if not isinstance(answer, Check) or answer.verdict != INFEASIBLE:
+                raise CheckFailedError(f"{SUSPECTS}: conflict {number} is none: its points do not cancel")
+
+
+def load_suspects(folder: Place) -> Suspects:
+    """From the folder of a run. Raises CorruptDataError where it is damaged."""
+    values: Mapping[str, Any] = read_json(folder / SUSPECTS, _SHAPE, "list of suspects", SUSPECTS_FORMAT)
+    known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Suspects)}
+    return Suspects(**{**known, "y": np.array(values["y"], float), "stopped": Stop(values["stopped"]), "loaded": True})

@@ -1,0 +1,120 @@
+"""Lists of suspects as runs: read back, checked against the data, and refused where they say something else."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import dfeas
+from dfeas.cli.main import commands
+
+X = np.random.default_rng(0).standard_normal((300, 4))
+Y = X @ [1.0, 2.0, -1.0, 0.5] > 0
+Y[[3, 77, 150]] ^= True
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    dfeas.ingest(X, tmp_path / "data", y=np.where(Y, "spam", "ham"))
+    dfeas.suspects(str(tmp_path / "data"), out=tmp_path / "run")
+    return tmp_path / "run"
+
+
+def forge(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    values = json.loads((run / "suspects.json").read_text())
+    change(values)
+    (run / "suspects.json").write_text(json.dumps(values))
+
+
+def test_what_is_read_back_is_what_was_found(run: Path) -> None:
+    found = dfeas.suspects(str(run.parent / "data"))
+    loaded: Any = dfeas.load(run)
+    assert (loaded.points, loaded.enough, loaded.at_least) == (found.points, found.enough, found.at_least)
+    assert found.verify().message == loaded.verify().message == dfeas.verify_run(run).message
+    assert "without 3 points a hyperplane separates the other 297" in found.verify().message
+
+
+def test_data_in_memory_is_given_again(tmp_path: Path) -> None:
+    dfeas.suspects(X, Y, out=tmp_path / "run")
+    loaded: Any = dfeas.load(tmp_path / "run")
+    with pytest.raises(dfeas.BadInputError, match="give it again"):
+        loaded.verify()
+    assert loaded.verify(X, Y).points == 300
+    with pytest.raises(dfeas.CorruptDataError):
+        loaded.verify(X + 1, Y)
+
+
+def test_numbers_are_those_of_points_without_a_mask(tmp_path: Path) -> None:
+    kept = np.arange(300) % 5 != 1
+    dfeas.suspects(X, Y, mask=kept, out=tmp_path / "run")
+    loaded: Any = dfeas.load(tmp_path / "run")
+    assert {each["point"] for each in loaded.points} <= {*np.flatnonzero(kept).tolist()}
+    assert "separates the other" in loaded.verify(X, Y, mask=kept).message
+
+
+def test_separable_data_has_no_suspects(tmp_path: Path) -> None:
+    found = dfeas.suspects(X, X[:, 0] > 0, out=tmp_path / "run")
+    proved = dfeas.verify_run(tmp_path / "run", X, X[:, 0] > 0)
+    assert (found.enough, proved.verdict) == (0, "feasible")
+
+
+def drop_one(values: dict[str, Any]) -> None:
+    values["points"].pop(0)
+    values["enough"] -= 1
+
+
+def reuse(values: dict[str, Any]) -> None:
+    values["conflicts"][1], values["weights"][1] = values["conflicts"][0], values["weights"][0]
+
+
+def lengthen(values: dict[str, Any]) -> None:
+    values["conflicts"].append(values["conflicts"][0])
+    values["weights"].append(values["weights"][0])
+    values["at_least"] += 1
+
+
+FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "fewer are enough": drop_one,
+    "another number": lambda values: values.update(enough=2),
+    "another point": lambda values: values["points"][0].update(point=5),
+    "another label": lambda values: values["points"][0].update(label="neither"),
+    "no flip": lambda values: values["points"][0].update(flip=False),
+    "another hyperplane": lambda values: values.update(y=[-each for each in values["y"]]),
+    "a conflict twice": reuse,
+    "one conflict more": lengthen,
+    "more have to go": lambda values: values.update(at_least=4),
+    "weights that do not cancel": lambda values: values["weights"][0].__setitem__(0, 0.9),
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_forged_list_proves_nothing(kind: str, run: Path) -> None:
+    forge(run, FORGED[kind])
+    with pytest.raises((dfeas.CheckFailedError, dfeas.CorruptDataError)):
+        dfeas.verify_run(run)
+
+
+@pytest.mark.parametrize("change", [{"y": "no"}, {"points": [{}]}, {"stopped": "never"}, {"n": None}, {"conflicts": [3]}])
+def test_a_damaged_list_is_said(change: dict[str, Any], run: Path) -> None:
+    forge(run, lambda values: values.update(change))
+    with pytest.raises(dfeas.CorruptDataError):
+        dfeas.load(run)
+
+
+def test_commands_take_the_folder(run: Path) -> None:
+    def say(*words: object) -> tuple[int, str]:
+        done = CliRunner().invoke(commands, [*map(str, words)])
+        return done.exit_code, done.output
+
+    data, again = run.parent / "data", run.parent / "again"
+    assert say("suspects", data, "--out", again)[0] == 0
+    assert "at least 3 have to go" in say("verify", again)[1]
+    assert say("resume", again) == (0, f"{again} is finished\n")
+    assert "a list of suspects, which has no verdict" in say("report", again)[1]
+    assert say("suspects", data, "--out", again)[0] == 2
+    assert say("suspects", data, "--label-column", "no", "--out", run.parent / "new")[0] == 2
+    assert not (run.parent / "new").exists()
