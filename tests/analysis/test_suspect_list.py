@@ -116,5 +116,5 @@ def test_commands_take_the_folder(run: Path) -> None:
     assert say("resume", again) == (0, f"{again} is finished\n")
     assert "a list of suspects, which has no verdict" in say("report", again)[1]
     assert say("suspects", data, "--out", again)[0] == 2
-    assert say("suspects", data, "--label-column", "no", "--out", run.parent / "new")[0] == 2
+    assert say("suspects", data, "--label-column", "no", "--out", run.parent / "new")[0] == 4
     assert not (run.parent / "new").exists()
