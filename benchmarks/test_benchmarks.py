@@ -26,17 +26,9 @@ SMALL = {
         *("--instances", "4", "--turns", "1", "--blocks", "1", "--block-mb", "0.1", "--features", "10"),
         *("--large", "s:3x60", "--memory", "60MB", "--peers", "60"),
     ],
-    "sdplib": ["--order", "4", "--only", "infeasible", "--peers", "SCS"],
-    "sparse_pass": ["--points", "1000", "--features", "200", "--density", "0.03", "--turns", "1"],
-    "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.004", "--turns", "1"],
-    "shard_speed": ["--gb", "0.02", "--shard", "4MB", "--turns", "1"],
     "cluster_speed": ["--gb", "0.01", "--turns", "1", "--no-keeping", "--workers", "1"],
     "merging": ["--features", "300", "--questions", "2", "--ranges", "6", "--turns", "1"],
-    "memory_budget": [
-        *("--budget-mb", "40", "--passes", "2", "--methods", "perceptron"),
-        *("--instances", "halfspace", "--workers", "1"),
-    ],
     "working_set": ["--only", "one-flip 100 ,ride-along", "--scale", "0.002"],
     "wide": ["--scale", "0.004", "--limit", "30", "--shapes", "2", "--kinds", "planted"],
     "peers": [
@@ -52,41 +44,13 @@ SMALL = {
         *("--scale", "0.01", "--seeds", "1", "--slice", "5"),
         *("--methods", "smooth-perceptron", "--folder", "{tmp}", "--work", "{tmp}"),
     ],
-    "checkpoints": ["--writing-kills", "4", "--driver-kills", "1", "--points", "20000", "--passes", "30", "--every", "0.1"],
-    "corruption": ["--count", "40", "--verified", "12"],
-    "faults": [
-        "--runs",
-        "1",
-        "--workers",
-        "2",
-        "--points",
-        "20000",
-        "--features",
-        "10",
-        "--margin",
-        "0.01",
-        "--life",
-        "1",
-        "--singles",
-        "1",
-        "--frozen",
-        "0",
-    ],
     "idle_share": ["--blocks", "64", "--workers", "1", "--passes", "2"],
     "scaling": ["--workers", "1,2", "--blocks", "2,4", "--mb", "1", "--turns", "1"],
     "kernel_working_set": ["--points", "200", "--alone", "300", "--features", "4"],
-    "kernel_verdicts": ["--instances", "12", "--methods", "working-set,mirror-prox", "--max-passes", "25"],
-    "one_vs_rest": ["--gb", "0.0004", "--classes", "3", "--alone", "1", "--features", "10"],
     "proofs": ["--instances", "90", "--features", "10", "--points", "2000", "--gb", "0.01", "--turns", "1"],
-    "low_precision": ["--points", "2000", "--features", "20", "--turns", "1"],
-    "ingest_speed": ["--points", "2000", "--features", "5", "--turns", "1"],
-    "object_store": ["--mb", "8", "--latency", "0", "--requests", "4", "--turns", "1"],
-    "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
     "kernel_digits": ["--train", "100", "--iterations", "3,10"],
     "soft_margin": ["--points", "1000", "--features", "5", "--names", "dfeas hinge"],
     "small_problems": ["--points", "300", "--features", "4", "--rows", "200", "--turns", "1"],
-    "separation_tables": ["--designs", "30", "--shaped", "1", "--seed", "1000", "--peers", "Konis"],
-    "fixed_effects": ["--rows", "600", "--levels", "40", "--years", "5", "--no-peers"],
     "blocks": ["--blocks", "50", "--files", "50", "--runs", "0"],
     "elastic": [
         *("--workers", "2", "--points", "4000", "--features", "10", "--passes", "10", "--limit", "400MB"),
@@ -96,7 +60,6 @@ SMALL = {
         *("--plain", "--table", "--only", "calm"),
         *("--points", "40000", "--features", "10", "--passes", "200"),
     ],
-    "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 
 
@@ -136,23 +99,6 @@ def test_a_peer_is_asked_for_the_most_cones_it_holds(
     assert float(row[4]) == pytest.approx(0.01, rel=1e-6)
     assert 0.999 * 0.01 <= float(row[6]) <= 0.01 * (1 + 1e-6)
     assert row[-1] == "not tried"
-
-
-def test_answers_to_made_programmes_are_those_that_are_known(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = loaded("sdplib", monkeypatch)
-    for seed, kind in enumerate(module.KINDS):
-        matrices, answer = module.made(kind, 9, np.random.default_rng(seed))
-        module.write(tmp_path / f"{kind}.dat-s", matrices, answer)
-        X, cone = module.read_sdpa(tmp_path / f"{kind}.dat-s")
-        assert dfeas.solve(dfeas.from_cone_rows(X, cone)).verdict == answer
-    module.main([str(tmp_path), "--only", "mcp,infeasible"])
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [(row[0], row[3]) for row in rows] == [("mcp", "feasible (rigorous)"), ("infeasible", "infeasible (exact)")]
-    for row, low, high in zip(rows, (1e-3, -1e-4), (1.0, 1e-4), strict=True):
-        for cell in row[8:10]:  # seconds and the best margin in the box, of each peer
-            assert low < float(cell.split("(")[1].rstrip(")")) < high
 
 
 def cifar(folder: Path, images: int) -> None:
