@@ -1,7 +1,7 @@
 """The files for containers against schemas that need no network, and against what they promise in their comments.
 
-Schemas of Kubernetes come with kubernetes-validate, the compose specification with check-jsonschema. The frame of a DaskJob is
-written down here; where dask-kubernetes is installed, the whole manifest is checked against its own definition, too.
+Schemas of Kubernetes come with kubernetes-validate. The frame of a DaskJob is written down here; where dask-kubernetes is installed,
+the whole manifest is checked against its own definition, too.
 """
 
 import json
@@ -29,7 +29,6 @@ PROJECT = Path(__file__).parents[2]
 CLUSTER = PROJECT / "cluster"
 KUBERNETES = "1.33"
 POLICY, JOB = yaml.safe_load_all((CLUSTER / "kubernetes.yaml").read_text())
-COMPOSE = yaml.safe_load((CLUSTER / "compose.yaml").read_text())
 PARTS = JOB["spec"]["cluster"]["spec"]
 DASK = {"scheduler": dask_scheduler.main, "worker": dask_worker.main}
 PODS = {"driver": JOB["spec"]["job"]["spec"], "scheduler": PARTS["scheduler"]["spec"], "worker": PARTS["worker"]["spec"]}
@@ -205,47 +204,12 @@ def words(*commands: Any) -> Iterator[list[str]]:
 
 
 def test_dask_knows_every_option() -> None:
-    """Of the commands in the manifests and in the compose file."""
     pods = (container.get("args") for pod in PODS.values() for container in pod["containers"])
-    services = (service.get("command") for service in COMPOSE["services"].values())
-    found = list(words(*pods, *services))
-    assert [command[1] for command in found] == ["scheduler", "worker", "scheduler", "worker"]
+    found = list(words(*pods))
+    assert [command[1] for command in found] == ["scheduler", "worker"]
     for _, kind, *options in found:
         known = {word for parameter in DASK[kind].params for word in parameter.opts}
         assert [word for word in options if word.startswith("--") and word not in known] == []
-
-
-def test_compose_is_valid() -> None:
-    command = ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", "--output-format", "json"]
-    done = subprocess.run(
-        [Path(sys.executable).parent / command[0], *command[1:], CLUSTER / "compose.yaml"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert json.loads(done.stdout)["status"] == "ok"
-
-
-def test_compose_publishes_on_loopback_only() -> None:
-    published = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
-    assert sorted(published) == ["127.0.0.1:8786:8786", "127.0.0.1:8787:8787"]
-    for service in COMPOSE["services"].values():
-        assert service["read_only"] is True
-        assert service["cap_drop"] == ["ALL"]
-        assert not service["user"].startswith(("0", "root"))
-        assert "network_mode" not in service
-    build = COMPOSE["services"]["driver"]["build"]
-    assert (CLUSTER / build["context"] / build["dockerfile"]).is_file()
-
-
-def test_the_driver_of_compose_joins_its_scheduler(room: Any) -> None:
-    room.command("dfeas", f'{STATUS}\necho "$*" >> calls')
-    room.command("python", f'[ "$1" = - ] && exit\nexec {sys.executable} "$@"')
-    driver = COMPOSE["services"]["driver"]
-    assert driver["entrypoint"] == ["/opt/dfeas/container"]
-    assert room.run(CLUSTER / "container", "/data/a b", "/runs/x", "--eps", "0.1", **driver["environment"]).returncode == 0
-    assert room.said("calls") == ["solve /data/a b --out /runs/x --scheduler tcp://scheduler:8786 --eps 0.1"]
 
 
 def instructions() -> list[tuple[str, str]]:
