@@ -19,6 +19,8 @@ from typing import Protocol
 
 from import_graph import Graph, House
 
+LEAVES = ("cones", "cones/checker", "kernels", "kernels/checker")
+"""Rooms that can be removed."""
 PARTICIPLE = re.compile("[a-z]+(ed|ing|en|own|ught|aid|ept|elt|old)")
 """Names of functions that say neither what is done nor to what, but for the words below."""
 NO_PARTICIPLES = re.compile(
@@ -74,6 +76,34 @@ def count_participles(modules: Iterable[Source]) -> int:
     return sum(bool(PARTICIPLE.fullmatch(name)) and not NO_PARTICIPLES.fullmatch(name) for name in names)
 
 
+def count_thresholds(modules: Iterable[Source]) -> int:
+    """Constants of modules, in capitals, that are numbers."""
+
+    def is_number(value: ast.AST) -> bool:
+        if isinstance(value, ast.Constant):
+            return isinstance(value.value, int | float) and not isinstance(value.value, bool)
+        if not isinstance(value, ast.BinOp | ast.UnaryOp):
+            return False
+        return all(is_number(part) for part in ast.iter_child_nodes(value) if isinstance(part, ast.expr))
+
+    count = 0
+    for module in modules:
+        for node in ast.parse(module.text).body:
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                several, value = isinstance(target, ast.Tuple), getattr(node, "value", None)
+                names = target.elts if isinstance(target, ast.Tuple) else [target]
+                values = value.elts if several and isinstance(value, ast.Tuple) else [value] * len(names)
+                pairs = zip(names, values, strict=True)
+                count += sum(isinstance(name, ast.Name) and name.id.isupper() and is_number(of) for name, of in pairs if of)
+    return count
+
+
+def count_lines(root: Path, *folders: str) -> int:
+    """Of Python in some folders, those that are there."""
+    files = (path for folder in folders for path in (root / folder).rglob("*.py"))
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+
+
 def count_public(root: Path) -> tuple[int, int]:
     """Parameters of solve, and public names, as Python has them of a checkout."""
     script = "import inspect, dfeas; print(len(inspect.signature(dfeas.solve).parameters), len(dfeas.__all__))"
@@ -93,9 +123,19 @@ def measure(modules: dict[str, Source], graph: Graph, root: Path) -> dict[str, d
         rooms[name_room(module)]["lines"] += len(module.text.splitlines())
         rooms[name_room(module)]["code"] += count_code_lines(module)
     parameters, public = count_public(root)
+    core = {name: module for name, module in modules.items() if name_room(module) not in LEAVES}
+    to_leaves = [name for name in core if any(other.split(".")[1] in LEAVES for other in graph[name] if "." in other)]
     whole = {
         "lines": sum(len(module.text.splitlines()) for module in modules.values()),
         "code": sum(room["code"] for room in rooms.values()),
+        "lines of the core": sum(len(module.text.splitlines()) for module in core.values()),
+        "code of the core": sum(map(count_code_lines, core.values())),
+        "core modules that import a leaf": len(to_leaves),
+        "classes": sum(isinstance(node, ast.ClassDef) for module in modules.values() for node in module.nodes),
+        "thresholds": count_thresholds(modules.values()),
+        "lines of tests": count_lines(root, "tests"),
+        "lines of benchmarks, scripts, cluster": count_lines(root, "benchmarks", "scripts", "cluster"),
+        "pages": len([*(root / "docs").rglob("*.md")]),
         "modules": len(modules),
         "floors of modules": max(house.floors.values()),
         "circles of modules": len(house.circles),

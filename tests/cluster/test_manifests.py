@@ -1,7 +1,7 @@
 """The files for containers against schemas that need no network, and against what they promise in their comments.
 
-Schemas of Kubernetes come with kubernetes-validate. The frame of a DaskJob is written down here; where dask-kubernetes is installed,
-the whole manifest is checked against its own definition, too.
+Schemas of Kubernetes come with kubernetes-validate. The frame of a DaskJob is written down here; where dask-kubernetes is
+installed, the whole manifest is checked against its own definition, too.
 """
 
 import json
