@@ -20,7 +20,7 @@ EPS = 1e-3
 """Of the methods of the papers, where nobody says another one."""
 OWN_METHODS = ("auto", "working-set", "working-set-plain")
 """They look for a conflict, and go on below any eps."""
-DISTANCES = ("rbf", "exponential", "laplacian")
+DISTANCES = ("rbf", "exponential")
 """Kernels that are functions of a distance: K(x, x) = 1, and they need gamma."""
 PRODUCTS = ("polynomial", "linear", "cosine")
 """Those of x'z."""
@@ -41,7 +41,7 @@ Method: TypeAlias = str | Literal[
     "von-neumann-away", "snkpvn", "ispvn", "mirror-prox-euclidean",
 ]  # fmt: skip
 """A name of a method, which an editor completes; options may stand after it, ``ispvn:gamma=4``."""
-KernelName: TypeAlias = str | Literal["rbf", "exponential", "laplacian", "polynomial", "linear", "cosine"]
+KernelName: TypeAlias = str | Literal["rbf", "exponential", "polynomial", "linear", "cosine"]
 SoftMethod: TypeAlias = str | Literal["auto", "sgd"]
 Loss: TypeAlias = Literal["hinge", "squared_hinge"]
 Word: TypeAlias = Literal["std", "maxabs", "center", "lengths"]

@@ -21,9 +21,8 @@ def kernel_value(kernel: Any, x: np.ndarray, z: np.ndarray) -> Decimal:
     with localcontext(DIGITS):
         a, b = [Fraction(v) for v in x.tolist()], [Fraction(v) for v in z.tolist()]
         name = kernel.name if kernel else "linear"
-        if name in ("rbf", "exponential", "laplacian"):
-            apart = [abs(p - q) for p, q in zip(a, b, strict=True)]
-            distance = _decimal(sum(apart if name == "laplacian" else [v * v for v in apart], Fraction(0)))
+        if name in ("rbf", "exponential"):
+            distance = _decimal(sum(((p - q) ** 2 for p, q in zip(a, b, strict=True)), Fraction(0)))
             exponent = Decimal(kernel.gamma) * (distance.sqrt() if name == "exponential" else distance)
             return (-exponent).exp() if exponent < 10**6 else Decimal(0)
         scale, shift, degree = Fraction(1), Fraction(0), 1

@@ -67,7 +67,6 @@ sparse/race: race @text --out a {RACE} {N}; race @words --out b --intercept {RAC
 sparse/words: solve @words --scale maxabs --intercept --out run; verify run; solve @words --separation --out kind {N}
 sparse/kernel: solve @words --kernel cosine --out run; solve @words --kernel rbf --out other; verify other
 kernel/exponential: solve @rings --kernel exponential --gamma 1 --out a; solve @rings-no --kernel exponential --out b
-kernel/laplacian: solve @rings --kernel laplacian --out a; solve @rings-no --kernel laplacian --gamma 2 --out b
 kernel/polynomial: solve @rings --kernel polynomial --out a; solve @rings-no --kernel polynomial --degree 2 --coef0 2 --out b
 kernel/linear: solve @flip --kernel linear --out run; solve @rings --kernel cosine --out other; verify run
 kernel/commands: solve @rings --kernel rbf --out run; verify run; predict run @rings scores.npy; plan @rings --kernel rbf

@@ -1,8 +1,8 @@
 """Exponents of kernels of a distance, and points prepared for tiles of a kernel.
 
-    rbf  gamma |x - z|^2,   exponential  gamma |x - z|,   laplacian  gamma |x - z|_1
+    rbf  gamma |x - z|^2,   exponential  gamma |x - z|
 
-The first two come from one product of matrices, |x|^2 + |z|^2 - 2 x'z, for points as they are seen from the middle of some of
+Both come from one product of matrices, |x|^2 + |z|^2 - 2 x'z, for points as they are seen from the middle of some of
 them: nothing else of what is far from the origin cancels. What still does is known from the lengths. Where it would show in the
 kernel, for points that are near each other beside their distance from the middle, the exponent is the sum of differences.
 """
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import cut_evenly
@@ -62,7 +61,7 @@ class Distance:
         """The middle (m,) of some points in every feature, whether one is far from all others or not; None for sparse ones, and
         where it is so near to the origin that it makes no difference.
         """
-        if self.name == "laplacian" or not is_dense(points) or not len(points):
+        if not is_dense(points) or not len(points):
             return None
         some = np.sort(points[:: -(-len(points) // MIDDLE_OF)], axis=0)
         middle = np.asarray(some[len(some) // 2], np.float64)
@@ -72,9 +71,6 @@ class Distance:
 
     def prepare(self, points: Points, single: bool, middle: Floats | None) -> tuple[Prepared, Prepared]:
         """Points (b, m) for the left and for the right of ``exponents``, in float32 or float64, seen from the middle."""
-        if self.name == "laplacian":
-            sizes = None if is_dense(points) else self.scale * csr.magnitudes(csr.astype(points, np.float64))
-            return (Prepared(points, points, sizes),) * 2
         dtype: Any = np.float32 if single else np.float64
         with np.errstate(over="ignore", invalid="ignore"):
             ours, theirs, square = self._features(points, dtype, middle)
@@ -104,14 +100,8 @@ class Distance:
 
     def exponents(self, left: Prepared, right: Prepared) -> Array:
         """Those (b, c) of prepared points, with a minus."""
-        if self.name == "laplacian":
-            with np.errstate(over="ignore"):
-                exponent: Array = -self.gamma * cityblock(left.points, right.points)
-            if left.sizes is not None:
-                self._mend(exponent, left, right, float(exponent.max(initial=-np.inf)))
-            return exponent
         with np.errstate(over="ignore", invalid="ignore"):
-            exponent = inner(left.features, right.features)
+            exponent: Array = inner(left.features, right.features)
             nearest = float(exponent.max(initial=-np.inf))
             if not nearest <= 0:
                 nearest = float(np.minimum(exponent, 0, out=exponent).max())
@@ -153,23 +143,19 @@ class Distance:
 
     def _off(self, sizes: Floats, terms: int) -> Floats:
         """Rounding errors (r,) in sums of terms: those of a product add up like a random walk."""
-        return np.asarray((8 + np.sqrt(terms)) * U * sizes ** (1 if self.name == "laplacian" else 2))
+        return np.asarray((8 + np.sqrt(terms)) * U * sizes**2)
 
     def _pair_exponents(self, points: Points, others: Points) -> Floats:
         """Exponents (r,) of pairs of points (r, m), from their differences."""
         with np.errstate(over="ignore"):
             if is_dense(points) and is_dense(others):
                 apart = np.subtract(points, others, dtype=np.float64) * self.scale
-                if self.name == "laplacian":
-                    return np.asarray(np.abs(apart).sum(axis=1))
                 square = squares(apart)
             else:
                 assert not is_dense(points), "points are all dense or all sparse"
                 assert not is_dense(others), "points are all dense or all sparse"
                 between: csr_array = csr.astype(points, np.float64) - csr.astype(others, np.float64)
                 scaled = np.asarray(between.data) * self.scale
-                if self.name == "laplacian":
-                    return csr.row_sums(between, np.abs(scaled))
                 square = csr.row_sums(between, scaled * scaled)
             return square if self.name == "rbf" else np.sqrt(square)
 
@@ -179,15 +165,6 @@ def inner(points: Points, others: Points) -> Array:
     if not is_dense(points) and not is_dense(others):
         return csr.products(points, others)
     return np.asarray(points @ others.T)
-
-
-def cityblock(points: Points, others: Points) -> Floats:
-    """sum_k |x_k - z_k| (b, c) in float64."""
-    if is_dense(points) and is_dense(others):
-        return np.asarray(scipy.spatial.distance.cdist(points, others, "cityblock"))
-    assert not is_dense(points), "points are all dense or all sparse"
-    assert not is_dense(others), "points are all dense or all sparse"
-    return csr.cityblock(points, others)
 
 
 def squares(points: Points) -> Floats:

@@ -58,7 +58,7 @@ class NormalisedKernel:
     @property
     def of_products(self) -> bool:
         """Whether products of prepared points in float64 are the kernel but for one elementwise function."""
-        return self.name not in ("laplacian", "callable")
+        return self.name != "callable"
 
     @property
     def of_distance(self) -> bool:
@@ -246,10 +246,8 @@ def usual_gamma(kernel: NormalisedKernel, sample: Points) -> float:
         spread = float(((entries - mean) ** 2).sum() + (count - entries.size) * mean**2) / count * wide.shape[1]
         return _inverse(spread)
     if is_dense(wide):
-        metric: Any = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}[kernel.name]
+        metric: Any = {"rbf": "sqeuclidean", "exponential": "euclidean"}[kernel.name]
         distances = np.asarray(scipy.spatial.distance.pdist(wide, metric))
-    elif kernel.name == "laplacian":
-        distances = csr.cityblock(wide, wide)[np.triu_indices(wide.shape[0], 1)]
     else:
         size = squares(wide)
         both = size[:, None] + size

@@ -23,8 +23,6 @@ DENSE_WORK = 400
 """A multiplication of stored entries takes so many times as long as one of arrays."""
 DENSE_BYTES = 32 << 20
 """Of an array that is made of sparse rows for it."""
-PAIRS = 1 << 20
-"""Entries of the same feature that are compared at a time."""
 FEW = 16
 """Less than one row in so many is picked without SciPy."""
 
@@ -104,35 +102,6 @@ def products(points: csr_array, others: csr_array) -> NDArray[Any]:
     if dense and max(b, c) * m * points.dtype.itemsize <= DENSE_BYTES:
         return np.asarray(points.toarray() @ others.toarray().T)
     return np.asarray((points @ others.T).toarray())
-
-
-def cityblock(points: csr_array, others: csr_array, pairs: int = PAIRS) -> Floats:
-    """sum_k |x_k - z_k| (b, c) of all rows of both, indices ascending: |x| + |z|, and what that is too much where both have an
-    entry. It may be off by rounding errors of |x| + |z|, whatever is left of them.
-    """
-    ours, theirs = astype(points, np.float64), astype(others, np.float64).tocsc()
-    distance = magnitudes(ours)[:, None] + magnitudes(theirs.tocsr())
-    partners = np.diff(theirs.indptr).astype(np.int64)[ours.indices]  # of each entry
-    met = np.append(0, np.cumsum(partners))[ours.indptr]
-    first = 0
-    while first < len(distance):  # whole rows, so that the order of a sum is the same in any company
-        stop = max(first + 1, int(np.searchsorted(met, met[first] + pairs, side="right")) - 1)
-        entries = slice(ours.indptr[first], ours.indptr[stop])
-        count = partners[entries]
-        ends = np.cumsum(count)
-        places = np.arange(met[stop] - met[first]) + np.repeat(theirs.indptr[ours.indices[entries]] - (ends - count), count)
-        x, z = np.repeat(ours.data[entries], count), theirs.data[places]
-        rows = np.repeat(np.repeat(np.arange(stop - first), np.diff(ours.indptr[first : stop + 1])), count)
-        pair = rows * distance.shape[1] + theirs.indices[places]
-        excess = np.bincount(pair, np.abs(x - z) - np.abs(x) - np.abs(z), minlength=distance[first:stop].size)
-        distance[first:stop] += excess.reshape(stop - first, -1)
-        first = stop
-    return np.asarray(np.maximum(distance, 0, out=distance))
-
-
-def magnitudes(points: csr_array) -> Floats:
-    """sum_k |x_k| (b,) of each row."""
-    return row_sums(points, np.abs(points.data))
 
 
 def with_columns(points: csr_array, columns: NDArray[Any]) -> csr_array:

@@ -21,7 +21,7 @@ from tests.fuzzing.oracle import Truth
 
 FAMILIES = (gaussian, integers, low_rank, one_hot, dates, twins)
 KERNELS = (
-    {"kernel": "rbf", "gamma": 0.5}, {"kernel": "linear"}, {"kernel": "laplacian", "gamma": 2.0},
+    {"kernel": "rbf", "gamma": 0.5}, {"kernel": "linear"}, {"kernel": "exponential", "gamma": 2.0},
     {"kernel": "polynomial", "gamma": 1.0, "degree": 2, "coef0": 1.0},
     {"kernel": "polynomial", "gamma": 1e-3, "degree": 200, "coef0": 0.0},
 )  # fmt: skip

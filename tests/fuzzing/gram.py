@@ -50,7 +50,7 @@ def separable(X: np.ndarray, labels: np.ndarray, kernel: dict[str, Any]) -> bool
     if len(X) * int(kernel.get("degree") or 1) > MOST:
         return None
     rows = exactly(X)
-    if kernel["kernel"] in ("rbf", "exponential", "laplacian"):
+    if kernel["kernel"] in ("rbf", "exponential"):
         first: dict[tuple[Fraction, ...], int] = {}
         return all(first.setdefault(tuple(row), int(sign)) == int(sign) for row, sign in zip(rows, labels, strict=True))
     signs = [int(v) for v in labels]
@@ -90,8 +90,6 @@ def values(X: np.ndarray, labels: np.ndarray, kernel: dict[str, Any]) -> Matrix:
 
 def entry(x: Row, z: Row, kernel: dict[str, Any]) -> Decimal:
     name = kernel["kernel"]
-    if name == "laplacian":
-        return (-Decimal(kernel["gamma"]) * decimal(sum((abs(a - b) for a, b in zip(x, z, strict=True)), Fraction(0)))).exp()
     if name in ("rbf", "exponential"):
         apart = decimal(sum(((a - b) ** 2 for a, b in zip(x, z, strict=True)), Fraction(0)))
         return (-Decimal(kernel["gamma"]) * (apart if name == "rbf" else apart.sqrt())).exp()

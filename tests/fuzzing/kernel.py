@@ -47,7 +47,7 @@ def options_of(rng: np.random.Generator, X: np.ndarray) -> dict[str, Any]:
     chance = rng.random()
     gamma = 10.0 ** (rng.uniform(-1, 1) if chance < 0.5 else rng.uniform(-12, 12) if chance < 0.85 else rng.uniform(-300, 300))
     options: dict[str, Any] = {"kernel": name}
-    if name in ("rbf", "exponential", "laplacian"):
+    if name in ("rbf", "exponential"):
         options["gamma"] = float(np.clip(gamma / max(spread**2 if name == "rbf" else spread, 1e-300), 1e-300, 1e300))
     if name == "polynomial":
         options["gamma"] = float(gamma)

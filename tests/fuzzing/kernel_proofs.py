@@ -44,7 +44,7 @@ def kernel_of(rng: np.random.Generator, spread: float) -> dict[str, Any]:
     found: dict[str, Any] = {"name": name, "gamma": 0.0, "degree": 0, "coef0": 0.0}
     if name in ("linear", "cosine"):
         return found
-    power = 1 if name in ("exponential", "laplacian") else 2
+    power = 1 if name == "exponential" else 2
     near = 10.0 ** float(np.clip(rng.uniform(-3, 2) - power * math.log10(spread), -307, 307))
     found["gamma"] = near if rng.random() < 0.5 else size(rng)
     if name == "polynomial":
@@ -83,8 +83,6 @@ def entry(x: list[fmpq], z: list[fmpq], kernel: dict[str, Any]) -> arb:
     """The normalised kernel; 0 where K(x, x) is."""
     name, rate = kernel["name"], fmpq(*kernel["gamma"].as_integer_ratio())
     apart = [a - b for a, b in zip(x, z, strict=True)]
-    if name == "laplacian":
-        return (-arb(rate * sum((abs(v) for v in apart), fmpq(0)))).exp()
     if name in ("rbf", "exponential"):
         square = arb(dot(apart, apart))
         return (-arb(rate) * (square if name == "rbf" else square.sqrt())).exp()

@@ -18,8 +18,6 @@ def plain(kernel: NormalisedKernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return np.asarray(np.exp(-kernel.gamma * (d**2).sum(axis=2)))
     if kernel.name == "exponential":
         return np.asarray(np.exp(-kernel.gamma * np.sqrt((d**2).sum(axis=2))))
-    if kernel.name == "laplacian":
-        return np.asarray(np.exp(-kernel.gamma * np.abs(d).sum(axis=2)))
     if kernel.name == "polynomial":
         return np.asarray((kernel.gamma * X @ Z.T + kernel.coef0) ** kernel.degree)
     return np.asarray(X @ Z.T)  # linear, and cosine once it is normalised

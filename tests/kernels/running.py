@@ -70,7 +70,7 @@ def problem(family: str, n: int = 60, seed: int = 0) -> Problem:
     if family == "blobs":
         return _problem(rbf, X * 0.4 + labels[:, None], labels, True)
     if family == "random labels":
-        return _problem(kernel_of("laplacian", 1.0)[0], X, labels, True)
+        return _problem(kernel_of("exponential", 1.0)[0], X, labels, True)
     if family == "polynomial":
         ring = np.where((X**2).sum(axis=1) > np.median((X**2).sum(axis=1)), 1, -1)
         return _problem(kernel_of("polynomial", 1.0, 2, 1.0)[0], X * np.where(ring > 0, 2, 0.5)[:, None], ring, True)

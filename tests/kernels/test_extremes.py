@@ -21,7 +21,7 @@ from tests.decimals import kernel_value, widest_margin
 from tests.exact import conflicts, small_instance
 from tests.kernels.dense import in_blocks
 
-DISTANCES = ("rbf", "exponential", "laplacian")
+DISTANCES = ("rbf", "exponential")
 LABELS = np.array([1, -1, 1, -1, 1, -1])
 
 

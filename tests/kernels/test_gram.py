@@ -29,7 +29,6 @@ from tests.kernels.dense import dense, in_blocks
 KERNELS = {
     "rbf": {"gamma": 0.2},
     "exponential": {"gamma": 0.2},
-    "laplacian": {"gamma": 0.1},
     "polynomial": {"gamma": 0.3, "degree": 3, "coef0": 0.5},
     "linear": {},
     "cosine": {},

@@ -270,7 +270,7 @@ def test_small_numbers_of_any_type_are_the_same_points(dtype: str) -> None:
     for options in (
         {"kernel": "rbf"},
         {"kernel": "polynomial"},
-        {"kernel": "laplacian", "method": "mirror-prox", "max_passes": 5},
+        {"kernel": "exponential", "method": "mirror-prox", "max_passes": 5},
     ):
         ours, plain = (dfeas.solve(points, labels, **options) for points in (Z, Z.astype(np.float32)))
         assert (ours.verdict, ours.margin_lower, ours.margin_upper) == (plain.verdict, plain.margin_lower, plain.margin_upper)

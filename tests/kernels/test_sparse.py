@@ -15,7 +15,6 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.kernel import kernel_of, opposite
-from dfeas.linalg import csr
 from tests.kernels.dense import dense
 from tests.kernels.test_gram import KERNELS
 
@@ -105,14 +104,3 @@ def test_a_function_is_given_the_blocks_as_they_are() -> None:
     assert ours.margin_lower == pytest.approx(theirs.margin_lower, abs=1e-7)
     with pytest.raises(BadInputError, match="returned shape"):
         dfeas.solve(scipy.sparse.csr_array(X), labels, kernel=lambda a, b: (a @ b.T)[:1])
-
-
-def test_distances_of_sparse_points_do_not_depend_on_their_company() -> None:
-    X = texts(60)[0].astype(np.float64)
-    sparse = scipy.sparse.csr_array(X)
-    whole = csr.cityblock(sparse, sparse, pairs=100)
-    assert np.allclose(whole, np.abs(X[:, None] - X).sum(axis=2), rtol=1e-14, atol=1e-14)
-    assert (csr.cityblock(sparse[3:9], sparse[20:21]) == whole[3:9, 20:21]).all()
-    assert (csr.cityblock(sparse[:, ::-1], sparse[:, ::-1]) == 0).diagonal().all()
-    nothing = scipy.sparse.csr_array((2, 40))
-    assert (csr.cityblock(nothing, nothing) == 0).all()

@@ -109,7 +109,6 @@ KERNELS: list[NormalisedKernel | None] = [
     kernel_of("rbf", 1e14)[0],
     kernel_of("exponential", 1e3)[0],
     kernel_of("exponential", 1e200)[0],
-    kernel_of("laplacian", 0.7)[0],
 ]
 
 

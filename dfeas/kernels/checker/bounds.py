@@ -31,7 +31,7 @@ from dfeas.verify.arithmetic import ELEMENTARY, Floats, Indices, U, Wide, gamma,
 from dfeas.verify.arithmetic import UP_SUMS as UP
 from dfeas.verify.tallies import Function
 
-DISTANCES = ("rbf", "exponential", "laplacian")
+DISTANCES = ("rbf", "exponential")
 """Functions of a distance."""
 PRODUCTS = ("polynomial", "linear", "cosine")
 """Functions of x'z."""
@@ -179,12 +179,6 @@ def bound_quickly(kernel: Kernel, points: Any, others: Any, same: Same | None = 
         assert kernel.function is not None, "a callable kernel has its function"
         value = call_function(kernel.function, points, others)
         return BoundedValues(value, np.zeros((count, 1)), np.zeros((count, 1)))
-    if kernel.name == "laplacian":
-        if isinstance(points, np.ndarray):
-            value, error = _of_differences(kernel, points, others)
-        else:
-            value, error = _of_magnitudes(kernel, points, others)
-        return BoundedValues(value, np.zeros((count, 1)), error.max(axis=1, initial=0.0)[:, None])
     if kernel.of_distance:
         return _of_distance(kernel, points, others, same)
     return _of_product(kernel, points, others)
@@ -218,8 +212,6 @@ def _exponentials(rate: float, distance: Floats, off: Floats) -> tuple[Floats, F
 
 def _apart(name: str, points: Floats, others: Floats) -> tuple[Floats, Floats | float]:
     """What gamma multiplies (b, s), and what underflow may have taken from it. |sqrt(a) - sqrt(b)| is as below."""
-    if name == "laplacian":
-        return _cityblock(points, others), 0.0
     square = np.asarray(scipy.spatial.distance.cdist(points, others, "sqeuclidean"))
     lost = points.shape[1] * LOST
     if name == "rbf":
@@ -228,14 +220,8 @@ def _apart(name: str, points: Floats, others: Floats) -> tuple[Floats, Floats | 
     nearest = float(root.min(initial=np.inf))
     if nearest > least:
         return root, lost / nearest
-    return root, np.where(_cityblock(points, others) == 0, 0, lost / np.maximum(root, least))
-
-
-def _of_magnitudes(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, Floats]:
-    """The laplacian of sparse points, whose distances lose digits where they are small beside |x| + |z|."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        sizes = _magnitudes(points)[:, None] + _magnitudes(others)
-        return _exponentials(kernel.gamma, _cityblock(points, others), 3 * gamma(_terms(points, others) + 8) * sizes)
+    same = scipy.spatial.distance.cdist(points, others, "cityblock") == 0
+    return root, np.where(same, 0, lost / np.maximum(root, least))
 
 
 def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) -> BoundedValues:
@@ -311,29 +297,6 @@ def _products(points: Any, others: Any) -> Floats:
     if DENSE_WORK * points.nnz * others.nnz > b * s * m * m and max(b, s) * m * points.dtype.itemsize <= DENSE_BYTES:
         return np.asarray(points.toarray() @ others.toarray().T, np.float64)
     return np.asarray((points @ others.T).toarray(), np.float64)
-
-
-def _cityblock(points: Any, others: Any) -> Floats:
-    """sum_k |x_k - z_k| (b, s) of all rows of both. Of sparse ones, indices ascending, |x| + |z| and what that is too much
-    where both have an entry, which may be off by rounding errors of |x| + |z|, whatever is left of them.
-    """
-    if isinstance(points, np.ndarray):
-        return np.asarray(scipy.spatial.distance.cdist(points, others, "cityblock"))
-    theirs, distance = others.tocsc(), _magnitudes(points)[:, None] + _magnitudes(others)
-    size = np.diff(theirs.indptr)
-    for row, (low, high) in enumerate(zip(points.indptr[:-1], points.indptr[1:], strict=True)):
-        columns = points.indices[low:high]
-        count = size[columns]
-        places = np.arange(count.sum()) + np.repeat(theirs.indptr[columns] - (np.cumsum(count) - count), count)
-        x, z = np.repeat(points.data[low:high], count), theirs.data[places]
-        excess = np.abs(x - z) - np.abs(x) - np.abs(z)
-        distance[row] += np.bincount(theirs.indices[places], excess, minlength=others.shape[0])
-    return np.asarray(np.maximum(distance, 0, out=distance))
-
-
-def _magnitudes(points: Any) -> Floats:
-    """sum_k |x_k| (b,) of sparse points."""
-    return Wide(points).row_sums(np.abs(points.data))
 
 
 def _terms(points: Any, others: Any) -> int:
