@@ -182,8 +182,8 @@ def load_claim(where: Place) -> Claim:
     """What the file says. Raises CheckFailedError when it cannot be read."""
     try:
         values = read_json(where, CLAIMED, newest=files.SEPARATION)
-        if [] in (values["y"], values["support"], values["weights"], *values["flat"]):
-            raise CheckFailedError(f"{where}: an empty list, where what is not there is null")
+        if values["kind"] == "" or [] in (values["y"], values["support"], values["weights"], *values["flat"]):
+            raise CheckFailedError(f"{where}: empty, where what is not there is null")
         y = None if values["y"] is None else _integers(values["y"])
         support = np.array([parse_integer(v) for v in values["support"] or []], np.int64)
         weights = _integers(values["weights"] or [])

@@ -209,6 +209,8 @@ FORGED: list[tuple[str, dict[str, Any]]] = [
     ("overlap", {"rank": 3}),
     ("overlap", {"proof": "rigorous"}),
     ("overlap", {"kind": "nothing"}),
+    ("overlap", {"kind": ""}),
+    ("quasi-complete", {"kind": None}),
     ("overlap", {"kind": "quasi-complete", "y": [0, 1, 0, 0, 0, 0], "proof": "exact"}),
 ]
 
