@@ -47,7 +47,7 @@ def require_claims(
         "sides": _sides(dataset, positive),
     }
     for name, true in facts.items():
-        if type(values.get(name)) is not type(true) or values[name] != true:
+        if type(values.get(name)) is not type(true) or values.get(name) != true:
             raise CheckFailedError(f"{where}: {name} is {values.get(name)!r}, that of the data is {true!r}")
     _require_bracket(where, values, proved)
     _require_conflicts(where, values, certificate, dataset)

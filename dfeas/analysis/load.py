@@ -23,6 +23,7 @@ from dfeas.run.prediction import named_as_there
 from dfeas.run.result_files import (
     CERTIFICATE,
     RACE,
+    RESULT,
     SEPARATION,
     SOFT_MARGIN,
     SUSPECTS,
@@ -133,7 +134,10 @@ def _feasibility(result: Result, values: Mapping[str, Any]) -> Feasibility:
     conform(known["violated"], COUNT, "violated")
     for name in ("exact", "rows", "u", "v", "upper", "lower"):
         conform([] if known[name] is None else known[name], [object], name)
-    conform(known["asked"] or {}, {f"{name}?": str | list | None for name in ("A", "b", "equal", "bounds")})
+    parts, asked = ("A", "b", "equal", "bounds"), known["asked"] or {}
+    conform(asked, {f"{name}?": str | list | None for name in parts})
+    if more := [name for name in asked if name not in parts]:
+        raise CorruptDataError(f"{RESULT}: asked has {more[0]!r}, which is no part of a system")
     kinds: dict[str, Callable[[Any], Any]] = dict.fromkeys(
         ("u", "v", "upper", "lower"), lambda each: [*map(parse_integer, each)]
     )

@@ -190,7 +190,7 @@ def _prove_kind(where: Place, engine: LocalEngine, dataset: Dataset, fingerprint
         if claim.fingerprint != fingerprint:
             raise CheckFailedError("it is about other data than the run")
         if not claim.kind:
-            if claim.y is not None or len(claim.support) or claim.flat.size or claim.on or claim.proof != "none":
+            if claim.y is not None or len(claim.weights) or claim.flat.size or claim.on or claim.proof != "none":
                 raise CheckFailedError("it decides nothing, and has evidence of something")
             return Kind("not decided", "none")
         proof = prove(engine, dataset, claim, proved)
