@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from io import StringIO
@@ -16,7 +17,7 @@ from dfeas.data.frames import make_frame
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.files import SUSPECTS as SUSPECTS_FORMAT
-from dfeas.data.storage.files import atomic_write, read_json
+from dfeas.data.storage.files import Number, atomic_write, read_json
 from dfeas.data.storage.places import Place, place, require_folder
 from dfeas.display import Grid, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
@@ -24,7 +25,7 @@ from dfeas.errors import CheckFailedError
 from dfeas.linalg.points import Floats
 from dfeas.run.proof import find_data
 from dfeas.run.recovery import labels_of, numbers_of
-from dfeas.run.result_files import SUSPECTS, Saved
+from dfeas.run.result_files import SUSPECTS, Saved, require_placed
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, Proof, Stop
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, Check
@@ -37,8 +38,8 @@ _SHAPE = {
     **dict.fromkeys(("at_least", "enough", "n"), int),
     "points": [{"point": int, "label": str, "needed": bool, "flip": bool}],
     "conflicts": [[int]],
-    "y": [float | int],
-    "weights": [[float | int]],
+    "y": [Number(-math.inf, math.inf)],
+    "weights": [[Number(0, 1)]],
     **dict.fromkeys(("passes", "reads", "seconds"), int | float),
     **dict.fromkeys(("stopped", "fingerprint", "view"), str),
     "data": dict | None,
@@ -174,6 +175,11 @@ class Suspects(Saved):
         known = {"data": self.data, "sides": {"+1": {"name": self.positive}}, "intercept": self.intercept}
         spec = find_data("the list", known, DataSpec(X, y, mask=mask), self.view, follow or not self.loaded)
         dataset = open_source(Source(spec).within(parse_bytes(memory)))
+        seen = (dataset.view, dataset.classes[1] if dataset.classes else None, dataset.intercept)
+        if (self.view, self.positive, self.intercept) != seen or self.y.shape != (dataset.dimension,):
+            raise CheckFailedError(
+                f"{SUSPECTS}: view, positive, intercept or the length of y are not those of the data, {seen}"
+            )
         with local_engine(dataset, parse_bytes(memory)) as engine:
             self._check_enough(engine, dataset)
             self._check_least(engine, dataset)
@@ -181,7 +187,7 @@ class Suspects(Saved):
         if self.at_least:
             text += f"; {self.at_least} conflicts without a common point: at least {self.at_least} have to go"
         verdict, n = INFEASIBLE if self.at_least else FEASIBLE, self.n
-        beside = ("score", "name", "points that may stay", "stopped", "passes", "reads", "seconds")
+        beside = ("format", "score", "name", "points that may stay", "stopped", "passes", "reads", "seconds")
         return Check(str(verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, not_checked=beside)
 
     def _check_enough(self, engine: LocalEngine, dataset: Dataset) -> None:
@@ -212,5 +218,7 @@ class Suspects(Saved):
 def load_suspects(folder: Place) -> Suspects:
     """From the folder of a run. Raises CorruptDataError where it is damaged."""
     values: Mapping[str, Any] = read_json(folder / SUSPECTS, _SHAPE, "list of suspects", SUSPECTS_FORMAT)
+    if values["data"] is not None:
+        require_placed(values["data"])
     known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Suspects)}
     return Suspects(**{**known, "y": np.array(values["y"], float), "stopped": Stop(values["stopped"]), "loaded": True})

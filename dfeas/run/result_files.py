@@ -177,6 +177,14 @@ _PLACE = {
     "transform?": dict | None,
 }
 """Where data is, and how it is seen."""
+
+
+def require_placed(data: Mapping[str, Any]) -> None:
+    """Raise ValueError unless it says where data is, and how it is seen."""
+    conform(data, _PLACE, "data")
+    conform(data.get("point") or [], [Number()], "data.point")
+
+
 _SHAPE = {
     "data": dict | None,
     "fingerprint": str,
@@ -216,8 +224,7 @@ def load_result(run: Place, soft: bool = False) -> dict[str, Any]:
     values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result", files.RESULT)
     try:
         if values["data"] is not None:
-            conform(values["data"], _PLACE, "data")
-            conform(values["data"].get("point") or [], [Number()], "data.point")
+            require_placed(values["data"])
         conform(values.get("sides") or {}, {str: {"name": _TEXT_OR_NONE, "points": COUNT}}, "sides")
         conform(values.get("features") or [], [str], "features")
         conform(values.get("x", []), [Number(-math.inf, math.inf)], "x")

@@ -212,6 +212,8 @@ class Fast:
         terms = (m + 5) * U32
         rate = 2 * terms / (1 - terms) * UP
         size_of_y = float(np.linalg.norm(self.y)) * UP
+        if not size_of_y:
+            return np.arange(len(label))
         error = (rate * (1 + rate) * size_of_y + 4 * m * TINY32 * (1 + SQUARES[0] ** -0.5)) * UP
         proved = self.measured & (cosine > error)
         # a point that is certainly beyond another one, or beyond what is known, is not where the margin is

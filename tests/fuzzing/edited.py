@@ -21,6 +21,7 @@ from tests.fuzzing.forged import PROOFS
 
 FAMILIES = (gaussian, integers, one_hot, twins, touching)
 RUNS = ("solve", "solve", "seen", "eps", "hard", "hard", "separation", "hull", "soft", "race", "classes", "kernel", "feasible")
+RUNS += ("suspects", "suspects")
 HERE = b"/dfeas-edited/"
 """Stands for the folder in which a run was."""
 SLACK = 1e-9
@@ -66,6 +67,8 @@ def written(what: str, rng: np.random.Generator, folder: Path) -> None:
         dfeas.separation(folder / "data", **options)
     elif what == "classes":
         dfeas.one_vs_rest(folder / "data", **options)
+    elif what == "suspects":
+        dfeas.suspects(folder / "data", **options)
     else:
         dfeas.solve(folder / "data", **({"eps": 0.5} if what == "eps" else {}), **options)
 
@@ -168,6 +171,8 @@ class Edited:
         file, key = Path(options["file"]).name, options["key"]
         if file.endswith(".npz"):
             return RIGHT  # what it says now is proved, and so is what the result says
+        if case.family == "suspects" and (key in ("y", "conflicts", "weights") or says_as_much(key, options)):
+            return RIGHT  # the evidence itself
         names = {key, f"{key} of {file}", f"{key} of all classes"}
         if key == "data" or "after" not in options:
             return RIGHT  # the same data, by its fingerprint; or nothing is said
@@ -181,6 +186,17 @@ class Edited:
         if case.family == "classes" and folder == run:
             return [name for each in self.verify_run(run).classes.values() if each is not None for name in each.not_checked]
         return list(self.verify_run(folder if case.family in ("classes", "race") else run).not_checked)
+
+
+def says_as_much(key: str, options: dict[str, Any]) -> bool:
+    """Whether a list names the same needed points."""
+    if key != "points":
+        return False
+    kept = [
+        sorted((each["point"], each["label"], each["flip"]) for each in options[when] if each["needed"])
+        for when in ("before", "after")
+    ]
+    return kept[0] == kept[1]
 
 
 def says_less(key: str, before: Any, after: Any) -> bool:
