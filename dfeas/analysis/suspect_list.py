@@ -205,7 +205,7 @@ class Suspects(Saved):
         numbers = np.arange(dataset.n) if dataset.numbers is None else np.asarray(dataset.numbers)
         support = [np.searchsorted(numbers, each) for each in self.conflicts]
         met = np.array([point for each in self.conflicts for point in each], np.int64)
-        if len(np.unique(met)) < len(met) or self.at_least != len(support) or len(support) != len(self.weights):
+        if len(np.unique(met)) < len(met) or self.at_least != len(support) or [*map(len, support)] != [*map(len, self.weights)]:
             raise CheckFailedError(f"{SUSPECTS}: its {self.at_least} conflicts are not that many, or have a common point")
         blank = Certificate("gordan", self.fingerprint, view=self.view)
         pairs = zip(support, self.weights, strict=True)

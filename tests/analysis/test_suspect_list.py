@@ -87,6 +87,8 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a conflict twice": reuse,
     "one conflict more": lengthen,
     "more have to go": lambda values: values.update(at_least=4),
+    "weights of others": lambda values: values["weights"].reverse() or values["weights"][0].append(0.0),
+    "a shorter hyperplane": lambda values: values["y"].pop(),
     "weights that do not cancel": lambda values: values["weights"][0].__setitem__(0, 0.9),
 }
 
