@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.cones.writer import from_cone_rows as from_cone_rows
     from dfeas.cones.writer import from_scs as from_scs
     from dfeas.data.generate.points import Instance as Instance
+    from dfeas.data.table import table as table
     from dfeas.errors import BadInputError as BadInputError
     from dfeas.errors import CheckFailedError as CheckFailedError
     from dfeas.errors import CorruptDataError as CorruptDataError
@@ -77,6 +78,7 @@ _PUBLIC = {
     "cones.cvxpy": "from_cvxpy",
     "cones.writer": "from_cone_rows from_scs",
     "data.generate.points": "Instance",
+    "data.table": "table",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
     "methods.registry": "METHODS",
     "problem": "KERNELS Kernel",

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from dfeas.data.choice import ALL, ChosenTable
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.partitions import computed_by
@@ -15,11 +16,12 @@ from dfeas.data.source import DataSpec
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, SCORES, replace_output
-from dfeas.data.storage.places import absolute, local, place, require_apart
+from dfeas.data.storage.places import absolute, is_url, local, place, require_apart
 from dfeas.data.storage.sparse_readers import has_sparse_chunks
 from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
+from dfeas.errors import UsageError
 from dfeas.problem import Goal, Kernel, KernelName, Loss, Method, Objective, Problem, SoftMethod, Transforms
 from dfeas.run.progress import who_is_told
 from dfeas.run.resources import choose_client
@@ -149,8 +151,18 @@ def ingest(
     >>> print(dfeas.solve("mail.data").verdict)
     feasible
     """
+    choice = ALL
+    if isinstance(X, ChosenTable):
+        if X.y is not None and (y is not None or label_column is not None):
+            raise UsageError("the table says itself what its labels are: leave out y and label_column")
+        if isinstance(X.y, str) and not is_url(X.y) and not place(X.y).exists():
+            label_column = X.y
+        else:
+            y = y if X.y is None else X.y
+        X, choice = X.X, X.choice if isinstance(X.X, str) else ALL
     require_apart(out, X)
     given = IngestOptions(
+        choice=choice,
         points=points,
         labels=y,
         label_column=label_column,

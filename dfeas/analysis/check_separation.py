@@ -31,6 +31,7 @@ from dfeas.analysis.regression.models import Formula, is_model, of_model, withou
 from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
 from dfeas.analysis.regression.thresholds import find_order, read_beside, split_survival, split_times
 from dfeas.data.arrays import accept_array
+from dfeas.data.choice import ChosenTable
 from dfeas.data.collections import LazyRows, is_collection
 from dfeas.data.frames import columns_of as columns_in
 from dfeas.data.frames import compute_in_order, fill_sparse, is_frame, is_lazy, open_frame, require_aligned
@@ -154,6 +155,10 @@ def check_separation(
     merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
     """
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
+    without: tuple[str, ...] = ()
+    if isinstance(X, ChosenTable):
+        y, without = X.y if y is None else y, X.left_out if isinstance(X.X, str) else ()
+        X = X.X
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
     if outcome == "cox" and not is_model(X):
         if formula:
@@ -170,6 +175,7 @@ def check_separation(
         sep,
         decimal,
         missing,
+        without=without,
         strata=compute_in_order(strata),
         trust_formula=trust_formula,
         times=times,

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.suspect_list import COLUMNS, Suspects
+from dfeas.data.choice import ChosenTable
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, UsageError
@@ -141,6 +142,7 @@ def suspects(
         search = _Search(session, resources.memory_bytes, limits.until(output.stop), max_passes or np.inf)
         stopped = search.run()
         stopped = Stop.INTERRUPTED if stopped == Stop.TIME_LIMIT and output.stop() else stopped
+        X = X.X if isinstance(X, ChosenTable) else X
         names = X.index if is_pandas_like_dataframe(X) else range(sys.maxsize)
         answer = _prove(search, session, stopped, names, limits)
         return answer if out is None else answer.save(place(out))

@@ -14,7 +14,7 @@ from dfeas.api import generate as write_instance
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import DATA, JSON, Command, Count, Name, option, put
-from dfeas.cli.options import FORCE, QUIET, Told, asks, options_of
+from dfeas.cli.options import CHOSEN, FORCE, QUIET, Told, asks, options_of
 from dfeas.data.generate.points import CONE_KINDS, KINDS, Generated, Instance, SparseInstance
 from dfeas.data.ingest.ingest import folder_of, why_alone
 from dfeas.data.ingest.options import FORMATS, IngestOptions
@@ -120,7 +120,7 @@ def generate(
 )
 @click.argument("src", type=DATA)
 @click.argument("out", type=DATA)
-@asks(options_of(write_dataset, told=TOLD), CONES, CLUSTER, FORCE, QUIET, JSON)
+@asks(options_of(write_dataset, told=TOLD), CHOSEN, CONES, CLUSTER, FORCE, QUIET, JSON)
 def ingest(
     src: str, out: str, cones: str | None, as_json: bool, quiet: bool, force: bool, cluster: Cluster, **options: Any
 ) -> None:
@@ -141,6 +141,9 @@ def ingest(
     and columns of sparse matrices are read by this process, in order.
     """
     notes: list[str] = []
+    columns, without = options.pop("columns"), options.pop("without")
+    if (columns or without) and cones is not None:
+        raise click.UsageError("--columns and --without are for tables, not for cones")
     given = IngestOptions(labels=options["y"], **{name: value for name, value in options.items() if name != "y"})
     if cones is not None:
         replace(given, shard=None).require_for("cones")
@@ -157,5 +160,10 @@ def ingest(
     elif cluster != Cluster() and not force:
         require_free(folder_of(out), MARKER)  # before workers start
     with cluster.client() as client:
-        header = write_dataset(src, out, client=client, force=force, progress=not quiet, note=notes.append, **options)
+        chosen: Any = src
+        if columns or without:
+            from dfeas.data.table import table  # with readers of all formats
+
+            chosen = table(src, options.pop("label_column"), columns=columns or None, without=without)
+        header = write_dataset(chosen, out, client=client, force=force, progress=not quiet, note=notes.append, **options)
     put(Info(out, {**header.to_json(), "notes": notes}), as_json)

@@ -18,7 +18,7 @@ from dfeas.analysis.suspects import suspects as find_suspects
 from dfeas.analysis.verify import verify_certificate, verify_run
 from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, put, say
-from dfeas.cli.options import ALL_METHODS, ALSO, FORCE, OF_DATA, MethodName, asks, make_arguments, options_of
+from dfeas.cli.options import ALL_METHODS, ALSO, CHOSEN, FORCE, OF_DATA, MethodName, asks, data_of, make_arguments, options_of
 from dfeas.data.storage.places import Place, place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
@@ -42,14 +42,14 @@ MEMORY = options_of(run_predict, "memory", memory=BUDGET)
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
 @option("Question", "--method", type=MethodName(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@asks(OF_DATA, ALSO, options_of(make_plan, C="Plan a soft margin with these prices of losses."), JSON)
+@asks(OF_DATA, CHOSEN, ALSO, options_of(make_plan, C="Plan a soft margin with these prices of losses."), JSON)
 def plan(data: str, as_json: bool, **options: Any) -> None:
     """Say what a run would cost: memory, passes and time.
 
     The plan has each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
     --method that does not fit in memory is refused with the number. With --C the plan is about svm.
     """
-    put(make_plan([data, *options.pop("also")], **make_arguments(options)), as_json)
+    put(make_plan(data_of(data, options), **make_arguments(options)), as_json)
 
 
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
@@ -189,7 +189,7 @@ def check_separation(
 @click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))
 @click.argument("data", type=DATA)
 @option("Output", "--out", type=LOCAL, metavar="PATH", help="CSV file of all suspects, or the folder of a run; must not exist.")
-@asks(OF_DATA, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, JSON)
+@asks(OF_DATA, CHOSEN, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, JSON)
 def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """List points whose labels are wrong, or that have to go.
 
@@ -204,7 +204,7 @@ def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **opt
     table = out is not None and out.suffix.lower() == ".csv"
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop):
         run = None if table else out
-        answer = find_suspects([data, *options.pop("also")], client=client, out=run, **options)
+        answer = find_suspects(data_of(data, options), client=client, out=run, **options)
     if table and out is not None:
         answer.to_csv(out)
     put(answer, as_json, *([] if out is None else [Row("written", str(out))]))

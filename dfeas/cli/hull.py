@@ -11,7 +11,7 @@ from dfeas.analysis.feasibility import feasible as find_feasible
 from dfeas.analysis.hull import in_hull as find_in_hull
 from dfeas.cli.cluster import Cluster
 from dfeas.cli.command import DATA, JSON, LOCAL, Command, option
-from dfeas.cli.options import GO_ON, NAMED, QUIET, asks, describe_methods, method_of, options_of
+from dfeas.cli.options import CHOSEN, GO_ON, NAMED, QUIET, asks, describe_methods, method_of, options_of
 from dfeas.cli.runs import begin
 from dfeas.methods.registry import METHODS
 
@@ -24,7 +24,7 @@ from dfeas.methods.registry import METHODS
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("point")
-@asks(NAMED, options_of(find_in_hull, eps="Stop undecided when no hyperplane has a margin above it."), GO_ON)
+@asks(NAMED, CHOSEN, options_of(find_in_hull, eps="Stop undecided when no hyperplane has a margin above it."), GO_ON)
 @method_of([*METHODS])
 def in_hull(point: str, data: str, **values: Any) -> None:
     """Decide whether a point is in the convex hull of others.

@@ -180,6 +180,18 @@ LABELS = option(
     help="Labels (.npy, zarr) of a zarr array, or instead of those of DATA.",
 )
 COLUMN = option("Question", "--label-column", "column", metavar="NAME", help="Column of labels, if DATA is a file of points.")
+CHOSEN = [
+    option(
+        "Question",
+        "--columns",
+        multiple=True,
+        metavar="NAME",
+        help="Features of a table by name or pattern, as 'visit_*'; may be repeated.  [default: all columns]",
+    ),
+    option(
+        "Question", "--without", multiple=True, metavar="NAME", help="Columns of a table that are no features; may be repeated."
+    ),
+]
 UNLABELLED = option(
     "Question", "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
 )
@@ -230,7 +242,19 @@ METHOD = method_of(ALL_METHODS)
 SOFT_METHOD = method_of(SOFT_METHODS, None, "How the minimum is found.")
 GO_ON = [CHECKPOINTS, *CLUSTER, SAME_BITS, PERFORMANCE, QUIET, JSON]
 OF_DATA = [LABELS, COLUMN, UNLABELLED]
-RUN = [*NAMED, *OF_DATA, *GO_ON]
+RUN = [*NAMED, *OF_DATA, *CHOSEN, *GO_ON]
+
+
+def data_of(data: str, options: dict[str, Any]) -> Any:
+    """The data of a command: its paths, or a table some of whose columns are features, which has the labels, too."""
+    also, columns, without = (options.pop(name, ()) for name in ("also", "columns", "without"))
+    if not (columns or without):
+        return [data, *also]
+    if also:
+        raise click.UsageError("--columns and --without are for one table: leave out --also")
+    from dfeas.data.table import table  # with readers of all formats
+
+    return table(data, options.pop("y", None), columns=columns or None, without=without)
 
 
 def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:

@@ -20,6 +20,7 @@ from dfeas.cli.options import (
     SOFT_METHOD,
     arguments,
     asks,
+    data_of,
     describe_all_methods,
     drop_options,
     make_arguments,
@@ -49,7 +50,7 @@ def begin(
 ) -> None:
     """Call a verb, whose last positional argument is the data; then print its answer and exit."""
     *before, data = asked
-    X, folder = [data, *options.pop("also", ())], place(out or choose_folder(data))
+    X, folder = data_of(data, options), place(out or choose_folder(data))
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop, not quiet):
         answer = verb(*before, X, out=str(folder), force=force, client=client, **make_arguments(options))
     _end(answer, folder, as_json)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.choice import LEAVE_OUT, no_column
 from dfeas.data.storage.numbers import array_of, exact, is_delayed, is_lazy_table, missing_error, require_exact
 from dfeas.data.storage.places import place
-from dfeas.errors import BadInputError, UsageError, near
+from dfeas.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:  # at run time it is imported where a frame may be: that takes 50 ms, and commands have paths
     import narwhals.stable.v2 as nw
@@ -257,18 +258,13 @@ def require_file(labels: Any, columns: Sequence[str]) -> None:
         raise no_column(str(labels), columns, "X")
 
 
-def no_column(name: str, columns: Sequence[str], where: str) -> BadInputError:
-    """The error for a column that a table has not."""
-    shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
-    return BadInputError(f"{where}: no column {name}{near(name, columns)}; the columns are {shown}")
-
-
 def _require_numbers(numeric: dict[str, bool], kinds: Any) -> None:
     other = [name for name, number in numeric.items() if not number]
     if other:
         which = ", ".join(f"{name} ({kinds[name]})" for name in other[:SHOWN])
         more = f" and {len(other) - SHOWN} more" if len(other) > SHOWN else ""
-        raise BadInputError(f"X: no numbers in {which}{more}; code them by numbers, drop them, or name the one of labels")
+        how = f"leave them out with {LEAVE_OUT}, code them by numbers, or name the one of labels"
+        raise BadInputError(f"X: no numbers in {which}{more}; {how}")
 
 
 def require_aligned(X: Any, labels: Any, what: str, names: Any = None, beside: str = "X") -> None:

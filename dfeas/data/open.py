@@ -82,12 +82,14 @@ def root_of(spec: DataSpec) -> Root:
 
 def resolve(spec: DataSpec, root: Root) -> DataSpec:
     """The same with labels by path from any folder, or as a file of points has them: a column, or an array in it."""
+    if spec.choice and spec.by_path and (root is not None or not is_file(place(spec.where))):
+        raise UsageError(f"{spec.where}: columns are chosen of a table, CSV, TSV or Parquet; this is none")
     if not spec.by_path or spec.point is not None or spec.all_positive:
         return spec
     if root is None and is_file(place(spec.where)):
         from dfeas.data.ingest.readers import labels_in  # with readers of all formats
 
-        return replace(spec, labels=labels_in(spec.where, spec.labels))
+        return replace(spec, labels=labels_in(spec.where, spec.labels, spec.choice))
     if spec.labels is not None and spec.also:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     return spec if spec.labels is None else replace(spec, labels=absolute(spec.labels))

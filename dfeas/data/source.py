@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.choice import ALL, Choice, ChosenTable
 from dfeas.data.frames import point_of
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.places import absolute, local, paths_of
@@ -142,10 +143,16 @@ class DataSpec:
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     point_features: tuple[str, ...] = ()  # names of the entries of the point, where they have names
     transform: Transform | None = None  # of features and lengths; without its numbers until they are known
+    choice: Choice = ALL  # of the columns of a table
     one_vs_rest: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
 
     def __post_init__(self) -> None:
         become = vars(self).update
+        if isinstance(self.where, ChosenTable):
+            if self.labels is not None and self.where.y is not None:
+                raise UsageError("the table says itself what its labels are: leave out y")
+            labels, chosen = self.where.y if self.labels is None else self.labels, self.where.X
+            become(where=chosen, labels=labels, choice=self.where.choice if isinstance(chosen, str) else ALL)
         if isinstance(self.positive, int | np.integer | np.bool_):
             become(positive=str(self.positive))  # as labels that are numbers are called
         require_types(self, ("positive", "intercept"))
@@ -201,6 +208,8 @@ class DataSpec:
         if not self.by_path:
             return None
         values = {name: vars(self)[field] for name, field in IN_JSON.items()}
+        if self.choice:
+            values |= self.choice.to_json()
         return values | {"labels": self.beside, "transform": None if self.transform is None else self.transform.to_json()}
 
     @classmethod
@@ -209,7 +218,8 @@ class DataSpec:
         given = {field: values[name] for name, field in IN_JSON.items() if name in values}
         if given.get("transform") is not None:
             given["transform"] = Transform.from_json(given["transform"])
-        return cls(**given)
+        choice = Choice.of(values.get("columns"), values.get("without", ()))
+        return cls(**given, choice=choice)
 
 
 IN_JSON = {"path": "where", "labels": "labels", "positive": "positive", "intercept": "intercept", "point": "point"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dfeas.data.choice import ChosenTable
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data
 from dfeas.data.source import Source, Transform
@@ -265,7 +266,8 @@ def plan(
     geometry = geometry_of(opened, space)
     geometry.require(opened, transform=spec.transform, C=C is not None)
     classes = len(classes_to_share(opened)) if spec.one_vs_rest else 1
-    name = str(X[0] if isinstance(X, list | tuple) else X) if spec.by_path else opened.where
+    whole = X.X if isinstance(X, ChosenTable) else X
+    name = str(whole[0] if isinstance(whole, list | tuple) else whole) if spec.by_path else opened.where
     dataset = as_planned(opened, spec.transform or Transform())
     threads = threads_that_fit(dataset, budget, threads_here())
     if C is not None:

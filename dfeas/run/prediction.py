@@ -271,7 +271,8 @@ def open_points(
     """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = model.classes is not None
     column = model.labels_of(X) if labels is None else None
-    spec = DataSpec(X, column or labels, positive=positive, intercept=False, one_vs_rest=many)
+    given = column or labels
+    spec = DataSpec(model.choose(X, given), given, positive=positive, intercept=False, one_vs_rest=many)
     source = Source(spec, cones=not many, features=model.m).within(parse_bytes(memory))
     try:
         dataset = open_data(replace(source, known=() if positive is not None else model.names))[1]
@@ -362,8 +363,8 @@ class FittedModel:
 
     def labels_of(self, X: Any) -> str | None:
         """Where a table, or another file, has its labels, where nobody said it: of a table the column that is no feature of the
-        run, if it is the only one. Datasets, cones and arrays say themselves what they have. Raises BadInputError for a table
-        with other features.
+        run, if it is the only one, or is called as the labels of the run. Datasets, cones and arrays say themselves what they
+        have. Raises BadInputError for a table with other features.
         """
         columns: Sequence[str] | None
         if isinstance(X, str | Path):
@@ -377,11 +378,32 @@ class FittedModel:
         else:
             columns = columns_of(X)
         features = self.features
-        others = [name for name in columns if name not in features] if {*features} <= {*columns} and features else []
-        label = others[0] if len(others) == 1 else None
-        given = tuple(name for name in columns if name != label)
+        whole = bool(features) and {*features} <= {*columns}
+        others = [name for name in columns if name not in features] if whole else []
+        known = (self.values.get("data") or {}).get("labels")
+        label = others[0] if len(others) == 1 else known if known in others else None
+        given = features if whole else tuple(columns)
         require_names(given, features, str(X) if isinstance(X, str | Path) else "X", self.title)
         return label or (ALL_POSITIVE if isinstance(X, str | Path) else None)
+
+    def choose(self, X: Any, label: Any) -> Any:
+        """Of a table with all features of the run, in any order or with others beside them, those; else X as it is."""
+        if isinstance(X, str | Path):
+            if not is_file(place(X)):
+                return X
+            from dfeas.data.ingest.readers import columns_of_file  # with readers of all formats
+
+            columns = columns_of_file(X) or ()
+        else:
+            columns = columns_of(X)
+        beside = columns[columns.index(label)] if isinstance(label, str) and label in columns else None
+        as_they_are = tuple(name for name in columns if name != beside) == self.features
+        if as_they_are or not self.features or not {*self.features} <= {*columns}:
+            return X
+        from dfeas.data.table import table  # with readers of all formats
+
+        chosen = table(X, beside, columns=self.features)
+        return replace(chosen, y=None)  # which the question has
 
     def make_trained(self, geometry: Geometry, dataset: Dataset) -> Trained:
         """Its directions, to score a dataset. Raises CorruptDataError when one has other entries than the run had features."""

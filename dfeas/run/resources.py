@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas.data.choice import ChosenTable
 from dfeas.data.collections import is_collection
 from dfeas.data.storage.patience import call_began
 from dfeas.errors import UsageError, spell
@@ -114,6 +115,7 @@ class Output:
 
 def choose_client(given: Any, X: Any) -> Any:
     """What ``client=`` says; of a Dask array or frame that of nobody is the current client, if there is one."""
+    X = X.X if isinstance(X, ChosenTable) else X
     if not is_collection(X):
         return None if given is False else given
     distributed = sys.modules.get("distributed")

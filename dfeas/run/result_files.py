@@ -175,6 +175,8 @@ _PLACE = {
     "also?": [str],
     "point?": list | None,
     "transform?": dict | None,
+    "columns?": list | None,
+    "without?": [str],
 }
 """Where data is, and how it is seen."""
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.compute
 
+from dfeas.data.choice import LEAVE_OUT, NAMED
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.source import Batch, stack_columns
 from dfeas.data.ingest.text import (
@@ -34,6 +37,8 @@ from dfeas.errors import BadInputError, UsageError, describe_change, either, spe
 
 WIDE = 50_000
 """Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
+LOOKED_AT = 20
+"""Rows in which a column of text has no number."""
 MISSING = ("", ".", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL")
 """Cells that stand for what is not there."""
 SEPARATORS = (";", "\t", "|")
@@ -99,13 +104,14 @@ class CsvLines:
                 raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self.columns)} as in the first line")
             yield at, cells
 
-    def table(self, text: bytes, kind: str, but: int | None = None) -> Any:
-        """All cells in a type, those of one column as text; None where lines have to be looked at one by one."""
+    def table(self, text: bytes, kind: str, of: Sequence[int] | None = None) -> Any:
+        """Cells in a type, or only of some columns, and others as text; None where each line has to be looked at."""
         if len(self.columns) > WIDE or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
             return None
         if text.startswith(MARK):  # that of the file is gone here; pyarrow would skip another one
             return None
-        types = {str(i): "string" if i == but else kind for i in range(len(self.columns))}
+        types = dict.fromkeys(map(str, range(len(self.columns))), kind if of is None else "string")
+        types |= {str(i): kind for i in of or ()}
         return parse_table(text, types, self._delimiter, '"', self.decimal)
 
     def text(self, run: Lines) -> list[Any]:
@@ -148,10 +154,18 @@ class CsvPoints(TextSource):
         super().__init__(lines.file.path)
         self._lines, self._body = lines, lines.body
         self._label = options.label_place(lines.columns, self.where)
+        label = None if self._label is None else lines.columns[self._label]
         self.names: Sequence[str] = [name for i, name in enumerate(lines.columns) if i != self._label]
+        self._places = [i for i in range(len(lines.columns)) if i != self._label]  # of features among the columns
+        if options.choice:
+            if len({*lines.columns}) < len(lines.columns):
+                raise BadInputError(f"{self.where}: columns of the same name; rename them, or choose none by name")
+            self.names = options.choice.features(lines.columns, label, self.where)
+            self._places = [lines.columns.index(name) for name in self.names]
         self.m = len(self.names)
         self.features, unkept = keep_names(self.names, self.m) if lines.named else ((), "no header")
-        self.notes = ("text read as float64", *([unkept] if unkept else []))
+        left_out = options.choice.note(lines.columns, self.names, label)
+        self.notes = ("text read as float64", *left_out, *([unkept] if unkept else []))
         if not self.m:
             raise BadInputError(f"{self.where}: one column only; expected features and labels with a separator between them")
 
@@ -160,10 +174,10 @@ class CsvPoints(TextSource):
 
     def _parse_run(self, text: bytes) -> Batch | None:
         """The points of whole lines; None where ``_parse_lines`` has to look."""
-        table = self._lines.table(text, "float64", self._label)
+        table = self._lines.table(text, "float64", self._places)
         if table is None:
             return None
-        columns = [values_of(column.chunk(0)) for i, column in enumerate(table.columns) if i != self._label]
+        columns = [values_of(table.column(place).chunk(0)) for place in self._places]
         points = stack_columns(columns, self.dtype)
         if not are_short(points):
             return None
@@ -176,15 +190,35 @@ class CsvPoints(TextSource):
         return Batch(points, Categories(values_of(coded.indices), values))
 
     def _parse_lines(self, run: Lines) -> Batch:
-        rows, labels, columns = [], [], self._lines.columns
-        for at, cells in self._lines.rows(run):
+        points, labels, columns = list[list[float]](), [], self._lines.columns
+        rows = self._lines.rows(run)
+        for at, cells in rows:
             if self._label is not None:
-                labels.append(_label(cells.pop(self._label), f"{at}, column {columns[self._label]}"))
-            rows.append(
-                [self._lines.number(cell, f"{at}, column {name}") for cell, name in zip(cells, self.names, strict=True)]
-            )
-        coded = Categories.none(len(rows)) if self._label is None else Categories.of_text(labels)
-        return Batch(np.array(rows, np.float64).reshape(-1, self.m), coded)
+                labels.append(_label(cells[self._label], f"{at}, column {columns[self._label]}"))
+            try:
+                points.append([self._lines.number(cells[place], f"{at}, column {columns[place]}") for place in self._places])
+            except BadInputError:
+                self._require_numbers(at, [cells, *_until_bad(islice(rows, LOOKED_AT))])
+                raise
+        coded = Categories.none(len(points)) if self._label is None else Categories.of_text(labels)
+        return Batch(np.array(points, np.float64).reshape(-1, self.m), coded)
+
+    def _require_numbers(self, at: str, rows: list[list[str]]) -> None:
+        """Raise BadInputError that names the columns which hold text in each of some rows, of which the first is somewhere."""
+        plain, names = self._lines.plain, self._lines.columns
+        text = [place for place in self._places if not any(_is_number(plain(cells[place])) for cells in rows)]
+        if text and len(rows) > 1:
+            shown = ", ".join(f"{names[place]} ({rows[0][place]!r:.20})" for place in text[:NAMED])
+            more = f" and {len(text) - NAMED} more" if len(text) > NAMED else ""
+            how = f"leave them out with {LEAVE_OUT}{CODE_IT.removeprefix('; correct it')}"
+            raise BadInputError(f"{at}: features are numbers, and these columns hold text: {shown}{more}; {how}")
+
+
+def _until_bad(rows: Iterator[tuple[str, list[str]]]) -> list[list[str]]:
+    found = list[list[str]]()
+    with suppress(BadInputError):
+        found.extend(cells for _, cells in rows)
+    return found
 
 
 class CsvColumns:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import leaves
-from dfeas.data.frames import no_column
+from dfeas.data.choice import no_column
 from dfeas.data.ingest.array_files import ArraySource, open_rows, stored_blocks
 from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.choice import ALL, Choice, no_column
 from dfeas.data.dataset import Dataset
-from dfeas.data.frames import is_lazy, no_column
+from dfeas.data.frames import is_lazy
 from dfeas.data.storage.numbers import require_array
 from dfeas.data.storage.places import Place, place
 from dfeas.errors import BadInputError, UsageError, absent, none_of, spell
@@ -53,11 +54,12 @@ class IngestOptions:
     dtype: str | None = field(default=None, metadata={"kinds": (*TEXT, "parquet", "frame", "svmlight")})
     zero_based: bool = field(default=False, metadata={"kinds": ("svmlight",)})
     sparse: bool | None = field(default=None, metadata={"kinds": ("svmlight", "arrays")})
+    choice: Choice = ALL
     block_rows: int | None = None
     shard: str | int | None = None
 
     def __post_init__(self) -> None:
-        require_types(self, {each.name for each in fields(self)} - {"labels", "label_column", "positive", "dtype"})
+        require_types(self, {each.name for each in fields(self)} - {"labels", "label_column", "positive", "dtype", "choice"})
         if self.format not in (None, *FORMATS):
             raise UsageError(f"{spell('format')} {none_of(self.format, FORMATS)}")
         if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:
@@ -98,6 +100,8 @@ class IngestOptions:
 
     def require_for(self, kind: str) -> None:
         """Raise UsageError for an option that says nothing about this kind of source."""
+        if self.choice and kind not in (*TEXT, "parquet", "frame"):
+            raise UsageError(f"{spell('columns')} and {spell('without')} are for tables; this is {kind}")
         for each in fields(self):
             value, kinds = getattr(self, each.name), each.metadata.get("kinds", ())
             if kind == "cones" and each.name not in ("points", "shard") and value != each.default:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas import leaves
 from dfeas.data.arrays import accept_array, of_points
+from dfeas.data.choice import ALL, Choice
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import bring_here, is_lazy, require_aligned, values_of
 from dfeas.data.ingest import hdf5
@@ -139,7 +140,7 @@ def own_labels(where: str | Path) -> str | None:
     return OWN if path.suffix == ".npz" and OWN in members_of(path) else None
 
 
-def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
+def labels_in(where: str | Path, labels: str | Path | None, choice: Choice = ALL) -> str | None:
     """The labels of a file as a ``Source`` has them: the name of a column or of an array in it, or the absolute path of one.
     None are ``y`` of .npz and HDF5, and so are those that svmlight has beside its points. Raises UsageError and BadInputError
     where there are no such labels.
@@ -159,7 +160,8 @@ def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
                 return OWN
             array_labels(path, None, None)  # which says what to do
         try:
-            open_points(stack, path, kind, IngestOptions(label_column=None if labels is None else str(labels)))
+            column = None if labels is None else str(labels)
+            open_points(stack, path, kind, IngestOptions(label_column=column, choice=choice))
         except BadInputError:
             if labels is None or not place(labels).exists():
                 raise
@@ -213,13 +215,13 @@ def _read(
 
 def _options(path: Place, kind: str, source: Source) -> IngestOptions:
     """What an ingest is told of labels as a ``Source`` has them, and of features that no line may have."""
-    labels = source.spec.beside
+    labels, choice = source.spec.beside, source.spec.choice
     named = labels is not None and not is_url(labels) and not Path(labels).is_absolute()
     if named and (kind in TABLES or path.suffix == ANNOTATED):
-        return IngestOptions(label_column=labels)
+        return IngestOptions(label_column=labels, choice=choice)
     if kind == "svmlight":
         return IngestOptions(features=source.features)
-    return NO_LABELS if labels is None else IngestOptions(labels=labels)
+    return IngestOptions(labels="" if labels is None else labels, choice=choice)
 
 
 def _require_small(path: Place, size: int, source: Source) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import joint_dtype, stored_dtype
+from dfeas.data.choice import LEAVE_OUT, NAMED
 from dfeas.data.frames import is_lazy
 from dfeas.data.ingest.options import IngestOptions, names_below, parquet_files
 from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_columns
@@ -28,16 +29,22 @@ from dfeas.linalg.points import Points
 
 
 def dtype_of(field: Any, where: str) -> np.dtype[Any]:
-    """The type in which the column is stored. Raises BadInputError for a column of other things."""
+    """The type in which a column of numbers is stored."""
     kind = field.type
     if pyarrow.types.is_decimal(kind):
         return np.dtype(np.float64)
-    numeric = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
-    if not numeric:
-        raise BadInputError(
-            f"{where}: column {field.name} has type {kind}, features are numbers; leave it out, or say {spell('label_column')}"
-        )
     return stored_dtype(np.dtype(kind.to_pandas_dtype()), f"{where}: column {field.name}")
+
+
+def require_numeric(schemas: Sequence[Any], names: Sequence[str], where: str) -> None:
+    """Raise BadInputError that names all columns that hold no numbers."""
+    kinds = {name: schema.field(name).type for schema in schemas for name in names}
+    is_number = (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean, pyarrow.types.is_decimal)
+    other = [f"{name} ({kind})" for name, kind in kinds.items() if not any(is_kind(kind) for is_kind in is_number)]
+    if other:
+        shown = ", ".join(other[:NAMED]) + (f" and {len(other) - NAMED} more" if len(other) > NAMED else "")
+        how = f"leave them out with {LEAVE_OUT}, or say {spell('label_column')}"
+        raise BadInputError(f"{where}: features are numbers, and these columns hold none: {shown}; {how}")
 
 
 def points_of(batch: Any, names: Sequence[str], dtype: np.dtype[Any], first: int, where: str) -> NDArray[Any]:
@@ -94,17 +101,20 @@ class TypedPoints(PointSource):
         self._label = None if place is None else columns[place]
         if columns.count(self._label) > 1:
             raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
-        indices = index_columns(schemas[0]) - {self._label}
-        self.names: Sequence[str] = [name for name in columns if name != self._label and name not in indices]
+        indices = index_columns(schemas[0]) - {self._label, *(options.choice.columns or ())}
+        known = [name for name in columns if name not in indices]
+        self.names: Sequence[str] = options.choice.features(known, self._label, where)
         self.m = len(self.names)
         if not self.m or len(set(self.names)) < self.m:
             raise BadInputError(f"{where}: {'columns of the same name' if self.m else 'no column beside the label'}")
+        require_numeric(schemas, self.names, where)
         kinds = {str(schema.field(name).type) for schema in schemas for name in self.names}
         self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])
         cast = sorted(kinds - {_KINDS.get(self.dtype.name, self.dtype.name)})
         require_width(self.m, self.dtype.itemsize, where)
         self.features, unkept = keep_names(self.names, self.m)
         notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
+        notes += options.choice.note(known, self.names, self._label)
         self.notes = (*notes, *_notes_of(indices), *([unkept] if unkept else []))
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
