@@ -108,13 +108,12 @@ def test_a_run_keeps_what_was_chosen(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", TABLES)
 def test_predictions_take_features_by_name(kind: str, tmp_path: Path) -> None:
     fitted = dfeas.soft_margin(dfeas.table(FRAME, "churned", columns=["c", "a", "b"]))
-    expected = dfeas.predict(fitted, FRAME[["c", "a", "b"]]).scores
-    whole = TABLES[kind](tmp_path)
-    assert np.array_equal(np.asarray(dfeas.predict(fitted, whole).scores), expected)
-    assert dfeas.predict(fitted, whole, "churned").accuracy == pytest.approx(
-        (np.where(expected > 0, "yes", "no") == LABELS).mean()
-    )
-    with pytest.raises(BadInputError, match="has no feature|features"):
+    expected, whole = dfeas.predict(fitted, FRAME[["c", "a", "b"]]).score, TABLES[kind](tmp_path)
+    assert np.array_equal(np.asarray(dfeas.predict(fitted, whole).score), expected)
+    assert np.array_equal(np.asarray(fitted.decision_function(whole)), expected)
+    right = np.where(np.asarray(expected) > 0, "yes", "no") == LABELS
+    assert dfeas.predict(fitted, whole, "churned").accuracy == right.mean()
+    with pytest.raises(BadInputError, match="feature"):
         dfeas.predict(fitted, FRAME[["a", "b"]])
 
 
