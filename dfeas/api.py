@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from dfeas.data.choice import ALL, ChosenTable
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.partitions import computed_by
-from dfeas.data.source import DataSpec
+from dfeas.data.source import ALL, ChosenTable, DataSpec
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, SCORES, replace_output

@@ -139,7 +139,14 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     classes = dfeas.soft_margin_classes(room / "three")
     status = replace(run_status(room / "result"), run=HOSTILE, out="out", task="processing")
     certificate = dfeas.load(room / "result").evidence
-    for answer in (classes, status, certificate, dfeas.firth([[0.0]] * 5 + [[1.0]] * 5, [0, 0, 0, 1, 1, 1, 1, 1, 1, 1])):
+    chosen = dfeas.table(room / "no.csv", "kind", columns="*")
+    for answer in (
+        chosen,
+        classes,
+        status,
+        certificate,
+        dfeas.firth([[0.0]] * 5 + [[1.0]] * 5, [0, 0, 0, 1, 1, 1, 1, 1, 1, 1]),
+    ):
         found[type(answer).__name__] = answer, f"{answer}\n"
     return found
 

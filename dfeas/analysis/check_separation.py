@@ -31,11 +31,11 @@ from dfeas.analysis.regression.models import Formula, is_model, of_model, withou
 from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_weighted, flat, weightless
 from dfeas.analysis.regression.thresholds import find_order, read_beside, split_survival, split_times
 from dfeas.data.arrays import accept_array
-from dfeas.data.choice import ChosenTable
 from dfeas.data.collections import LazyRows, is_collection
 from dfeas.data.frames import columns_of as columns_in
 from dfeas.data.frames import compute_in_order, fill_sparse, is_frame, is_lazy, open_frame, require_aligned
 from dfeas.data.partitions import table_of
+from dfeas.data.source import ChosenTable
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.linalg.csr import with_data

@@ -81,6 +81,8 @@ class Suspects(Saved):
         Where the data is and how it is seen; None if it was in memory.
     fingerprint, view, positive, intercept : str, str, str or None, bool
         Of the data, as in ``dfeas.Certificate`` and ``dfeas.solve``.
+    loaded : bool
+        Whether it was read back from a folder.
 
     Examples
     --------
@@ -209,7 +211,7 @@ class Suspects(Saved):
             raise CheckFailedError(f"{SUSPECTS}: its {self.at_least} conflicts are not that many, or have a common point")
         blank = Certificate("gordan", self.fingerprint, view=self.view)
         pairs = zip(support, self.weights, strict=True)
-        certificates = [replace(blank, support=some, weights=np.array(weights, float)) for some, weights in pairs]
+        certificates = [replace(blank, support=some, weights=np.array(weights)) for some, weights in pairs]
         for number, answer in enumerate(check_each(engine, dataset, certificates).answers if certificates else ()):
             if not isinstance(answer, Check) or answer.verdict != INFEASIBLE:
                 raise CheckFailedError(f"{SUSPECTS}: conflict {number} is none: its points do not cancel")
@@ -221,4 +223,4 @@ def load_suspects(folder: Place) -> Suspects:
     if values["data"] is not None:
         require_placed(values["data"])
     known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Suspects)}
-    return Suspects(**{**known, "y": np.array(values["y"], float), "stopped": Stop(values["stopped"]), "loaded": True})
+    return Suspects(**{**known, "y": np.array(values["y"]) + 0.0, "stopped": Stop(values["stopped"]), "loaded": True})

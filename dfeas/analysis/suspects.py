@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.suspect_list import COLUMNS, Suspects
-from dfeas.data.choice import ChosenTable
-from dfeas.data.source import DataSpec
+from dfeas.data.source import ChosenTable, DataSpec
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of

@@ -188,7 +188,7 @@ def check_separation(
 
 @click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))
 @click.argument("data", type=DATA)
-@option("Output", "--out", type=LOCAL, metavar="PATH", help="CSV file of all suspects, or the folder of a run; must not exist.")
+@option("Output", "--out", type=LOCAL, metavar="OUT", help="CSV file of all suspects, or the folder of a run; must not exist.")
 @asks(OF_DATA, CHOSEN, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, JSON)
 def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """List points whose labels are wrong, or that have to go.

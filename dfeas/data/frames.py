@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.choice import LEAVE_OUT, no_column
+from dfeas.data.storage.features import LEAVE_OUT, no_column
 from dfeas.data.storage.numbers import array_of, exact, is_delayed, is_lazy_table, missing_error, require_exact
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, UsageError

@@ -8,18 +8,21 @@ no column is longer than 1.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.choice import ALL, Choice, ChosenTable
 from dfeas.data.frames import point_of
+from dfeas.data.storage.features import NAMED, names_of, no_column
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.places import absolute, local, paths_of
-from dfeas.errors import CorruptDataError, UsageError, spell
+from dfeas.display import Displayed, Grid, Part, Row
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
 from dfeas.settings import require_types
 
 ALL_POSITIVE = "all-positive"
@@ -126,6 +129,94 @@ def parse_view(view: str) -> tuple[str | None, Transform | None]:
     if positive is None and transform is None:
         raise CorruptDataError(f"not a readable certificate: its view {view[:80]!r} says nothing")
     return positive, transform
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Columns that are features: these in this order, or all of the table, but for some. Falsy where that is all of them."""
+
+    columns: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Any = None, without: Any = ()) -> Choice:
+        """As a user says it. Raises UsageError for what are no names."""
+        chosen = None if columns is None else names_of(columns, "columns")
+        if chosen == ():
+            raise UsageError("columns: none is named; leave it out for all columns")
+        return cls(chosen, names_of(without or (), "without"))
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``of`` takes it."""
+        return {"columns": None if self.columns is None else [*self.columns], "without": [*self.without]}
+
+    def __bool__(self) -> bool:
+        return self.columns is not None or bool(self.without)
+
+    def features(self, columns: Sequence[str], label: str | None, where: str) -> list[str]:
+        """Of the columns of a table. Raises BadInputError for a name or pattern that no column has, and where none is left."""
+        others = [name for name in columns if name != label]
+
+        def matching(pattern: str) -> list[str]:
+            if pattern in others:
+                return [pattern]
+            found = [name for name in others if fnmatchcase(name, pattern)]
+            if not found and pattern == label:
+                raise UsageError(f"{where}: column {pattern} has the labels, which are no feature: leave it out")
+            if not found:
+                raise no_column(pattern, others, where)
+            return found
+
+        chosen = others if self.columns is None else [name for pattern in self.columns for name in matching(pattern)]
+        left_out = {name for pattern in self.without for name in matching(pattern)}
+        found = [name for name in (chosen if self.columns is None else dict.fromkeys(chosen)) if name not in left_out]
+        if not found and others:
+            raise BadInputError(f"{where}: no column is left; the columns are {', '.join(others[:NAMED])}")
+        return found
+
+    def note(self, columns: Sequence[str], chosen: Sequence[str], label: str | None) -> list[str]:
+        """Which columns are no features, for the user."""
+        gone = [name for name in columns if name not in chosen and name != label]
+        more = f" and {len(gone) - NAMED} more" if len(gone) > NAMED else ""
+        return [f"left out: {', '.join(gone[:NAMED])}{more}"] if self and gone else []
+
+
+ALL = Choice()
+
+
+@dataclass(frozen=True, repr=False)
+class ChosenTable(Displayed):
+    """What ``dfeas.table`` returns.
+
+    Attributes
+    ----------
+    X : str, or data frame
+        The absolute path of the table; or the frame with the features, and the column of labels where that is one of it.
+    y : str, array, or series, optional
+        The column of labels, or what is beside the table.
+    features : tuple of str
+        Names of the columns that are features.
+    left_out : tuple of str
+        Names of those that are not, but for the labels.
+    choice : Choice
+        What was asked for.
+    """
+
+    HIDDEN: ClassVar = ("X", "y", "choice")
+
+    X: Any
+    y: Any
+    features: tuple[str, ...]
+    left_out: tuple[str, ...]
+    choice: Choice
+
+    def _parts(self) -> Iterator[Part]:
+        label = self.y if isinstance(self.y, str) else None
+        where = self.X if isinstance(self.X, str) else f"a frame of {type(self.X).__module__.partition('.')[0]}"
+        yield Row("table", f"{where}: {len(self.features)} features")
+        rows = [(label, "label")] if label is not None else []
+        rows += [(name, "feature") for name in self.features] + [(name, "left out") for name in self.left_out]
+        yield Grid(("column", "use"), [list(row) for row in rows], 2)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.choice import Choice, ChosenTable
 from dfeas.data.frames import columns_of, is_frame, is_lazy
 from dfeas.data.ingest.readers import columns_of_file
+from dfeas.data.source import Choice, ChosenTable
 from dfeas.data.storage.places import absolute
 from dfeas.errors import UsageError
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.data.choice import ChosenTable
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data
-from dfeas.data.source import Source, Transform
+from dfeas.data.source import ChosenTable, Source, Transform
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.engine.local import LocalEngine

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dfeas.data.choice import ChosenTable
 from dfeas.data.collections import is_collection
+from dfeas.data.source import ChosenTable
 from dfeas.data.storage.patience import call_began
 from dfeas.errors import UsageError, spell
 from dfeas.settings import parse_bytes, read_setting, require_types

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.choice import Choice
+from dfeas.data.source import Choice
 from dfeas.errors import BadInputError, UsageError
 
 N = 120

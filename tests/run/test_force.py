@@ -29,6 +29,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "ingest": lambda **how: dfeas.ingest(X, y=LABELS, **how),
     "generate": lambda **how: dfeas.generate(dfeas.Instance("planted", 3, 40, 0.1), **how),
     "cones": lambda **how: dfeas.ingest(dfeas.from_cone_rows(X, {"l": 4}), **how),
+    "suspects": lambda **how: dfeas.suspects(X, LABELS, **how),
     "feasible": lambda **how: dfeas.feasible(X, [4.0, 4.0, 4.0, 4.0], **how),
     "predict": lambda **how: dfeas.predict(MODEL, X, **how),
 }

@@ -19,8 +19,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.choice import no_column
 from dfeas.data.frames import is_frame, number, open_frame, plain
+from dfeas.data.storage.features import no_column
 from dfeas.data.storage.numbers import array_of, exact, is_missing
 from dfeas.errors import BadInputError, spell
 

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from dfeas.data.choice import LEAVE_OUT, NAMED
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.source import Batch, stack_columns
 from dfeas.data.ingest.text import (
@@ -31,7 +30,7 @@ from dfeas.data.ingest.text import (
     values_of,
 )
 from dfeas.data.labels import Categories
-from dfeas.data.storage.features import keep_names
+from dfeas.data.storage.features import LEAVE_OUT, NAMED, keep_names
 from dfeas.data.storage.places import Place, require_columns
 from dfeas.errors import BadInputError, UsageError, describe_change, either, spell
 

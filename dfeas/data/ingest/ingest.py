@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import leaves
-from dfeas.data.choice import no_column
 from dfeas.data.ingest.array_files import ArraySource, open_rows, stored_blocks
 from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points
@@ -29,6 +28,7 @@ from dfeas.data.ingest.source import MANY, Partition, PointSource, other_length
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.labels import CODE, Categories, LabelEncoder
 from dfeas.data.partitions import WHERE, Compute, table_of
+from dfeas.data.storage.features import no_column
 from dfeas.data.storage.files import sync
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES, Header
 from dfeas.data.storage.numbers import array_of

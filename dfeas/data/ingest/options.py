@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.choice import ALL, Choice, no_column
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import is_lazy
+from dfeas.data.source import ALL, Choice
+from dfeas.data.storage.features import no_column
 from dfeas.data.storage.numbers import require_array
 from dfeas.data.storage.places import Place, place
 from dfeas.errors import BadInputError, UsageError, absent, none_of, spell

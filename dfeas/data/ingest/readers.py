@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dfeas import leaves
 from dfeas.data.arrays import accept_array, of_points
-from dfeas.data.choice import ALL, Choice
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import bring_here, is_lazy, require_aligned, values_of
 from dfeas.data.ingest import hdf5
@@ -24,7 +23,7 @@ from dfeas.data.ingest.options import TEXT, IngestOptions, format_of, is_array, 
 from dfeas.data.ingest.source import MANY, Partition, PointSource
 from dfeas.data.labels import LabelEncoder, encode_array
 from dfeas.data.partitions import names_of
-from dfeas.data.source import Source
+from dfeas.data.source import ALL, Choice, Source
 from dfeas.data.storage.numbers import array_of, is_dask_array
 from dfeas.data.storage.places import Place, absolute, is_url, local, place
 from dfeas.data.storage.zarr_arrays import open_labels

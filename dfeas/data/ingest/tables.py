@@ -13,14 +13,13 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import joint_dtype, stored_dtype
-from dfeas.data.choice import LEAVE_OUT, NAMED
 from dfeas.data.frames import is_lazy
 from dfeas.data.ingest.options import IngestOptions, names_below, parquet_files
 from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_columns
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
 from dfeas.data.partitions import compute_here, partitions_of
-from dfeas.data.storage.features import keep_names
+from dfeas.data.storage.features import LEAVE_OUT, NAMED, keep_names
 from dfeas.data.storage.files import damage_becomes, parse_json
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable

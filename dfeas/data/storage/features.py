@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
-from dfeas.errors import BadInputError, format_bytes
+from dfeas.errors import BadInputError, UsageError, either, format_bytes, near
 
 MOST_BYTES = 4 << 20
 """Of all names of a dataset as UTF-8: they are in its header, in results and in certificates."""
 SHOWN = 5
 """Names that a message has."""
+NAMED = 8
+"""Columns of a table that a message names."""
+LEAVE_OUT = either("dfeas.table(X, y, without=[..])", "--without NAME")
+"""What leaves columns out, for messages."""
 MOST_SHOWN = 80
 """Characters of a name in a message."""
 
@@ -70,3 +75,17 @@ def order_by(names: Sequence[str], features: Sequence[str], what: str, beside: s
 
 def _list_names(names: Sequence[str]) -> str:
     return ", ".join(map(shorten, names[:SHOWN])) + (", .." if len(names) > SHOWN else "")
+
+
+def names_of(given: Any, what: str) -> tuple[str, ...]:
+    """One name, or several. Raises UsageError for anything else."""
+    several = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else [None]
+    if not all(isinstance(each, str) and each for each in several):
+        raise UsageError(f"{what}: expected names of columns, or patterns such as 'visit_*', got {given!r:.60}")
+    return tuple(several)
+
+
+def no_column(name: str, columns: Sequence[str], where: str) -> BadInputError:
+    """The error for a column that a table has not."""
+    shown = ", ".join(columns[:NAMED]) + (", ..." if len(columns) > NAMED else "")
+    return BadInputError(f"{where}: no column {name}{near(name, columns)}; the columns are {shown}")

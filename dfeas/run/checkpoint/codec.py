@@ -41,7 +41,7 @@ PLACES = {
     "run.SoftMarginOptions": "dfeas.run.spec:SoftMarginOptions",
     "run.Survey": "dfeas.run.session:Surveyed",
     "run.Transform": "dfeas.data.source:Transform",
-    "run.Choice": "dfeas.data.choice:Choice",
+    "run.Choice": "dfeas.data.source:Choice",
     "run.DataSpec": "dfeas.data.source:DataSpec",
     "run.Moment": "dfeas.run.driver:RunState",
     "run.Lane": "dfeas.run.task:TaskState",
