@@ -118,7 +118,7 @@ def test_predictions_take_features_by_name(kind: str, tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "no such name": ({"without": "nam"}, "no column nam; did you mean name?"),
+    "no such name": ({"without": "customers"}, "no column customers; did you mean customer?"),
     "no such pattern": ({"columns": "x_*"}, "no column x_*"),
     "nothing left": ({"columns": "a", "without": "a"}, "no column is left"),
     "no names": ({"columns": []}, "columns: none is named"),
