@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.partitions import computed_by
-from dfeas.data.source import ALL, ChosenTable, DataSpec
+from dfeas.data.source import Choice, ChosenTable, DataSpec
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, SCORES, replace_output
-from dfeas.data.storage.places import absolute, is_url, local, place, require_apart
+from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.sparse_readers import has_sparse_chunks
 from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.writers.dataset import Progress
@@ -53,6 +53,9 @@ def ingest(
     points: str = "X",
     y: Any = None,
     label_column: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    without: str | Sequence[str] = (),
+    id: str | None = None,
     positive: str | None = None,
     format: Literal["csv", "tsv", "parquet", "svmlight"] | None = None,
     header: bool | None = None,
@@ -90,6 +93,8 @@ def ingest(
         Labels, or the name of an array in X (default ``y`` in .npz and HDF5). Two values become signs, more become codes.
     label_column : str, optional
         Column of a table, by name or index: all others are features, and with ``y`` all are; or a column of obs in .h5ad.
+    columns, without, id : optional
+        Features of a table, as of ``dfeas.table``.
     positive : str, optional
         The class that counts as +1, against all others.
     format : {"csv", "tsv", "parquet", "svmlight"}, optional
@@ -150,15 +155,17 @@ def ingest(
     >>> print(dfeas.solve("mail.data").verdict)
     feasible
     """
-    choice = ALL
+    choice = Choice.of(columns, without, id)
     if isinstance(X, ChosenTable):
-        if X.y is not None and (y is not None or label_column is not None):
-            raise UsageError("the table says itself what its labels are: leave out y and label_column")
-        if isinstance(X.y, str) and not is_url(X.y) and not place(X.y).exists():
-            label_column = X.y
-        else:
-            y = y if X.y is None else X.y
-        X, choice = X.X, X.choice if isinstance(X.X, str) else ALL
+        if choice:
+            raise UsageError("the table says itself which columns are features: leave out columns, without and id")
+        label = X.label if label_column is None else label_column
+        X, y, choice = X.take(y if label_column is None else label_column)
+        label_column, y = (label, None) if label is not None else (None, y)
+    elif choice and not isinstance(X, str | Path):
+        from dfeas.data.table import table  # with readers of all formats
+
+        X, _, choice = table(X, label_column, columns=columns, without=without, id=id).take(None)
     require_apart(out, X)
     given = IngestOptions(
         choice=choice,

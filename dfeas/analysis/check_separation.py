@@ -157,8 +157,10 @@ def check_separation(
     limits = Limits(max_passes=max_passes, time_limit=time_limit)
     without: tuple[str, ...] = ()
     if isinstance(X, ChosenTable):
-        y, without = X.y if y is None else y, X.left_out if isinstance(X.X, str) else ()
-        X = X.X
+        without = X.left_out if isinstance(X.X, str) else ()
+        y, label = y, X.label
+        X, y, _ = X.take(y)
+        y = y if label is None else label
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
     if outcome == "cox" and not is_model(X):
         if formula:

@@ -61,8 +61,8 @@ class Suspects(Saved):
     points : list of dict
         Needed points, which y has not on its side, the most suspect first (that each is in conflict with some that stay is what
         float64 found), then others on the wrong side of a hyperplane with a wider margin: ``point`` is
-        the index, ``name`` that of the row in a frame, ``label`` the class, ``score`` a_j'y under that hyperplane, and ``flip``
-        says that the other label is right for y, or for that hyperplane: proved.
+        the index, ``name`` that of the row in a frame or in the ``id`` of a table, ``label`` the class, ``score`` a_j'y under
+        that hyperplane, and ``flip`` says that the other label is right for y, or for that hyperplane: proved.
     stopped : Stop
         ``verdict``: each needed point conflicts with some that stay; otherwise the limit that came first.
     n : int

@@ -11,7 +11,6 @@ conflict with points that stay, if possible with such as are in no other conflic
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -24,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.suspect_list import COLUMNS, Suspects
-from dfeas.data.source import ChosenTable, DataSpec
+from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import place
+from dfeas.data.table import row_names
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import require_points
@@ -119,8 +119,6 @@ def suspects(
     >>> print(dfeas.suspects([[1.0], [2.0], [3.0], [4.0], [5.0]], [0, 1, 0, 1, 1]).points[0]["label"] in "01")
     True
     """
-    from narwhals.stable.v2.dependencies import is_pandas_like_dataframe
-
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask)
     if isinstance(X, Result):
         if X.data is None or X.kernel is not None:
@@ -141,13 +139,11 @@ def suspects(
         search = _Search(session, resources.memory_bytes, limits.until(output.stop), max_passes or np.inf)
         stopped = search.run()
         stopped = Stop.INTERRUPTED if stopped == Stop.TIME_LIMIT and output.stop() else stopped
-        X = X.X if isinstance(X, ChosenTable) else X
-        names = X.index if is_pandas_like_dataframe(X) else range(sys.maxsize)
-        answer = _prove(search, session, stopped, names, limits)
+        answer = _prove(search, session, stopped, X, limits)
         return answer if out is None else answer.save(place(out))
 
 
-def _prove(search: _Search, session: Session, stopped: Stop, names: Any, limits: Limits) -> Suspects:
+def _prove(search: _Search, session: Session, stopped: Stop, X: Any, limits: Limits) -> Suspects:
     dataset, checking = session.dataset, session.checking
     blank = Certificate("separator", dataset.fingerprint, view=dataset.view)
     planes = [replace(blank, y=y) for y in (search.first, search.y)]
@@ -158,7 +154,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, names: Any, limits:
     checked = checking(certificates) if certificates else Checked([], 0.0)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
     score = dict(zip(search.columns.index.tolist(), search.score(wide.y, np.inf).tolist(), strict=True))
-    points = []
+    points, names = [], row_names(X, numbers_of(dataset, np.union1d(less, more)).tolist())
     for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
         known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
         rows = [(at, names[at], label, score.get(own), needed, own not in flat) for at, label, own in known]

@@ -18,6 +18,7 @@ from dfeas.cli.options import CHOSEN, FORCE, QUIET, Told, asks, options_of
 from dfeas.data.generate.points import CONE_KINDS, KINDS, Generated, Instance, SparseInstance
 from dfeas.data.ingest.ingest import folder_of, why_alone
 from dfeas.data.ingest.options import FORMATS, IngestOptions
+from dfeas.data.source import Choice
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, replace_output
@@ -141,10 +142,11 @@ def ingest(
     and columns of sparse matrices are read by this process, in order.
     """
     notes: list[str] = []
-    columns, without = options.pop("columns"), options.pop("without")
-    if (columns or without) and cones is not None:
+    chosen: dict[str, Any] = {name: options.pop(name) or None for name in ("columns", "without", "id")}
+    if any(chosen.values()) and cones is not None:
         raise click.UsageError("--columns and --without are for tables, not for cones")
-    given = IngestOptions(labels=options["y"], **{name: value for name, value in options.items() if name != "y"})
+    asked = {name: value for name, value in options.items() if name != "y"}
+    given = IngestOptions(labels=options["y"], choice=Choice.of(**chosen), **asked)
     if cones is not None:
         replace(given, shard=None).require_for("cones")
         if cluster != Cluster():
@@ -160,10 +162,5 @@ def ingest(
     elif cluster != Cluster() and not force:
         require_free(folder_of(out), MARKER)  # before workers start
     with cluster.client() as client:
-        chosen: Any = src
-        if columns or without:
-            from dfeas.data.table import table  # with readers of all formats
-
-            chosen = table(src, options.pop("label_column"), columns=columns or None, without=without)
-        header = write_dataset(chosen, out, client=client, force=force, progress=not quiet, note=notes.append, **options)
+        header = write_dataset(src, out, client=client, force=force, progress=not quiet, note=notes.append, **options, **chosen)
     put(Info(out, {**header.to_json(), "notes": notes}), as_json)

@@ -55,7 +55,7 @@ def plan(data: str, as_json: bool, **options: Any) -> None:
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=DATA)
-@asks(OF_DATA[:2], ALSO)
+@asks(OF_DATA[:2], CHOSEN, ALSO)
 @asks(options_of(verify_certificate, without=("kernel",), positive=AS_SOLVED, intercept=AS_SOLVED, memory=BUDGET), JSON)
 @option("Where", "--data", type=DATA, metavar="DATA", help="The data of a run, if it has been moved.")
 @FOLLOW
@@ -90,10 +90,11 @@ def verify(
             if missing := what_is_missing(run / TRACE, load_result(run, soft=True).get("passes", 0)):
                 say(f"dfeas: {missing}", err=True)
     if certificate is None:
-        X, y = (None, None) if data is None else ([data, *options["also"]], options["y"])
+        X, y = (None, None) if data is None else (data_of(data, options), options.get("y"))
         proved = verify_run(target, X, y, memory=memory, quick=quick, follow=follow)
     else:
-        X, more = [target, *options.pop("also")], make_arguments(options)
+        X = data_of(target, options)
+        more = make_arguments(options)
         proved = verify_certificate(X, certificate, memory=memory, quick=quick, **more)
     each = {name: check and check.to_json() for name, check in proved.classes.items()}
     put(proved, as_json, values=each or None)

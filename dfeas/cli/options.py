@@ -188,6 +188,7 @@ CHOSEN = [
         metavar="NAME",
         help="Features of a table by name or pattern, as 'visit_*'; may be repeated.  [default: all columns]",
     ),
+    option("Question", "--id-column", "id", metavar="NAME", help="Column of a table that names its rows, and is no feature."),
     option(
         "Question", "--without", multiple=True, metavar="NAME", help="Columns of a table that are no features; may be repeated."
     ),
@@ -248,13 +249,14 @@ RUN = [*NAMED, *OF_DATA, *CHOSEN, *GO_ON]
 def data_of(data: str, options: dict[str, Any]) -> Any:
     """The data of a command: its paths, or a table some of whose columns are features, which has the labels, too."""
     also, columns, without = (options.pop(name, ()) for name in ("also", "columns", "without"))
-    if not (columns or without):
+    named = options.pop("id", None)
+    if not (columns or without or named):
         return [data, *also]
     if also:
-        raise click.UsageError("--columns and --without are for one table: leave out --also")
+        raise click.UsageError("--columns, --without and --id-column are for one table: leave out --also")
     from dfeas.data.table import table  # with readers of all formats
 
-    return table(data, options.pop("y", None), columns=columns or None, without=without)
+    return table(data, options.pop("y", None), columns=columns or None, without=without, id=named)
 
 
 def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:

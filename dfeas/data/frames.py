@@ -59,6 +59,17 @@ def columns_of(X: Any) -> tuple[str, ...]:
     return tuple(map(str, open_frame(X, "X").columns)) if is_frame(X) else ()
 
 
+def select_columns(frame: Any, names: Sequence[str]) -> Any:
+    """Columns of a frame by their names as text, as its own library has them, in this order."""
+    if is_lazy(frame):
+        known = {str(each): each for each in frame.columns}
+        return frame[[known[name] for name in names]]
+    if hasattr(frame, "iloc"):  # names of pandas may be anything
+        places = {str(each): place for place, each in enumerate(frame.columns)}
+        return frame.iloc[:, [places[name] for name in names]]
+    return open_frame(frame, "X").select(list(names)).to_native()
+
+
 def split(X: Any, labels: Any) -> Table:
     """Points, labels and names of features; ``labels`` may name a column of a frame, and be a series. Raises BadInputError for
     columns that are no numbers, missing values, and rows in another order than those of the labels.

@@ -82,7 +82,7 @@ def root_of(spec: DataSpec) -> Root:
 
 def resolve(spec: DataSpec, root: Root) -> DataSpec:
     """The same with labels by path from any folder, or as a file of points has them: a column, or an array in it."""
-    if spec.choice and spec.by_path and (root is not None or not is_file(place(spec.where))):
+    if spec.choice and spec.by_path and (root is not None or (place(spec.where).exists() and not is_file(place(spec.where)))):
         raise UsageError(f"{spec.where}: columns are chosen of a table, CSV, TSV or Parquet; this is none")
     if not spec.by_path or spec.point is not None or spec.all_positive:
         return spec

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.frames import point_of
+from dfeas.data.frames import columns_of, point_of, select_columns
 from dfeas.data.storage.features import NAMED, names_of, no_column
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.places import absolute, local, paths_of
@@ -137,25 +137,34 @@ class Choice:
 
     columns: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
+    id: str | None = None  # the column that names rows
 
     @classmethod
-    def of(cls, columns: Any = None, without: Any = ()) -> Choice:
+    def of(cls, columns: Any = None, without: Any = (), id: Any = None) -> Choice:
         """As a user says it. Raises UsageError for what are no names."""
         chosen = None if columns is None else names_of(columns, "columns")
         if chosen == ():
             raise UsageError("columns: none is named; leave it out for all columns")
-        return cls(chosen, names_of(without or (), "without"))
+        named = None if id is None else names_of([id], "id")[0]
+        return cls(chosen, () if without is None else names_of(without, "without"), named)
 
     def to_json(self) -> dict[str, Any]:
         """As ``of`` takes it."""
-        return {"columns": None if self.columns is None else [*self.columns], "without": [*self.without]}
+        return {"columns": None if self.columns is None else [*self.columns], "without": [*self.without], "id": self.id}
 
     def __bool__(self) -> bool:
-        return self.columns is not None or bool(self.without)
+        return self.columns is not None or bool(self.without) or self.id is not None
+
+    @property
+    def named(self) -> set[str | None]:
+        """All names that were said, and patterns."""
+        return {*(self.columns or ()), *self.without, self.id}
 
     def features(self, columns: Sequence[str], label: str | None, where: str) -> list[str]:
         """Of the columns of a table. Raises BadInputError for a name or pattern that no column has, and where none is left."""
-        others = [name for name in columns if name != label]
+        others = [name for name in columns if name not in (label, self.id)]
+        if self.id is not None and self.id not in columns:
+            raise no_column(self.id, columns, where)
 
         def matching(pattern: str) -> list[str]:
             if pattern in others:
@@ -184,16 +193,18 @@ class Choice:
 ALL = Choice()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ChosenTable(Displayed):
     """What ``dfeas.table`` returns.
 
     Attributes
     ----------
     X : str, or data frame
-        The absolute path of the table; or the frame with the features, and the column of labels where that is one of it.
+        The absolute path of the table, or the frame.
     y : str, array, or series, optional
         The column of labels, or what is beside the table.
+    label : str, optional
+        Name of the column of labels, if it is one of the table.
     features : tuple of str
         Names of the columns that are features.
     left_out : tuple of str
@@ -206,17 +217,31 @@ class ChosenTable(Displayed):
 
     X: Any
     y: Any
+    label: str | None
     features: tuple[str, ...]
     left_out: tuple[str, ...]
     choice: Choice
 
     def _parts(self) -> Iterator[Part]:
-        label = self.y if isinstance(self.y, str) else None
         where = self.X if isinstance(self.X, str) else f"a frame of {type(self.X).__module__.partition('.')[0]}"
         yield Row("table", f"{where}: {len(self.features)} features")
-        rows = [(label, "label")] if label is not None else []
-        rows += [(name, "feature") for name in self.features] + [(name, "left out") for name in self.left_out]
+        rows = [] if self.label is None else [(self.label, "label")]
+        rows += [(name, "feature") for name in self.features]
+        rows += [(name, "id" if name == self.choice.id else "left out") for name in self.left_out]
         yield Grid(("column", "use"), [list(row) for row in rows], 2)
+
+    def take(self, labels: Any) -> tuple[Any, Any, Choice]:
+        """What a verb takes as X, with labels that are its own or given to the verb, and what is left to choose of a path.
+        Raises UsageError where both have labels.
+        """
+        if labels is not None and self.y is not None:
+            raise UsageError("the table says itself what its labels are: leave out y")
+        labels = self.y if labels is None else labels
+        if isinstance(self.X, str):
+            return self.X, labels, self.choice
+        among = isinstance(labels, str | int | tuple) and str(labels) in columns_of(self.X)
+        features = [name for name in self.features if not among or name != str(labels)]
+        return select_columns(self.X, [*features, *([str(labels)] if among else [])]), labels, ALL
 
 
 @dataclass(frozen=True)
@@ -240,10 +265,8 @@ class DataSpec:
     def __post_init__(self) -> None:
         become = vars(self).update
         if isinstance(self.where, ChosenTable):
-            if self.labels is not None and self.where.y is not None:
-                raise UsageError("the table says itself what its labels are: leave out y")
-            labels, chosen = self.where.y if self.labels is None else self.labels, self.where.X
-            become(where=chosen, labels=labels, choice=self.where.choice if isinstance(chosen, str) else ALL)
+            where, labels, choice = self.where.take(self.labels)
+            become(where=where, labels=labels, choice=choice)
         if isinstance(self.positive, int | np.integer | np.bool_):
             become(positive=str(self.positive))  # as labels that are numbers are called
         require_types(self, ("positive", "intercept"))
@@ -309,7 +332,10 @@ class DataSpec:
         given = {field: values[name] for name, field in IN_JSON.items() if name in values}
         if given.get("transform") is not None:
             given["transform"] = Transform.from_json(given["transform"])
-        choice = Choice.of(values.get("columns"), values.get("without", ()))
+        try:
+            choice = Choice.of(values.get("columns"), values.get("without", ()), values.get("id"))
+        except UsageError as error:
+            raise CorruptDataError(f"not a readable choice of columns: {error}") from None
         return cls(**given, choice=choice)
 
 

@@ -6,15 +6,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.frames import columns_of, is_frame, is_lazy
-from dfeas.data.ingest.readers import columns_of_file
-from dfeas.data.source import Choice, ChosenTable
-from dfeas.data.storage.places import absolute
-from dfeas.errors import UsageError
+from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy, select_columns
+from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.ingest.readers import columns_of_file, open_columns
+from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable
+from dfeas.data.storage.features import no_column
+from dfeas.data.storage.places import absolute, place
+from dfeas.errors import BadInputError, UsageError
+
+ROWS = 1 << 16
+"""Of a column that are read at a time."""
 
 
 def table(
-    X: Any, y: Any = None, *, columns: str | Sequence[str] | None = None, without: str | Sequence[str] = ()
+    X: Any,
+    y: Any = None,
+    *,
+    columns: str | Sequence[str] | None = None,
+    without: str | Sequence[str] = (),
+    id: str | None = None,
 ) -> ChosenTable:
     """Say which columns of a table are features, once for all verbs: each takes what this returns as X.
 
@@ -28,6 +38,8 @@ def table(
         Features by name, in this order. Patterns such as ``"visit_*"`` stand for all columns that they match. None: all.
     without : str or sequence of str
         Columns that are no features, by name or pattern: ids, dates, text.
+    id : str, optional
+        A column that names the rows and is no feature: ``dfeas.suspects`` names points by it.
 
     Returns
     -------
@@ -49,31 +61,66 @@ def table(
     >>> print(dfeas.solve(dfeas.table(frame, "good", without="id")).verdict)
     feasible
     """
-    choice = Choice.of(columns, without)
-    label = y if isinstance(y, str) else None
+    choice = Choice.of(columns, without, id)
     if isinstance(X, str | Path):
-        found = columns_of_file(X)
-        if found is None:
+        said = columns_of_file(X, [y if isinstance(y, str) else None, *choice.named])
+        if said is None:
             raise UsageError(f"{X}: columns are those of a table, CSV, TSV or Parquet; this is none")
-        if found == ():
+        if said == ():
             raise UsageError(f"{X}: its columns have no names")
-        X, label = absolute(X), label if label in found else None
+        X, found = absolute(X), said
     elif is_lazy(X) or is_frame(X):
-        found, label = columns_of(X), label if label in columns_of(X) else None
+        found = columns_of(X)
     else:
         raise UsageError(f"X: expected the path of a table or a data frame, got {type(X).__name__}")
-    features = choice.features(found, label, X if isinstance(X, str) else "X")
-    if not isinstance(X, str):
-        X = _select(X, [*features, *([] if label is None else [label])])
+    where = X if isinstance(X, str) else "X"
+    if len({*found}) < len(found):
+        raise BadInputError(f"{where}: columns of the same name; rename them")
+    label = _label_among(found, y, where)
+    features = choice.features(found, label, where)
     gone = tuple(name for name in found if name not in features and name != label)
-    return ChosenTable(X, y, tuple(features), gone, choice)
+    return ChosenTable(X, y, label, tuple(features), gone, choice)
 
 
-def _select(frame: Any, names: list[str]) -> Any:
-    """Columns of a frame, as its own library has them, in this order."""
-    if is_lazy(frame):
-        return frame[[each for name in names for each in frame.columns if str(each) == name]]
-    import narwhals.stable.v2 as nw
+def _label_among(columns: Sequence[str], y: Any, where: str) -> str | None:
+    """The column that a name means, of a file also a number; None where labels are beside the table. Raises BadInputError."""
+    if not isinstance(y, str | int | tuple) or isinstance(y, bool):
+        return None
+    if str(y) in columns:
+        return str(y)
+    if isinstance(y, str) and where != "X":
+        try:
+            return columns[range(len(columns))[int(y)]]
+        except (ValueError, IndexError):
+            pass
+    if isinstance(y, str) and (y == ALL_POSITIVE or place(y).exists()):
+        return None
+    raise no_column(str(y), columns, where)
 
-    whole = nw.from_native(frame, eager_only=True)
-    return whole.select([whole[:, [*map(str, whole.columns)].index(name)] for name in names]).to_native()
+
+def row_names(X: Any, rows: Sequence[int]) -> dict[int, Any]:
+    """What some rows are called: by the column of a table that names them, by the index of a frame of pandas, or by number."""
+    frame, name = (X.X, X.choice.id) if isinstance(X, ChosenTable) else (X, None)
+    if name is not None and isinstance(frame, str):
+        return _names_in_file(frame, name, rows)
+    if name is not None:
+        import narwhals.stable.v2 as nw
+
+        column = bring_here(select_columns(frame, [name]))
+        return dict(zip(rows, nw.from_native(column, eager_only=True)[list(rows), 0].to_list(), strict=True))
+    if is_frame(frame) and hasattr(frame, "index") and hasattr(frame, "iloc"):
+        return {row: frame.index[row] for row in rows}
+    return {row: row for row in rows}
+
+
+def _names_in_file(path: str, name: str, rows: Sequence[int]) -> dict[int, Any]:
+    """By one read of that column."""
+    columns = columns_of_file(path, [name]) or ()
+    options = IngestOptions(label_column=name)  # so that the first line has names
+    table, first, found = open_columns(path, options, [name], [each for each in columns if each != name]), 0, dict[int, Any]()
+    wanted = sorted(rows)
+    for batch in table.batches([name], ROWS):
+        here = [row for row in wanted if first <= row < first + batch.num_rows]
+        found |= {row: batch.column(0)[row - first].as_py() for row in here}
+        first += batch.num_rows
+    return found

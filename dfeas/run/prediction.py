@@ -20,7 +20,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
 from dfeas.data.ingest.options import is_file
 from dfeas.data.open import open_data, open_source
-from dfeas.data.source import ALL_POSITIVE, DataSpec, Source, parse_view
+from dfeas.data.source import ALL_POSITIVE, ChosenTable, DataSpec, Source, parse_view
 from dfeas.data.storage.numbers import unwrap_array
 from dfeas.data.storage.outputs import SCORES, replace_output
 from dfeas.data.storage.places import Place, local, place
@@ -270,21 +270,22 @@ def open_points(
 ) -> tuple[Dataset, Geometry]:
     """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = model.classes is not None
+    if isinstance(X, ChosenTable):  # features are found by name
+        X, labels = X.X, X.y if labels is None else labels
     column = model.labels_of(X) if labels is None else None
-    given = column or labels
-    spec = DataSpec(model.choose(X, given), given, positive=positive, intercept=False, one_vs_rest=many)
-    source = Source(spec, cones=not many, features=model.m).within(parse_bytes(memory))
+
+    def opened(labels: Any, known: tuple[str, ...]) -> Dataset:
+        spec = DataSpec(model.choose(X, labels), labels, positive=positive, intercept=False, one_vs_rest=many)
+        source = Source(spec, cones=not many, features=model.m, known=known)
+        return open_data(source.within(parse_bytes(memory)))[1]
+
     try:
-        dataset = open_data(replace(source, known=() if positive is not None else model.names))[1]
+        dataset = opened(column or labels, () if positive is not None else model.names)
     except BadInputError as error:
-        if column not in (None, ALL_POSITIVE) and str(error).startswith("labels of"):
-            classes = f"classes of the run ({', '.join(model.names[:6])})" if model.names else "labels"
-            where = X if isinstance(X, str | Path) else "X"
-            raise BadInputError(
-                f"{where}: column {column} is no feature of {model.title}, and holds no {classes}: leave it out, or "
-                "say which column has the labels"
-            ) from None
-        dataset = open_data(source)[1]  # maybe labels are of other classes
+        alone = column not in (None, ALL_POSITIVE, model.label) and str(error).startswith("labels of")
+        if alone:  # it holds no classes: it may name the rows
+            column = ALL_POSITIVE if isinstance(X, str | Path) else None
+        dataset = opened(column or labels, ())  # maybe labels are of other classes
     return dataset, geometry_again(dataset, model.certificates[0].kernel, model.function if kernel is None else kernel)
 
 
@@ -361,6 +362,11 @@ class FittedModel:
         sides = [side["name"] for side in (self.values.get("sides") or {}).values()]
         return tuple(sides) if len(sides) == 2 and None not in sides else ()
 
+    @property
+    def label(self) -> str | None:
+        """What the column of labels was called, if that is known."""
+        return (self.values.get("data") or {}).get("labels")
+
     def labels_of(self, X: Any) -> str | None:
         """Where a table, or another file, has its labels, where nobody said it: of a table the column that is no feature of the
         run, if it is the only one, or is called as the labels of the run. Datasets, cones and arrays say themselves what they
@@ -372,7 +378,7 @@ class FittedModel:
                 return None
             from dfeas.data.ingest.readers import columns_of_file, own_labels  # with readers of all formats
 
-            columns = columns_of_file(X)
+            columns = columns_of_file(X, [self.label, *self.features])
             if columns is None:
                 return own_labels(X) or ALL_POSITIVE
         else:
@@ -380,8 +386,7 @@ class FittedModel:
         features = self.features
         whole = bool(features) and {*features} <= {*columns}
         others = [name for name in columns if name not in features] if whole else []
-        known = (self.values.get("data") or {}).get("labels")
-        label = others[0] if len(others) == 1 else known if known in others else None
+        label = others[0] if len(others) == 1 else self.label if self.label in others else None
         given = features if whole else tuple(columns)
         require_names(given, features, str(X) if isinstance(X, str | Path) else "X", self.title)
         return label or (ALL_POSITIVE if isinstance(X, str | Path) else None)
@@ -393,7 +398,7 @@ class FittedModel:
                 return X
             from dfeas.data.ingest.readers import columns_of_file  # with readers of all formats
 
-            columns = columns_of_file(X) or ()
+            columns = columns_of_file(X, [label if isinstance(label, str) else None, *self.features]) or ()
         else:
             columns = columns_of(X)
         beside = columns[columns.index(label)] if isinstance(label, str) and label in columns else None
@@ -402,8 +407,7 @@ class FittedModel:
             return X
         from dfeas.data.table import table  # with readers of all formats
 
-        chosen = table(X, beside, columns=self.features)
-        return replace(chosen, y=None)  # which the question has
+        return table(X, columns=self.features)
 
     def make_trained(self, geometry: Geometry, dataset: Dataset) -> Trained:
         """Its directions, to score a dataset. Raises CorruptDataError when one has other entries than the run had features."""

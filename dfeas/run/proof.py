@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dfeas.data.ingest.options import is_file
 from dfeas.data.open import Root, open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, parse_view
+from dfeas.data.storage.places import place
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UsageError, either, spell
 from dfeas.problem import Function
@@ -37,13 +39,18 @@ def find_data(where: object, values: Mapping[str, Any], given: DataSpec, view: s
             return DataSpec.from_json(values["data"])
         kept = DataSpec.from_json({**values["data"], "path": ".", "labels": None, "also": ()})
         mask = kept.mask if given.mask is None else given.mask
-        anew = replace(kept, where=given.where, labels=given.labels, also=given.also, mask=mask)
+        choice = given.choice or (kept.choice if _is_table(given.where) else given.choice)
+        anew = replace(kept, where=given.where, labels=given.labels, also=given.also, mask=mask, choice=choice)
         return resolve(anew, root_of(anew))
     if given.where is None:
         way = either("give it again, X and y", f"use dfeas verify DATA {where}/{CERTIFICATE}")
         raise BadInputError(f"{where}: the data was in memory; {way}")
     side = (values.get("sides") or {}).get("+1", {}).get("name") if given.beside is not None else None
     return as_seen(resolve(replace(given, positive=side, intercept=bool(values["intercept"])), root_of(given)), view)
+
+
+def _is_table(where: Any) -> bool:
+    return isinstance(where, str) and place(where).exists() and is_file(place(where))
 
 
 def as_seen(given: DataSpec, view: str) -> DataSpec:

@@ -177,6 +177,7 @@ _PLACE = {
     "transform?": dict | None,
     "columns?": list | None,
     "without?": [str],
+    "id?": _TEXT_OR_NONE,
 }
 """Where data is, and how it is seen."""
 

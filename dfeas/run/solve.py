@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dfeas.data.collections import see_once
 from dfeas.data.frames import bring_here, require_aligned
-from dfeas.data.source import DataSpec
+from dfeas.data.source import ALL, DataSpec
 from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.patience import ends_at
 from dfeas.data.storage.places import Place, place, require_apart
@@ -273,4 +273,5 @@ def _as_asked(run: Place, kept: DataSpec, given: DataSpec) -> DataSpec:
     if anew.where is None:
         raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
     mask = kept.mask if given.mask is None else given.mask
-    return replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask)
+    choice = anew.choice or (kept.choice if anew.by_path else ALL)
+    return replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask, choice=choice)

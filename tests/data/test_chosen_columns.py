@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -117,12 +118,25 @@ def test_predictions_take_features_by_name(kind: str, tmp_path: Path) -> None:
         dfeas.predict(fitted, FRAME[["a", "b"]])
 
 
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("named", ["customer", "name"])
+def test_suspects_are_named_by_the_column_that_names_rows(named: str, kind: str, tmp_path: Path) -> None:
+    others = [each for each in ("customer", "name") if each != named]
+    chosen = dfeas.table(TABLES[kind](tmp_path), "churned", without=[*others, "visit_*"], id=named)
+    assert chosen.features == ("a", "b", "c")
+    found = dfeas.suspects(chosen, mask=None if kind == "dask" or isinstance(chosen.X, str) else np.arange(N) != 3)
+    assert {each["name"] for each in found.points} == {FRAME[named][each["point"]] for each in found.points}
+    assert any(each["needed"] for each in found.points)
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no such name": ({"without": "customers"}, "no column customers; did you mean customer?"),
     "no such pattern": ({"columns": "x_*"}, "no column x_*"),
     "nothing left": ({"columns": "a", "without": "a"}, "no column is left"),
     "no names": ({"columns": []}, "columns: none is named"),
-    "numbers": ({"without": [3]}, "without: expected names of columns"),
+    "no such id": ({"id": "customers"}, "no column customers; did you mean customer?"),
+    "an id that is no name": ({"id": 3.5}, "id: expected names of columns"),
+    "numbers": ({"without": [3.5]}, "without: expected names of columns"),
     "the label": ({"without": "churned"}, "column churned has the labels"),
 }
 
@@ -199,16 +213,84 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ["svm", where, *labels, "--out", "fitted"],
         ["race", where, *labels, "--methods", "working-set", "--out", "raced"],
         ["suspects", where, *labels],
+        ["suspects", where, *labels, "--id-column", "customer"],
         ["plan", where, *labels],
         ["in-hull", "0,0,0", where, "--without", "churned", "--out", "hull"],
         ["ingest", where, "data", *labels],
     ):
-        code, out = say(*words, *chosen)
+        code, out = say(*words, *(chosen[2:] if "--id-column" in words else chosen))
         assert code == 0, out
+        assert ("100005" in out) == ("--id-column" in words)
     assert "left out: customer, name, visit_first, visit_last" in out
     assert say("verify", "solved")[0] == 0
     assert say("predict", "fitted", where, "scores.npy")[0] == 0
     code, out = say("solve", where, *labels, "--also", where, "--columns", "a", "--out", "no")
-    assert (code, "--columns and --without are for one table" in out) == (2, True)
+    assert (code, "--columns, --without and --id-column are for one table" in out) == (2, True)
     code, out = say("solve", where, *labels, "--out", "no")
     assert (code, "leave them out with --without NAME" in out) == (4, True)
+
+
+def test_labels_by_place_are_those_that_solve_takes(tmp_path: Path) -> None:
+    indexed = FRAME.drop(columns=["customer", "name", "visit_first", "visit_last"])
+    indexed.index = pd.Index(np.arange(N) % 2, name="group")
+    indexed.to_parquet(tmp_path / "indexed.parquet")
+    for place, named in (("-1", "churned"), ("3", "churned"), ("group", "group")):
+        chosen = dfeas.table(tmp_path / "indexed.parquet", place, columns=["b", "a"])
+        assert (chosen.label, dfeas.solve(chosen).features) == (named, ["b", "a"])
+    both = dfeas.table(tmp_path / "indexed.parquet", "churned", columns=["group", "a"])
+    assert dfeas.solve(both).features == ["group", "a"]
+    written(tmp_path, ".csv")
+    assert dfeas.table(tmp_path / "table.csv", "-1", without=LEFT_OUT).label == "churned"
+
+
+def test_a_run_is_verified_with_the_columns_that_are_given(tmp_path: Path) -> None:
+    where = written(tmp_path, ".csv")
+    dfeas.solve(dfeas.table(where, "churned", columns=["c", "a"]), out=tmp_path / "run")
+    assert dfeas.verify_run(tmp_path / "run", where, "churned").verdict
+    assert dfeas.verify_run(tmp_path / "run", dfeas.table(FRAME, "churned", columns=["c", "a"])).verdict
+    with pytest.raises(dfeas.CheckFailedError, match="other features"):
+        dfeas.verify_run(tmp_path / "run", dfeas.table(where, "churned", columns=["b"]))
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array(POINTS[:, 0])] * 2 + [pa.array(LABELS)], names=["q", "q", "churned"])
+    pa.parquet.write_table(twice, tmp_path / "twice.parquet")
+    for each in (twice, tmp_path / "twice.parquet"):
+        with pytest.raises(BadInputError, match=r"same name|unique"):
+            dfeas.table(each, "churned", columns="q")
+
+
+def test_a_scoring_file_with_an_id_is_predicted() -> None:
+    fitted = dfeas.soft_margin(dfeas.table(FRAME, "churned", columns=["a", "b", "c"]))
+    assert np.array_equal(fitted.predict(FRAME[["name", "a", "b", "c"]]), fitted.predict(FRAME[["a", "b", "c"]]))
+
+
+@pytest.mark.parametrize("name", ["churned", "a"])
+def test_a_file_that_is_called_as_a_column_is_not_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save(name, np.zeros(N))
+    chosen = dfeas.table(written(tmp_path, ".csv"), "churned", columns=["a", "b"])
+    dfeas.ingest(chosen, "data")
+    assert dfeas.solve("data").margin_upper == dfeas.solve(chosen).margin_upper
+    assert dfeas.solve("data").features == ["a", "b"]
+
+
+@pytest.mark.parametrize("named", [["a", "b"], np.array(["a", "b"]), pd.Index(["a", "b"]), FRAME.columns[4:6], ("a", "b")])
+def test_names_are_any_sequence(named: Any) -> None:
+    assert dfeas.table(FRAME, "churned", columns=named).features == ("a", "b")
+    assert dfeas.table(FRAME, "churned", without=[*LEFT_OUT, *named]).features == ("c",)
+
+
+def test_readers_take_their_options_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("s.csv", index=False, sep=";")
+    FRAME.to_csv("bare.csv", index=False, header=False)
+    for words in (
+        ["s.csv", "one", "--sep", ";", "--label-column", "churned", "--columns", "[abc]"],
+        ["bare.csv", "two", "--no-header", "--label-column", "-1", *(f"--without={place}" for place in range(4))],
+    ):
+        done = CliRunner().invoke(commands, ["ingest", *words])
+        assert (done.exit_code, "3 features" in done.output) == (0, True), done.output
+    assert dfeas.ingest("s.csv", "three", sep=";", label_column="churned", columns=["c"]).features == ("c",)
+    with pytest.raises(UsageError, match="the table says itself which columns"):
+        dfeas.ingest(dfeas.table(FRAME, "churned", columns="a"), "four", columns="b")

@@ -197,7 +197,8 @@ class CsvPoints(TextSource):
             try:
                 points.append([self._lines.number(cells[place], f"{at}, column {columns[place]}") for place in self._places])
             except BadInputError:
-                self._require_numbers(at, [cells, *_until_bad(islice(rows, LOOKED_AT))])
+                if run.first == self._body[1] and not points:
+                    self._require_numbers(at, [cells, *_until_bad(islice(rows, LOOKED_AT))])
                 raise
         coded = Categories.none(len(points)) if self._label is None else Categories.of_text(labels)
         return Batch(np.array(points, np.float64).reshape(-1, self.m), coded)
@@ -205,7 +206,8 @@ class CsvPoints(TextSource):
     def _require_numbers(self, at: str, rows: list[list[str]]) -> None:
         """Raise BadInputError that names the columns which hold text in each of some rows, of which the first is somewhere."""
         plain, names = self._lines.plain, self._lines.columns
-        text = [place for place in self._places if not any(_is_number(plain(cells[place])) for cells in rows)]
+        none = [place for place in self._places if not any(_is_number(plain(cells[place])) for cells in rows)]
+        text = [place for place in none if not any(cells[place].strip() in MISSING for cells in rows)]
         if text and len(rows) > 1:
             shown = ", ".join(f"{names[place]} ({rows[0][place]!r:.20})" for place in text[:NAMED])
             more = f" and {len(text) - NAMED} more" if len(text) > NAMED else ""

@@ -5,7 +5,7 @@ Such a file is opened as it is: each time it is read into memory, as an ingest r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,16 +119,26 @@ def encode_beside(
     return encode_array(beside, n, f"labels of {source.where}", positive, many=True, known=known, column=not array)
 
 
-def columns_of_file(where: str | Path) -> tuple[str, ...] | None:
-    """Names of the columns of a table; none of one without names, None of what is no table."""
+def columns_of_file(where: str | Path, named: Iterable[str | None] = ()) -> tuple[str, ...] | None:
+    """Names of the columns of a table; none of one without names, None of what is no table. Where some are ``named``, the first
+    line has names if it has one of these, and an index of pandas is a column if it is one of these.
+    """
     path = place(where)
     kind = format_of(path)
     if kind not in TABLES:
         return None
-    with ExitStack() as stack, _asked_of_ingest(path):
-        if kind != "parquet":
-            return tuple(open_points(stack, path, kind, NO_LABELS).features)
-        return tuple(open_columns(where, NO_LABELS).columns)
+    try:
+        from dfeas.data.ingest.csv_file import CsvLines
+        from dfeas.data.ingest.tables import ParquetColumns
+    except ImportError:
+        raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
+    with _asked_of_ingest(path):
+        if kind == "parquet":
+            return tuple(ParquetColumns(path, [each for each in named if each is not None]).columns)
+        lines = CsvLines(path, kind, NO_LABELS)
+        for name in named if not lines.named else ():
+            lines = lines if lines.named or name is None else CsvLines(path, kind, IngestOptions(label_column=name))
+        return tuple(lines.columns) if lines.named else ()
 
 
 def own_labels(where: str | Path) -> str | None:

@@ -96,12 +96,12 @@ class TypedPoints(PointSource):
         columns = list(schemas[0].names)
         if not columns:
             raise BadInputError(f"{where}: no columns")
-        place = options.label_place(columns, where)
-        self._label = None if place is None else columns[place]
+        indices = index_columns(schemas[0]) - {options.label_column, *options.choice.named}
+        known = [name for name in columns if name not in indices]
+        place = options.label_place(known, where)
+        self._label = None if place is None else known[place]
         if columns.count(self._label) > 1:
             raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
-        indices = index_columns(schemas[0]) - {self._label, *(options.choice.columns or ())}
-        known = [name for name in columns if name not in indices]
         self.names: Sequence[str] = options.choice.features(known, self._label, where)
         self.m = len(self.names)
         if not self.m or len(set(self.names)) < self.m:
@@ -214,11 +214,11 @@ class ParquetColumns:
         indices = index_columns(self._files.schemas[0]) - set(named)
         self.where, self.columns = str(path), [name for name in self._files.schemas[0].names if name not in indices]
         self.notes: Sequence[str] = (*_notes_of(indices), *self._files.notes)
-        self._types = {name: self._files.type_of(name) for name in dict.fromkeys(self.columns)}
-        self._types |= {name: pyarrow.string() for name in text if name in self._types}
+        self._text = set(text)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        schema = pyarrow.schema([(name, self._types[name]) for name in columns])
+        types = {name: pyarrow.string() if name in self._text else self._files.type_of(name) for name in columns}
+        schema = pyarrow.schema([*types.items()])
         for _, batch in self._files.batches(list(columns), rows):
             try:
                 yield batch.select(list(columns)).cast(schema)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from dfeas.errors import BadInputError, UsageError, either, format_bytes, near
 
@@ -79,10 +81,10 @@ def _list_names(names: Sequence[str]) -> str:
 
 def names_of(given: Any, what: str) -> tuple[str, ...]:
     """One name, or several. Raises UsageError for anything else."""
-    several = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else [None]
-    if not all(isinstance(each, str) and each for each in several):
+    several = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if not all(isinstance(each, str | int | np.integer | tuple) and each is not True and str(each) for each in several):
         raise UsageError(f"{what}: expected names of columns, or patterns such as 'visit_*', got {given!r:.60}")
-    return tuple(several)
+    return tuple(map(str, several))
 
 
 def no_column(name: str, columns: Sequence[str], where: str) -> BadInputError:
