@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy, select_columns
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.readers import columns_of_file, open_columns
@@ -118,9 +120,9 @@ def _names_in_file(path: str, name: str, rows: Sequence[int]) -> dict[int, Any]:
     columns = columns_of_file(path, [name]) or ()
     options = IngestOptions(label_column=name)  # so that the first line has names
     table, first, found = open_columns(path, options, [name], [each for each in columns if each != name]), 0, dict[int, Any]()
-    wanted = sorted(rows)
+    wanted = np.unique(np.asarray(rows, np.int64))
     for batch in table.batches([name], ROWS):
-        here = [row for row in wanted if first <= row < first + batch.num_rows]
+        here = wanted[slice(*np.searchsorted(wanted, (first, first + batch.num_rows)))].tolist()
         found |= {row: batch.column(0)[row - first].as_py() for row in here}
         first += batch.num_rows
     return found
