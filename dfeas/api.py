@@ -93,8 +93,12 @@ def ingest(
         Labels, or the name of an array in X (default ``y`` in .npz and HDF5). Two values become signs, more become codes.
     label_column : str, optional
         Column of a table, by name or index: all others are features, and with ``y`` all are; or a column of obs in .h5ad.
-    columns, without, id : optional
-        Features of a table, as of ``dfeas.table``.
+    columns : str or sequence of str, optional
+        Features of a table by name or pattern, as of ``dfeas.table``; None: all columns.
+    without : str or sequence of str
+        Columns of a table that are no features.
+    id : str, optional
+        The column of a table that names its rows; it is left out.
     positive : str, optional
         The class that counts as +1, against all others.
     format : {"csv", "tsv", "parquet", "svmlight"}, optional

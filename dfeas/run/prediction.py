@@ -282,9 +282,15 @@ def open_points(
     try:
         dataset = opened(column or labels, () if positive is not None else model.names)
     except BadInputError as error:
-        alone = column not in (None, ALL_POSITIVE, model.label) and str(error).startswith("labels of")
-        if alone:  # it holds no classes: it may name the rows
-            column = ALL_POSITIVE if isinstance(X, str | Path) else None
+        if column not in (None, ALL_POSITIVE) and str(error).startswith("labels of"):  # it holds no classes
+            where = X if isinstance(X, str | Path) else "X"
+            if column == model.label:
+                classes = f"classes of the run ({', '.join(model.names[:6])})" if model.names else "labels"
+                raise BadInputError(
+                    f"{where}: column {column} is no feature of {model.title}, and holds no {classes}: leave it out, or "
+                    "say which column has the labels"
+                ) from None
+            column = ALL_POSITIVE if where is X else None  # it may name the rows
         dataset = opened(column or labels, ())  # maybe labels are of other classes
     return dataset, geometry_again(dataset, model.certificates[0].kernel, model.function if kernel is None else kernel)
 

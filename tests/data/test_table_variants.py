@@ -96,7 +96,7 @@ REFUSED = {
     "a column of earlier files": (lambda room: parts(room / "t", whole(), whole().select(["age", "ill"])), "other columns"),
     "other types": (
         lambda room: parts(room / "t", whole(), whole().set_column(0, "age", pa.array(list("abcdefgh")))),
-        "column age",
+        "age",
     ),
     "a number too long": (text("t.csv", FRAME.to_csv(index=False).replace("1.5", "1e999")), "age"),
 }
