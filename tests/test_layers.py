@@ -85,7 +85,7 @@ ALLOWED = {
         "verify",
         "settings",
     },
-    "api": {"analysis", "data", "engine", "figures", "problem", "reports", "run", "settings", "verify"},
+    "api": {"analysis", "data", "engine", "errors", "figures", "problem", "reports", "run", "settings", "verify"},
     "estimators": {
         "leaves",
         "analysis",
