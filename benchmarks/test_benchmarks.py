@@ -375,9 +375,9 @@ def test_what_is_left_is_extrapolated_from_what_was_measured(tmp_path: Path, mon
 
 def test_results_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     record = loaded("record", monkeypatch)
-    words = ["softmin_scan", *SMALL["softmin_scan"]]
+    words = ["pass_speed", *SMALL["pass_speed"]]
     assert [record.main(words, tmp_path) for _ in range(2)] == [0, 0]
-    text = (tmp_path / "softmin_scan.md").read_text()
+    text = (tmp_path / "pass_speed.md").read_text()
     assert text.count("## 20") == 2
     assert text.count(f"`{' '.join(words)}` on ") == 2
     assert text.count(f", {record.describe_commit()}\n") == 2
@@ -385,8 +385,8 @@ def test_results_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         assert text.count(known) >= 2, known
     assert capfd.readouterr().out.splitlines()[0] in text
     assert record.main(["--anew", *words], tmp_path) == 0
-    assert (tmp_path / "softmin_scan.md").read_text().count("## 20") == 1
-    with pytest.raises(SystemExit, match=r"expected one of .*softmin_scan.*, got nothing"):
+    assert (tmp_path / "pass_speed.md").read_text().count("## 20") == 1
+    with pytest.raises(SystemExit, match=r"expected one of .*pass_speed.*, got nothing"):
         record.main(["nothing"], tmp_path)
 
 
