@@ -26,7 +26,7 @@ from dfeas.linalg.points import Floats
 from dfeas.run.proof import find_data
 from dfeas.run.recovery import labels_of, numbers_of
 from dfeas.run.result_files import SUSPECTS, Saved, require_placed
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, Proof, Stop
+from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check_each, find_wrong
@@ -162,7 +162,8 @@ class Suspects(Saved):
         Returns
         -------
         Check
-            What was proved. Scores, and points that may stay, are not checked.
+            What was proved: ``verdict`` is undecided where points are enough to remove, and no conflict shows that any has to
+            go. Scores, and points that may stay, are not checked.
 
         Raises
         ------
@@ -188,7 +189,7 @@ class Suspects(Saved):
         text = f"without {self.enough} points a hyperplane separates the other {self.n - self.enough}"
         if self.at_least:
             text += f"; {self.at_least} conflicts without a common point: at least {self.at_least} have to go"
-        verdict, n = INFEASIBLE if self.at_least else FEASIBLE, self.n
+        verdict, n = INFEASIBLE if self.at_least else UNDECIDED if self.enough else FEASIBLE, self.n
         beside = ("format", "score", "name", "points that may stay", "stopped", "passes", "reads", "seconds")
         return Check(str(verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, not_checked=beside)
 
@@ -205,10 +206,12 @@ class Suspects(Saved):
 
     def _check_least(self, engine: LocalEngine, dataset: Dataset) -> None:
         numbers = np.arange(dataset.n) if dataset.numbers is None else np.asarray(dataset.numbers)
-        support = [np.searchsorted(numbers, each) for each in self.conflicts]
         met = np.array([point for each in self.conflicts for point in each], np.int64)
-        if len(np.unique(met)) < len(met) or self.at_least != len(support) or [*map(len, support)] != [*map(len, self.weights)]:
-            raise CheckFailedError(f"{SUSPECTS}: its {self.at_least} conflicts are not that many, or have a common point")
+        if len(np.unique(met)) < len(met) or not np.isin(met, numbers).all():
+            raise CheckFailedError(f"{SUSPECTS}: its conflicts have a common point, or one that the data has not")
+        if self.at_least != len(self.conflicts) or [*map(len, self.conflicts)] != [*map(len, self.weights)]:
+            raise CheckFailedError(f"{SUSPECTS}: its conflicts are not {self.at_least}, or a point has no weight")
+        support = [np.searchsorted(numbers, each) for each in self.conflicts]
         blank = Certificate("gordan", self.fingerprint, view=self.view)
         pairs = zip(support, self.weights, strict=True)
         certificates = [replace(blank, support=some, weights=np.array(weights)) for some, weights in pairs]

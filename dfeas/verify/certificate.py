@@ -225,7 +225,7 @@ class Check(Displayed):
     Attributes
     ----------
     verdict : str
-        "feasible", "infeasible" or "eps-infeasible".
+        "feasible", "infeasible" or "eps-infeasible"; of a list of suspects also "undecided".
     proof : str
         "exact" or "rigorous".
     margin_lower : float

@@ -77,6 +77,34 @@ def lengthen(values: dict[str, Any]) -> None:
     values["at_least"] += 1
 
 
+def test_a_point_of_another_number_is_not_a_second_one(tmp_path: Path) -> None:
+    """Both conflicts of the list have point 0: without it the others are separated."""
+    dfeas.ingest(np.ones((3, 1)), tmp_path / "data", y=[1, 0, 0])
+    dfeas.suspects(str(tmp_path / "data"), intercept=False, out=tmp_path / "run")
+    for other in (-1, 3, 2**40):
+        forge(
+            tmp_path / "run",
+            lambda values, other=other: values.update(conflicts=[[0, 1], [other, 2]], weights=[[0.5, 0.5]] * 2),
+        )
+        forge(tmp_path / "run", lambda values: values.update(at_least=2))
+        with pytest.raises(dfeas.CheckFailedError, match="a common point, or one that the data has not"):
+            dfeas.verify_run(tmp_path / "run")
+
+
+def test_a_point_that_the_mask_leaves_out_is_in_no_conflict(tmp_path: Path) -> None:
+    kept = np.array([False, True, True, True])
+    X, y = np.ones((4, 1)), np.array([1, 1, 0, 0])
+    dfeas.suspects(X, y, mask=kept, intercept=False, out=tmp_path / "run")
+    forge(tmp_path / "run", lambda values: values.update(conflicts=[[0, 2]], weights=[[0.5, 0.5]], at_least=1))
+    with pytest.raises(dfeas.CheckFailedError, match="one that the data has not"):
+        dfeas.verify_run(tmp_path / "run", X, y, mask=kept)
+
+
+def test_a_list_that_a_limit_ended_proves_no_verdict(run: Path) -> None:
+    found = dfeas.suspects(str(run.parent / "data"), time_limit=1e-9)
+    assert (found.at_least, found.enough > 0, found.verify().verdict) == (0, True, "undecided")
+
+
 FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "fewer are enough": drop_one,
     "another number": lambda values: values.update(enough=2),
