@@ -158,7 +158,7 @@ def check_separation(
     without: tuple[str, ...] = ()
     if isinstance(X, ChosenTable):
         without = X.left_out if isinstance(X.X, str) else ()
-        y, label = y, X.label
+        label = X.label
         X, y, _ = X.take(y)
         y = y if label is None else label
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None

@@ -125,6 +125,8 @@ def suspects(
             raise UsageError("X: a result with a kernel, or on data in memory; give the points and their labels")
         problem = Problem(replace(DataSpec.from_json(X.data), transform=None))
     require_points(problem.spec.where, "a list of suspects")
+    if out is not None and str(out).lower().endswith(".csv"):
+        raise UsageError(f"out {out}: the folder of a run; for a table leave it out, and call to_csv of the answer")
     with ExitStack() as stack:
         terms = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, None, force)
         limits, resources, output = stack.enter_context(terms)

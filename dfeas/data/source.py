@@ -156,9 +156,9 @@ class Choice:
         return self.columns is not None or bool(self.without) or self.id is not None
 
     @property
-    def named(self) -> set[str | None]:
-        """All names that were said, and patterns."""
-        return {*(self.columns or ()), *self.without, self.id}
+    def names(self) -> set[str]:
+        """All that were said, and patterns."""
+        return {*(self.columns or ()), *self.without, *([] if self.id is None else [self.id])}
 
     def features(self, columns: Sequence[str], label: str | None, where: str) -> list[str]:
         """Of the columns of a table. Raises BadInputError for a name or pattern that no column has, and where none is left."""
@@ -166,7 +166,7 @@ class Choice:
         if self.id is not None and self.id not in columns:
             raise no_column(self.id, columns, where)
 
-        def matching(pattern: str) -> list[str]:
+        def match(pattern: str) -> list[str]:
             if pattern in others:
                 return [pattern]
             found = [name for name in others if fnmatchcase(name, pattern)]
@@ -176,8 +176,8 @@ class Choice:
                 raise no_column(pattern, others, where)
             return found
 
-        chosen = others if self.columns is None else [name for pattern in self.columns for name in matching(pattern)]
-        left_out = {name for pattern in self.without for name in matching(pattern)}
+        chosen = others if self.columns is None else [name for pattern in self.columns for name in match(pattern)]
+        left_out = {name for pattern in self.without for name in match(pattern)}
         found = [name for name in (chosen if self.columns is None else dict.fromkeys(chosen)) if name not in left_out]
         if not found and others:
             raise BadInputError(f"{where}: no column is left; the columns are {', '.join(others[:NAMED])}")

@@ -41,7 +41,8 @@ def table(
     without : str or sequence of str
         Columns that are no features, by name or pattern: ids, dates, text.
     id : str, optional
-        A column that names the rows and is no feature: ``dfeas.suspects`` names points by it.
+        A column that names the rows and is no feature: ``dfeas.suspects`` names points by it, for which it reads this column
+        of a file once more, in text twice.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def table(
     """
     choice = Choice.of(columns, without, id)
     if isinstance(X, str | Path):
-        said = columns_of_file(X, [y if isinstance(y, str) else None, *choice.named])
+        said = columns_of_file(X, y if isinstance(y, str) and not place(y).exists() else None, choice)
         if said is None:
             raise UsageError(f"{X}: columns are those of a table, CSV, TSV or Parquet; this is none")
         if said == ():
@@ -116,8 +117,8 @@ def row_names(X: Any, rows: Sequence[int]) -> dict[int, Any]:
 
 
 def _names_in_file(path: str, name: str, rows: Sequence[int]) -> dict[int, Any]:
-    """By one read of that column."""
-    columns = columns_of_file(path, [name]) or ()
+    """By a read of that column, and in text of one before that says its type."""
+    columns = columns_of_file(path, name) or ()
     options = IngestOptions(label_column=name)  # so that the first line has names
     table, first, found = open_columns(path, options, [name], [each for each in columns if each != name]), 0, dict[int, Any]()
     wanted = np.unique(np.asarray(rows, np.int64))

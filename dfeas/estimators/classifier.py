@@ -37,6 +37,7 @@ from dfeas.data.frames import bring_here, require_aligned, split
 from dfeas.data.frames import is_frame as is_table
 from dfeas.data.labels import plain_labels, refuse_missing, require_usable
 from dfeas.data.partitions import computed_by, table_of
+from dfeas.data.source import ChosenTable
 from dfeas.data.storage.numbers import array_of, exact, is_dask_array, is_missing
 from dfeas.data.storage.patience import one_call
 from dfeas.engine.protocol import open_client
@@ -87,6 +88,8 @@ def points_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as something that ``dfeas.solve`` takes; the number of features is checked, or with ``reset`` remembered. Nothing of
     Dask is computed.
     """
+    if isinstance(X, ChosenTable):
+        raise ValueError("X: a table is for dfeas.solve and the like; give an estimator frame[list(table.features)], and y")
     if not is_dask(X):
         about: dict[str, Any] = {"estimator": estimator, "input_name": "X"}
         points = check_array(_accept(X), accept_sparse="csr", dtype=[np.float64, np.float32], **about)

@@ -6,6 +6,7 @@ expansion; of a one-vs-rest run each point gets the class with the largest score
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +21,10 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
 from dfeas.data.ingest.options import is_file
 from dfeas.data.open import open_data, open_source
-from dfeas.data.source import ALL_POSITIVE, ChosenTable, DataSpec, Source, parse_view
+from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, Source, parse_view
 from dfeas.data.storage.numbers import unwrap_array
 from dfeas.data.storage.outputs import SCORES, replace_output
-from dfeas.data.storage.places import Place, local, place
+from dfeas.data.storage.places import Place, absolute, is_url, local, place
 from dfeas.data.views import require_names, transform_features
 from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
@@ -147,7 +148,8 @@ class Predictor(ABC):
         X = unwrap_array(X)
         if X.ndim != 2:
             raise BadInputError(f"X: expected points (n, m), got a Dask collection of {X.ndim} dimensions")
-        if is_frame(X) and (column := self.to_model().labels_of(X._meta)) is not None:
+        model = self.to_model()
+        if is_frame(X) and (column := model.labels_of(X._meta, model.columns_of(X._meta))) is not None:
             X = X.drop(columns=[column])
         zero = np.zeros((1, len(X.columns) if is_frame(X) else int(X.shape[1])))
         example = ask(self, type(X._meta)(zero, columns=X.columns) if is_frame(X) else zero)  # what is wrong is said now
@@ -272,15 +274,16 @@ def open_points(
     many = model.classes is not None
     if isinstance(X, ChosenTable):  # features are found by name
         X, labels = X.X, X.y if labels is None else labels
-    column = model.labels_of(X) if labels is None else None
+    columns = model.columns_of(X)
+    column = model.labels_of(X, columns) if labels is None else None
 
-    def opened(labels: Any, known: tuple[str, ...]) -> Dataset:
-        spec = DataSpec(model.choose(X, labels), labels, positive=positive, intercept=False, one_vs_rest=many)
+    def open_with(labels: Any, known: tuple[str, ...]) -> Dataset:
+        spec = DataSpec(model.choose(X, columns, labels), labels, positive=positive, intercept=False, one_vs_rest=many)
         source = Source(spec, cones=not many, features=model.m, known=known)
         return open_data(source.within(parse_bytes(memory)))[1]
 
     try:
-        dataset = opened(column or labels, () if positive is not None else model.names)
+        dataset = open_with(column or labels, () if positive is not None else model.names)
     except BadInputError as error:
         if column not in (None, ALL_POSITIVE) and str(error).startswith("labels of"):  # it holds no classes
             where = X if isinstance(X, str | Path) else "X"
@@ -291,7 +294,7 @@ def open_points(
                     "say which column has the labels"
                 ) from None
             column = ALL_POSITIVE if where is X else None  # it may name the rows
-        dataset = opened(column or labels, ())  # maybe labels are of other classes
+        dataset = open_with(column or labels, ())  # maybe labels are of other classes
     return dataset, geometry_again(dataset, model.certificates[0].kernel, model.function if kernel is None else kernel)
 
 
@@ -370,50 +373,47 @@ class FittedModel:
 
     @property
     def label(self) -> str | None:
-        """What the column of labels was called, if that is known."""
-        return (self.values.get("data") or {}).get("labels")
+        """What the column of labels was called, if that is known: where labels were beside the points it is not."""
+        label = (self.values.get("data") or {}).get("labels")
+        beside = label is None or is_url(label) or Path(label).is_absolute() or re.fullmatch(r"-?\d+", label)
+        return None if beside else label
 
-    def labels_of(self, X: Any) -> str | None:
-        """Where a table, or another file, has its labels, where nobody said it: of a table the column that is no feature of the
-        run, if it is the only one, or is called as the labels of the run. Datasets, cones and arrays say themselves what they
-        have. Raises BadInputError for a table with other features.
+    def columns_of(self, X: Any) -> tuple[str, ...] | None:
+        """Names of the columns of a table; None of what is none, whose features have no names or are in a dataset."""
+        if not isinstance(X, str | Path):
+            return columns_of(X)
+        if not is_file(place(X)):
+            return None
+        from dfeas.data.ingest.readers import columns_of_file  # with readers of all formats
+
+        return columns_of_file(X, self.label, Choice(self.features or None))
+
+    def labels_of(self, X: Any, columns: tuple[str, ...] | None) -> str | None:
+        """Where a table, or another file, has its labels, where nobody said it: in the column that is called as the labels of
+        the run, or, if that is not known, in the only one that is no feature of it. Datasets, cones and arrays say themselves
+        what they have. Raises BadInputError for a table with other features.
         """
-        columns: Sequence[str] | None
-        if isinstance(X, str | Path):
-            if not is_file(place(X)):
-                return None
-            from dfeas.data.ingest.readers import columns_of_file, own_labels  # with readers of all formats
+        path = isinstance(X, str | Path)
+        if columns is None:
+            from dfeas.data.ingest.readers import own_labels  # with readers of all formats
 
-            columns = columns_of_file(X, [self.label, *self.features])
-            if columns is None:
-                return own_labels(X) or ALL_POSITIVE
-        else:
-            columns = columns_of(X)
-        features = self.features
-        whole = bool(features) and {*features} <= {*columns}
-        others = [name for name in columns if name not in features] if whole else []
-        label = others[0] if len(others) == 1 else self.label if self.label in others else None
-        given = features if whole else tuple(columns)
-        require_names(given, features, str(X) if isinstance(X, str | Path) else "X", self.title)
-        return label or (ALL_POSITIVE if isinstance(X, str | Path) else None)
+            return own_labels(X) or ALL_POSITIVE if is_file(place(X)) else None
+        whole = self._has_features(columns)
+        others = [name for name in columns if name not in self.features] if whole else []
+        only = others[0] if len(others) == 1 and self.label is None else None
+        require_names(self.features if whole else columns, self.features, str(X) if path else "X", self.title)
+        return self.label if self.label in others else only or (ALL_POSITIVE if path else None)
 
-    def choose(self, X: Any, label: Any) -> Any:
+    def _has_features(self, columns: Sequence[str]) -> bool:
+        return bool(self.features) and {*self.features} <= {*columns}
+
+    def choose(self, X: Any, columns: tuple[str, ...] | None, label: Any) -> Any:
         """Of a table with all features of the run, in any order or with others beside them, those; else X as it is."""
-        if isinstance(X, str | Path):
-            if not is_file(place(X)):
-                return X
-            from dfeas.data.ingest.readers import columns_of_file  # with readers of all formats
-
-            columns = columns_of_file(X, [label if isinstance(label, str) else None, *self.features]) or ()
-        else:
-            columns = columns_of(X)
-        beside = columns[columns.index(label)] if isinstance(label, str) and label in columns else None
-        as_they_are = tuple(name for name in columns if name != beside) == self.features
-        if as_they_are or not self.features or not {*self.features} <= {*columns}:
+        given = tuple(name for name in columns or () if not isinstance(label, str) or name != label)
+        if given == self.features or not self._has_features(given):
             return X
-        from dfeas.data.table import table  # with readers of all formats
-
-        return table(X, columns=self.features)
+        where = absolute(X) if isinstance(X, str | Path) else X
+        return ChosenTable(where, None, None, self.features, (), Choice(self.features))
 
     def make_trained(self, geometry: Geometry, dataset: Dataset) -> Trained:
         """Its directions, to score a dataset. Raises CorruptDataError when one has other entries than the run had features."""

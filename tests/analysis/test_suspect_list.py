@@ -135,6 +135,12 @@ def test_a_damaged_list_is_said(change: dict[str, Any], run: Path) -> None:
         dfeas.load(run)
 
 
+def test_a_name_of_a_table_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(dfeas.UsageError, match="call to_csv"):
+        dfeas.suspects(X, Y, out=tmp_path / "found.CSV")
+    assert not [*tmp_path.iterdir()]
+
+
 def test_commands_take_the_folder(run: Path) -> None:
     def say(*words: object) -> tuple[int, str]:
         done = CliRunner().invoke(commands, [*map(str, words)])

@@ -19,6 +19,7 @@ import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.source import Choice
 from dfeas.errors import BadInputError, UsageError
+from dfeas.estimators import LinearSVC
 
 N = 120
 rng = np.random.default_rng(3)
@@ -282,6 +283,37 @@ def test_a_file_that_is_called_as_a_column_is_not_it(name: str, tmp_path: Path, 
 def test_names_are_any_sequence(named: Any) -> None:
     assert dfeas.table(FRAME, "churned", columns=named).features == ("a", "b")
     assert dfeas.table(FRAME, "churned", without=[*LEFT_OUT, *named]).features == ("c",)
+
+
+def test_a_column_beside_features_is_no_label_where_the_run_knows_its_name(tmp_path: Path) -> None:
+    """A flag of two values is not what the run calls its labels; of labels beside the points nobody knows the name."""
+    numbered = FRAME.assign(churned=(LABELS == "yes") * 1, flag=np.arange(N) % 2)
+    numbered.to_csv(tmp_path / "t.csv", index=False)
+    known = dfeas.soft_margin(dfeas.table(tmp_path / "t.csv", "churned", columns=["a", "b", "c"]))
+    assert dfeas.predict(known, numbered[["a", "b", "c", "flag"]]).accuracy is None
+    assert dfeas.predict(known, numbered).accuracy is not None
+    beside = dfeas.soft_margin(numbered[["a", "b", "c"]], numbered["churned"])
+    assert dfeas.predict(beside, numbered[["c", "b", "a", "churned"]]).accuracy == dfeas.predict(known, numbered).accuracy
+
+
+def test_estimators_say_what_they_take() -> None:
+    with pytest.raises(ValueError, match=r"give an estimator frame\[list\(table.features\)\], and y"):
+        LinearSVC().fit(dfeas.table(FRAME, "churned", columns="a"), LABELS)
+
+
+@pytest.mark.parametrize(
+    "bad", ["1,x,2,a,3,9", "1,x,2,a", '1,"q\nq",2,a,3', "1,x,2,,3", "1,x,2,a,", '1,"q""q",2,a,3', "1,,zz,a,3"]
+)
+def test_rows_are_neither_lost_nor_mended_where_columns_are_left_out(bad: str, tmp_path: Path) -> None:
+    rows = [f"{place},t{place},{place * 2},{'ab'[place % 2]},{place * 3}" for place in range(400)]
+    rows[200] = bad
+    (tmp_path / "t.csv").write_text("\n".join(["u,txt,v,y,w", *rows]) + "\n")
+    chosen = dfeas.table(tmp_path / "t.csv", "y", columns=["w", "u"])
+    if bad in ('1,"q""q",2,a,3', "1,,zz,a,3"):
+        assert dfeas.solve(chosen).n == 400
+        return
+    with pytest.raises(BadInputError, match="line 202"):
+        dfeas.solve(chosen)
 
 
 def test_readers_take_their_options_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,15 +103,17 @@ class CsvLines:
                 raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self.columns)} as in the first line")
             yield at, cells
 
-    def table(self, text: bytes, kind: str, of: Sequence[int] | None = None) -> Any:
-        """Cells in a type, or only of some columns, and others as text; None where each line has to be looked at."""
+    def table(self, text: bytes, kind: str, of: Sequence[int] | None = None, label: int | None = None) -> Any:
+        """All columns in a type, or some of them, and behind them that of labels as text; None where each line has to be looked
+        at.
+        """
         if len(self.columns) > WIDE or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
             return None
         if text.startswith(MARK):  # that of the file is gone here; pyarrow would skip another one
             return None
-        types = dict.fromkeys(map(str, range(len(self.columns))), kind if of is None else "string")
-        types |= {str(i): kind for i in of or ()}
-        return parse_table(text, types, self._delimiter, '"', self.decimal)
+        types = {str(i): "string" if i == label else kind for i in range(len(self.columns))}
+        wanted = None if of is None else [str(i) for i in (*of, *([] if label is None else [label]))]
+        return parse_table(text, types, self._delimiter, '"', self.decimal, wanted=wanted)
 
     def text(self, run: Lines) -> list[Any]:
         """The cells of each column as text, null where they are missing."""
@@ -173,16 +175,16 @@ class CsvPoints(TextSource):
 
     def _parse_run(self, text: bytes) -> Batch | None:
         """The points of whole lines; None where ``_parse_lines`` has to look."""
-        table = self._lines.table(text, "float64", self._places)
+        table = self._lines.table(text, "float64", self._places, self._label)
         if table is None:
             return None
-        columns = [values_of(table.column(place).chunk(0)) for place in self._places]
+        columns = [values_of(column.chunk(0)) for column in table.columns[: self.m]]
         points = stack_columns(columns, self.dtype)
         if not are_short(points):
             return None
         if self._label is None:
             return Batch(points, Categories.none(len(points)))
-        coded = table.column(self._label).combine_chunks().dictionary_encode()
+        coded = table.columns[-1].combine_chunks().dictionary_encode()
         values = coded.dictionary.to_pylist()
         if any(value.strip() in MISSING or "\n" in value for value in values):
             return None
@@ -279,6 +281,8 @@ def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:
     label_column = options.label_column
     if label_column is None:
         options.label_place(cells, where)  # which says that it must be named
+    if options.choice.names & {*cells}:
+        return True
     try:
         label = range(len(cells))[int(label_column or "")]
     except (ValueError, IndexError):  # a name

@@ -5,7 +5,7 @@ Such a file is opened as it is: each time it is read into memory, as an ingest r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,9 +119,9 @@ def encode_beside(
     return encode_array(beside, n, f"labels of {source.where}", positive, many=True, known=known, column=not array)
 
 
-def columns_of_file(where: str | Path, named: Iterable[str | None] = ()) -> tuple[str, ...] | None:
-    """Names of the columns of a table; none of one without names, None of what is no table. Where some are ``named``, the first
-    line has names if it has one of these, and an index of pandas is a column if it is one of these.
+def columns_of_file(where: str | Path, label: str | None = None, choice: Choice = ALL) -> tuple[str, ...] | None:
+    """Names of the columns of a table; none of one without names, None of what is no table. That a column is called as a label
+    or is chosen tells that the first line has names, and that an index of pandas is a column.
     """
     path = place(where)
     kind = format_of(path)
@@ -134,10 +134,9 @@ def columns_of_file(where: str | Path, named: Iterable[str | None] = ()) -> tupl
         raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
     with _asked_of_ingest(path):
         if kind == "parquet":
-            return tuple(ParquetColumns(path, [each for each in named if each is not None]).columns)
-        lines = CsvLines(path, kind, NO_LABELS)
-        for name in named if not lines.named else ():
-            lines = lines if lines.named or name is None else CsvLines(path, kind, IngestOptions(label_column=name))
+            return tuple(ParquetColumns(path, [*choice.names, *([] if label is None else [label])]).columns)
+        options = IngestOptions(labels="" if label is None else None, label_column=label, choice=choice)
+        lines = CsvLines(path, kind, options)
         return tuple(lines.columns) if lines.named else ()
 
 

@@ -96,7 +96,7 @@ class TypedPoints(PointSource):
         columns = list(schemas[0].names)
         if not columns:
             raise BadInputError(f"{where}: no columns")
-        indices = index_columns(schemas[0]) - {options.label_column, *options.choice.named}
+        indices = index_columns(schemas[0]) - {options.label_column, *options.choice.names}
         known = [name for name in columns if name not in indices]
         place = options.label_place(known, where)
         self._label = None if place is None else known[place]

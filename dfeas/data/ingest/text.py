@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import IO, Any, ClassVar
@@ -38,10 +38,16 @@ def values_of(column: Any) -> NDArray[Any]:
 
 
 def parse_table(
-    text: bytes, types: Mapping[str, str], delimiter: str, quote: str | bool = False, decimal: str = ".", block: int = 0
+    text: bytes,
+    types: Mapping[str, str],
+    delimiter: str,
+    quote: str | bool = False,
+    decimal: str = ".",
+    block: int = 0,
+    wanted: Sequence[str] | None = None,
 ) -> Any:
-    """A table of Arrow with columns of these types, parsed in blocks of so many bytes or at once; None where text does not fit.
-    No cell is taken for a missing value. Without pyarrow there is none.
+    """A table of Arrow with columns of these types, or those that are ``wanted`` in their order, parsed in blocks of so many
+    bytes or at once; None where text does not fit. No cell is taken for a missing value. Without pyarrow there is none.
     """
     if pyarrow is None:
         return None
@@ -50,7 +56,13 @@ def parse_table(
             pyarrow.BufferReader(text),
             pyarrow.csv.ReadOptions(use_threads=False, block_size=block or len(text) + 1, column_names=list(types)),
             pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char=quote, escape_char=False),
-            pyarrow.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False, decimal_point=decimal),
+            pyarrow.csv.ConvertOptions(
+                column_types=types,
+                null_values=[],
+                strings_can_be_null=False,
+                decimal_point=decimal,
+                include_columns=wanted,
+            ),
         )
     except pyarrow.ArrowInvalid:
         return None

@@ -82,7 +82,9 @@ def _list_names(names: Sequence[str]) -> str:
 def names_of(given: Any, what: str) -> tuple[str, ...]:
     """One name, or several. Raises UsageError for anything else."""
     several = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
-    if not all(isinstance(each, str | int | np.integer | tuple) and each is not True and str(each) for each in several):
+    if not all(
+        isinstance(each, str | int | np.integer | tuple) and not isinstance(each, bool) and str(each) for each in several
+    ):
         raise UsageError(f"{what}: expected names of columns, or patterns such as 'visit_*', got {given!r:.60}")
     return tuple(map(str, several))
 
