@@ -120,7 +120,9 @@ class Suspects(Saved):
         if self.enough:
             yield Row("suspects", f"{self.enough} of {self.n} points: without them a hyperplane separates the others (proved)")
             fewest = "no fewer are enough" if self.at_least == self.enough else f"at least {self.at_least} have to go"
-            yield Row("", f"{fewest} (proved){rest}")
+            yield Row(
+                "", (f"{fewest} (proved)" if self.at_least else "no conflict was found, so that maybe none has to go") + rest
+            )
         else:
             yield Row("suspects", f"none has to go: a hyperplane separates all points (proved){rest}")
         if not self.is_decided:

@@ -57,8 +57,9 @@ class Predictor(ABC):
         Parameters
         ----------
         X : array (n, m), data frame, path, or cones
-            As ``dfeas.solve`` takes them, with the same features in the same order. Nothing of a Dask array or frame is
-            computed here: the answer is one, too.
+            As ``dfeas.solve`` takes them, with the same features. A frame or a table has them by name, in any order and with
+            other columns beside them; an array, or a dataset, in the same order. Nothing of a Dask array or frame is computed
+            here: the answer is one, too.
         memory : int or str
             Budget in bytes for blocks.
 
@@ -183,7 +184,8 @@ def predict(
     X : array (n, m), data frame, path, or cones
         What ``dfeas.solve`` takes.
     y : array (n,), path, or str, optional
-        Labels to compare with the scores. By default the column of a frame or table that is no feature of the run.
+        Labels to compare with the scores. By default the column of a frame or table that is called as the labels of the run;
+        where that is not known, as they were beside the points, the column that is no feature of it, if there is one only.
     out : path, optional
         A .npy file for the scores (n,), float64, or for the classes (n,), int16, of a one-vs-rest run; or a .parquet file or
         a .zarr folder with ``score`` and ``class``. It appears when it is whole; memory holds only some blocks.

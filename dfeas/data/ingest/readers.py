@@ -40,8 +40,6 @@ TABLES = (*TEXT, "parquet")
 OWN = "y"
 """Labels beside the points in .npz and HDF5, and what those of svmlight are called."""
 ANNOTATED = ".h5ad"
-NO_LABELS = IngestOptions(labels="")
-"""Of a table all of whose columns are features."""
 OF_INGEST = {"sep", "header", "points", "format", "features", "zero_based"}
 """Arguments that errors of readers name, and that are not those of who opens a file as it is."""
 
