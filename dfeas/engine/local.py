@@ -17,9 +17,9 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.ranges import RangeEngine
 from dfeas.engine.scan import RangeMerge, cut, fold_blocks, parts, pieces, scan_pairs
-from dfeas.engine.signals import LOOK_SECONDS, pause
+from dfeas.engine.signals import LOOK_SECONDS, interrupts_held, pause, raise_held
 from dfeas.engine.tile_cache import TileCache
-from dfeas.linalg.blas import beat, heard, one_thread
+from dfeas.linalg.blas import beat, heard, heard_first, one_thread
 from dfeas.machine import threads_here
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
@@ -28,6 +28,13 @@ R = TypeVar("R")
 
 RANGES_PER_THREAD = 4
 """More ranges than threads, so that a slow one does not hold the pass up."""
+
+
+@contextmanager
+def _interrupts_at_beats() -> Iterator[None]:
+    """What comes between two beats of this thread waits for the next: it would break the locks of a pool, for good."""
+    with interrupts_held(), heard_first(lambda text: raise_held()):
+        yield
 
 
 class _Begun:
@@ -64,13 +71,14 @@ class LocalEngine(RangeEngine):
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
         """In this thread; a thread or the kernel reads ahead."""
         cost = Cost()
-        with one_thread(), wait_by(pause):
+        with _interrupts_at_beats(), one_thread(), wait_by(pause):
             blocks = self.dataset.read_blocks(range(self.dataset.blocks), cost, keep=True)
             carry = fold_blocks(fold, fold.start(), self._observe_blocks(blocks), cost)
         return fold.finish(carry), cost
 
     def _observe_blocks(self, blocks: Iterator[Block]) -> Iterator[Block]:
         for done, block in enumerate(blocks):
+            raise_held()
             self.observe(done, self.dataset.blocks)
             yield block
 
@@ -94,15 +102,20 @@ class LocalEngine(RangeEngine):
         return self._map(self._threads, function, args, count)
 
     def _map(self, most: int, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
-        self._stop.clear()
         blocks = self.dataset.blocks if count is None else count
         threads = max(1, min(self._threads, most, blocks))
         more = RANGES_PER_THREAD if threads > 1 and self._threads <= most else 1  # as many ranges as threads run at once
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, threads, more))
         self.observe(0, blocks)
-        with one_thread(), wait_by(pause):
+
+        def tell(begun: int) -> None:
+            raise_held()
+            self.observe(begun, blocks)
+
+        with _interrupts_at_beats(), one_thread(), wait_by(pause):
+            self._stop.clear()
             if len(ranges) == 1:
-                stopped = _Begun(self._stop, lambda begun: self.observe(begun, blocks))
+                stopped = _Begun(self._stop, tell)
                 return [function(self.dataset, *ranges[0], *args, stopped=stopped)]
             stopped = _Begun(self._stop)
             futures = [
@@ -136,6 +149,7 @@ class LocalEngine(RangeEngine):
             done, waiting = wait(futures, LOOK_SECONDS, FIRST_EXCEPTION)
             if not waiting or any(future.exception() is not None for future in done):
                 return done
+            raise_held()
             self.observe(begun.blocks, blocks)
             if self._long.is_set():
                 self._long.clear()

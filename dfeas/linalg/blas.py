@@ -130,6 +130,20 @@ def heard(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
+@contextmanager
+def heard_first(listener: Listener) -> Iterator[None]:
+    """It goes to this listener, and then to the one before."""
+    earlier = _listener.get()
+
+    def both(text: str) -> None:
+        listener(text)
+        if earlier is not None:
+            earlier(text)
+
+    with heard(both):
+        yield
+
+
 def beat(text: str = "") -> None:
     """Say how far it is; nothing new without a text."""
     listener = _listener.get()

@@ -2,8 +2,13 @@
 
 import asyncio
 import random
+import re
 import signal
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -13,6 +18,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.engine.signals import interrupts_held, raise_held
 from dfeas.engine.watch import Watch, fetch
 from dfeas.passes.softmin import Softmin
@@ -107,3 +113,45 @@ def test_a_wait_that_ends_early_ends_no_other_wait_for_results(steps: int, clien
     assert client.sync(give_up) == [1, 1]
     assert client.gather([theirs, ours]) == [1, 2]
     assert watch.results([ours]) == [2]
+
+
+@contextmanager
+def _interrupt_within(libraries: str, call: int) -> Iterator[list[int]]:
+    """An interrupt comes where so many calls within what those libraries do are made; how many were is told."""
+    calls = [0]
+
+    def trace(frame: FrameType, event: str, value: object) -> None:
+        if re.search(libraries, frame.f_code.co_filename):
+            calls[0] += 1
+            if calls[0] == call:
+                signal.raise_signal(signal.SIGINT)
+
+    sys.settrace(trace)
+    try:
+        yield calls
+    finally:
+        sys.settrace(None)
+
+
+def _first(dataset: object, first: int, stop: int, *, stopped: Callable[[], bool]) -> int:
+    stopped()
+    time.sleep(0.001)
+    return first
+
+
+def test_an_interrupt_in_what_a_pool_does_leaves_the_engine_as_it_was(
+    dataset: Callable[..., Any], ctrl_c: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a lock that other threads wait for, an exception leaves it taken: they, and the next pass, would wait for ever."""
+    monkeypatch.setattr("dfeas.engine.local.pieces", lambda read, threads, more: threads * more)
+    path, _ = dataset("halfspace", 10, 1_000, block_rows=100)
+    made, interrupted = LocalEngine(open_source(Source(DataSpec(path))), 2), 0
+    for call in range(1, 400):
+        try:
+            with _interrupt_within(r"concurrent.futures|threading\.py", call):
+                made.map(_first)
+        except KeyboardInterrupt:
+            interrupted += 1
+        assert len(made.map(_first)) == 8
+    made.close()
+    assert interrupted > 50
