@@ -257,7 +257,7 @@ def table_of(X: Any, labels: Any, compute: Compute | None = None, *, keep: bool 
     elif framed and not is_dask_array(labels):
         require_file(labels, list(map(str, columns)))
     names = [name for place, name in enumerate(columns) if place != at]
-    kinds = kinds_of([(name, X.dtypes.iloc[columns.index(name)]) for name in names]) if framed else None
+    kinds = kinds_of([(name, kind) for place, (name, kind) in enumerate(X.dtypes.items()) if place != at]) if framed else None
     points = _Lazy(X)
     beside = points if at is not None else _Lazy(labels) if is_lazy_table(labels) or is_dask_array(labels) else None
     read = _show(points, beside, at, compute or compute_here(X, labels), keep)

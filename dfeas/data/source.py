@@ -8,7 +8,7 @@ no column is longer than 1.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -162,7 +162,7 @@ class Choice:
 
     def features(self, columns: Sequence[str], label: str | None, where: str) -> list[str]:
         """Of the columns of a table. Raises BadInputError for a name or pattern that no column has, and where none is left."""
-        others = [name for name in columns if name not in (label, self.id)]
+        others = dict.fromkeys(name for name in columns if name not in (label, self.id))
         if self.id is not None and self.id not in columns:
             raise no_column(self.id, columns, where)
 
@@ -173,21 +173,25 @@ class Choice:
             if not found and pattern == label:
                 raise UsageError(f"{where}: column {pattern} has the labels, which are no feature: leave it out")
             if not found:
-                raise no_column(pattern, others, where)
+                raise no_column(pattern, [*others], where)
             return found
 
         chosen = others if self.columns is None else [name for pattern in self.columns for name in match(pattern)]
-        left_out = {name for pattern in self.without for name in match(pattern)}
-        found = [name for name in (chosen if self.columns is None else dict.fromkeys(chosen)) if name not in left_out]
+        found = left_out([*dict.fromkeys(chosen)], {name for pattern in self.without for name in match(pattern)})
         if not found and others:
-            raise BadInputError(f"{where}: no column is left; the columns are {', '.join(others[:NAMED])}")
+            raise BadInputError(f"{where}: no column is left; the columns are {', '.join([*others][:NAMED])}")
         return found
 
     def note(self, columns: Sequence[str], chosen: Sequence[str], label: str | None) -> list[str]:
         """Which columns are no features, for the user."""
-        gone = [name for name in columns if name not in chosen and name != label]
+        gone = left_out(columns, {*chosen, label})
         more = f" and {len(gone) - NAMED} more" if len(gone) > NAMED else ""
         return [f"left out: {', '.join(gone[:NAMED])}{more}"] if self and gone else []
+
+
+def left_out(columns: Sequence[str], some: Container[str | None]) -> list[str]:
+    """Those that are none of some, in their order."""
+    return [name for name in columns if name not in some]
 
 
 ALL = Choice()

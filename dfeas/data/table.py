@@ -11,7 +11,7 @@ import numpy as np
 from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy, select_columns
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.readers import columns_of_file, open_columns
-from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable
+from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, left_out
 from dfeas.data.storage.features import no_column
 from dfeas.data.storage.places import absolute, place
 from dfeas.errors import BadInputError, UsageError
@@ -81,8 +81,7 @@ def table(
         raise BadInputError(f"{where}: columns of the same name; rename them")
     label = _label_among(found, y, where)
     features = choice.features(found, label, where)
-    gone = tuple(name for name in found if name not in features and name != label)
-    return ChosenTable(X, y, label, tuple(features), gone, choice)
+    return ChosenTable(X, y, label, tuple(features), tuple(left_out(found, {*features, label})), choice)
 
 
 def _label_among(columns: Sequence[str], y: Any, where: str) -> str | None:

@@ -25,7 +25,6 @@ from dfeas.engine.clusters import local_cluster
 from dfeas.engine.collection import CollectionEngine, open_collection
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, UsageError
 from dfeas.geometry.points import PointSpace
-from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import Positive
@@ -47,7 +46,7 @@ class CollectionTests(EngineTests):
     """Over a lazy array whose chunks are the blocks of a dataset, or others."""
 
     points_alone = True
-    methods = tuple(name for name in METHODS if name not in ("snkpvn", "ispvn"))
+    methods = ("working-set", "mirror-prox", "perceptron", "online-perceptron")
     chunks: Any = BLOCK_ROWS
 
     @pytest.fixture(autouse=True)
@@ -90,12 +89,11 @@ class CollectionTests(EngineTests):
 
 
 class TestLazyBlocks(CollectionTests):
-    methods = ("online-perceptron", "working-set")
+    pass
 
 
 class TestRaggedChunks(CollectionTests):
     chunks = (1, 1200, 7, 2000, 0, 1792)
-    methods = ("working-set",)
 
 
 class TestPersisted(CollectionTests):

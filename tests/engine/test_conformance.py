@@ -15,6 +15,7 @@ from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.worker import open_cached
+from dfeas.methods.registry import METHODS
 from tests.conformance.engines import BYTES, PASSES, EngineTests, source
 
 __all__ = ["source"]  # a fixture of the tests below
@@ -40,7 +41,7 @@ class TestOneThread(LocalEngineTests):
 
 
 class TestFiveThreads(LocalEngineTests):
-    threads = 5
+    threads, methods = 5, tuple(METHODS)
 
     def test_who_watches_is_told_while_threads_are_at_work(self, start: Callable[..., Any], source: Source) -> None:
         """They go on when two blocks were seen to be begun: by nobody else than who watches."""

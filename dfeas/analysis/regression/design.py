@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import Any, TypeAlias, cast
 
@@ -94,11 +95,19 @@ class Design:
         entries = len({column.term for column in self.columns})
         return len(self.columns) >= SPARSE_FROM and entries < SPARSE_BELOW * len(self.columns)
 
+    @cached_property
+    def _by_term(self) -> dict[Any, list[int]]:
+        found: dict[Any, list[int]] = {}
+        for place, column in enumerate(self.columns):
+            found.setdefault(column.term, []).append(place)
+        return found
+
     def places(self, *terms: Any) -> list[int]:
-        return [place for place, column in enumerate(self.columns) if column.term in terms]
+        return sorted(place for term in terms for place in self._by_term.get(term, ()))
 
     def without(self, places: Sequence[int]) -> tuple[Design, list[int]]:
-        kept = [place for place in range(len(self.columns)) if place not in set(places)]
+        gone = set(places)
+        kept = [place for place in range(len(self.columns)) if place not in gone]
         return replace(self, columns=tuple(self.columns[place] for place in kept)), kept
 
 

@@ -162,7 +162,8 @@ class CsvPoints(TextSource):
             if len({*lines.columns}) < len(lines.columns):
                 raise BadInputError(f"{self.where}: columns of the same name; rename them, or choose none by name")
             self.names = options.choice.features(lines.columns, label, self.where)
-            self._places = [lines.columns.index(name) for name in self.names]
+            places = {name: i for i, name in enumerate(lines.columns)}
+            self._places = [places[name] for name in self.names]
         self.m = len(self.names)
         self.features, unkept = keep_names(self.names, self.m) if lines.named else ((), "no header")
         left_out = options.choice.note(lines.columns, self.names, label)
