@@ -89,11 +89,12 @@ class CollectionTests(EngineTests):
 
 
 class TestLazyBlocks(CollectionTests):
-    pass
+    methods = ("working-set",)
 
 
 class TestRaggedChunks(CollectionTests):
     chunks = (1, 1200, 7, 2000, 0, 1792)
+    methods = ("working-set",)
 
 
 class TestPersisted(CollectionTests):
