@@ -116,7 +116,7 @@ def _scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("name", "outcome"),
-    [("t.parquet", outcome) for outcome in OUTCOMES] + [(name, "died") for name in ("t.csv", "t.csv.gz", "t.tsv", "parts")],
+    [("t.parquet", outcome) for outcome in OUTCOMES] + [(name, "died") for name in ("t.csv", "parts")],
 )
 def test_a_file_is_the_same_regression_as_its_frame_held_or_not(folder: Path, name: str, outcome: str, tmp_path: Path) -> None:
     frame, asked = patients(), {"outcome": "poisson"} if outcome == "falls" else {}

@@ -126,7 +126,7 @@ class MethodTests(ABC):
         instance, again = self.instance(family), self.instance(family)
         method = self.method(name)
         resumed = method.init(again.facts)
-        for _, _, _, expected in self.states(name, instance, 9):
+        for _, _, _, expected in self.states(name, instance, 6):
             resumed = method.tell(copied(resumed), again.engine.run(method.ask(copied(resumed))))
             assert digest(resumed) == digest(expected)
             assert digest(method.evidence(resumed).bracket) == digest(method.evidence(expected).bracket)

@@ -24,7 +24,7 @@ EVERY_VERB = [
     Flow("parquet", [*LABELS][(place + turn) % len(LABELS)], verb, client)
     for place, verb in enumerate(VERBS)
     for turn, client in enumerate(CLIENTS)
-    if (place + turn) % 2 == 0
+    if (place + turn) % len(CLIENTS) == 0
 ]
 DRAWN = [
     Flow("xarray", "numpy", "LinearSVC", "false"),

@@ -96,7 +96,8 @@ LIES: dict[str, Callable[[], Kind]] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_noticed_kept_and_noticed_again(lie: str, tmp_path: Path) -> None:
     kind, said = LIES[lie](), list[str]()
-    tallies = fuzz([kind], 48, 7, tmp_path, say=said.append, clock=clock_of(20))
+    cases = 48 if "kind" in lie else 24  # few systems have all three kinds
+    tallies = fuzz([kind], cases, 7, tmp_path, say=said.append, clock=clock_of(20))
     assert tallies[kind.name].failed
     kept = sorted(tmp_path.glob("*.npz"))
     assert len(kept) == len(said) == tallies[kind.name].failed

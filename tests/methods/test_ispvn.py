@@ -35,7 +35,7 @@ def test_the_excessive_gap_holds_at_every_step(kind: str, options: dict[str, Any
     n, seen = facts.n, 0
     method = METHODS[name]
     before = None
-    for state in states(method, engine, facts, 900):
+    for state in states(method, engine, facts, 300):
         if before is not None and state.steps == before.steps + 1:
             # p_k was found for y_k and mu_k of the state before
             y, mu = before.y, before.mu
