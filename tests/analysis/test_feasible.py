@@ -177,11 +177,15 @@ def test_every_kind_of_matrix_is_read_as_the_same(tmp_path: Path) -> None:
     array[:] = A.astype(np.int16)
     kinds = [sp.csr_array(A), sp.csc_matrix(A), pd.DataFrame(A), da.from_array(A, chunks=(200, 30)), array]
     kinds += [tmp_path / name for name in ("A.npy", "dense", "sparse", "A.zarr")]
+    proved: list[np.ndarray] = []
     for A_of_kind in kinds:
         answer = dfeas.feasible(A_of_kind, tmp_path / "b.npy")
         assert answer.verdict == "feasible"
         assert answer.result.method == "working-set"
-        require_evidence(system, answer)
+        if not any(np.array_equal(answer.x, x) for x in proved):
+            require_evidence(system, answer)
+            proved.append(answer.x)
+    assert len(proved) < len(kinds)
 
 
 def test_large_systems_without_an_interior_or_a_solution_are_decided(tmp_path: Path) -> None:
@@ -198,7 +202,6 @@ def test_large_systems_without_an_interior_or_a_solution_are_decided(tmp_path: P
         assert again.to_json() == answer.to_json()
         assert str(again) == str(answer)
         require_evidence(system, again)
-        require_evidence(system, answer)
     values = json.loads((tmp_path / "feasible-0" / "result.json").read_text())
     assert (values["verdict"], values["m"], values["n"]) == ("feasible", 80, len(thin.A))
     limited = thin.ask(time_limit=1e-9, out=tmp_path / "limited")
