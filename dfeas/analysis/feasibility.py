@@ -33,9 +33,8 @@ from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import extend_weights, partition
 from dfeas.run.exact.search import LIMITED, STOPPED, find_ending
-from dfeas.run.proof import require_followed
 from dfeas.run.resources import Limits, Output, Resources, choose_client
-from dfeas.run.result_files import RESULT, Saved
+from dfeas.run.result_files import RESULT, Saved, require_followed
 from dfeas.run.results import Result, cost_row
 from dfeas.run.session import Checking, compute_by, open_session
 from dfeas.run.solve import decide, run_terms

@@ -111,10 +111,8 @@ def verify(
 @click.argument("out", type=LOCAL)
 @asks(OF_DATA[:2])
 @option("Question", "--positive", metavar="CLASS", help="This class against all others, if the run has two.")
-@asks(MEMORY, FORCE, JSON)
-def predict(
-    run: str, data: str, out: Path, y: str | None, positive: str | None, memory: str | None, force: bool, as_json: bool
-) -> None:
+@asks(MEMORY, FORCE, FOLLOW, JSON)
+def predict(run: str, data: str, out: Path, y: str | None, as_json: bool, **options: Any) -> None:
     """Score points by the hyperplane of a run.
 
     The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. DATA may be a table: the column that
@@ -125,8 +123,7 @@ def predict(
     If DATA has labels, the command says how many points get the class of their label. For cones OUT gets the least eigenvalue
     of each, over its norm, in their order, and the critical cones are named.
     """
-    options: dict[str, Any] = {"positive": positive, "memory": memory, "progress": True}
-    answer = run_predict(run, data, y, out=out, force=force, **options)
+    answer = run_predict(run, data, y, out=out, progress=True, **options)
     put(answer, as_json, Row("written", str(out)))
 
 

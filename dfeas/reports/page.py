@@ -23,7 +23,6 @@ from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
 from dfeas.problem import PARAMETERS
 from dfeas.reports.compare import explain_difference, load_alike
 from dfeas.reports.margins import NOT_READ, Seen, look
-from dfeas.run.proof import require_followed
 from dfeas.run.result_files import (
     CHECKPOINT,
     RESULT,
@@ -37,6 +36,7 @@ from dfeas.run.result_files import (
     find_runs,
     load_run,
     read_separation,
+    require_followed,
 )
 from dfeas.run.results import Result, class_names, cost_row, plane_of, sides_from
 from dfeas.run.soft_margin.result import SoftMarginResult

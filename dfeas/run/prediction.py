@@ -35,7 +35,7 @@ from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
 from dfeas.problem import Function
 from dfeas.run.progress import who_is_told
-from dfeas.run.result_files import CERTIFICATE, classes_of, find_url, load_result
+from dfeas.run.result_files import CERTIFICATE, classes_of, find_url, load_result, require_followed
 from dfeas.run.scores import class_values, read_once, require_name, write_scores
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction, load
@@ -173,6 +173,7 @@ def predict(
     kernel: Function | None = None,
     memory: str | int | None = None,
     progress: bool | Progress | None = None,
+    follow: bool = False,
 ) -> Prediction | Any:
     """Score points by the best direction of a run, or by those of all classes of a one-vs-rest run, in one read.
 
@@ -199,6 +200,9 @@ def predict(
         Budget in bytes for blocks, and for the scores of some of them.
     progress : bool, or callable, optional
         Show how many points are in ``out``, or be told ``(done, of)``; by default the setting.
+    follow : bool
+        Read the points of an expansion at a URL that only the run names: who wrote its files would choose where requests go,
+        which are signed with your credentials.
 
     Returns
     -------
@@ -208,7 +212,8 @@ def predict(
     Raises
     ------
     UsageError
-        ``run`` is no such run, ``positive`` is given with a run of all classes, or ``out`` has another suffix.
+        ``run`` is no such run, ``positive`` is given with a run of all classes, or ``out`` has another suffix; or the files
+        of the run say that the points of its expansion are at a URL, and ``follow`` is not given.
     BadInputError
         The run has no direction, or the points have other features or classes, or are not finite.
 
@@ -227,10 +232,12 @@ def predict(
     require_type("out", out, "str | Path | None")
     require_type("kernel", kernel, "Callable | None")
     require_type("force", force, "bool")
+    require_type("follow", follow, "bool")
     file = None if out is None else local(out, "out")
     if file is not None:
         require_name(file, X, y)
     model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(place(run))
+    model = replace(model, follow=model.follow or follow)
     if model.classes is not None and positive is not None:
         raise UsageError(f"{model.name}: a run of all classes; leave out positive")
     dataset, geometry = open_points(model, X, memory, y, positive, kernel)
@@ -311,6 +318,7 @@ class FittedModel:
     classes: tuple[str, ...] | None  # of a one-vs-rest run
     points: Dataset | None = None  # that it was on, where they are in memory
     function: Function | None = None  # of Python, that was the kernel
+    follow: bool = False  # whether its data is read at a URL, too
 
     @classmethod
     def load(cls, run: Place) -> FittedModel:
@@ -449,6 +457,10 @@ class FittedModel:
             return None
         if not needed and self.values.get("sides"):
             return None  # the run says itself what its classes are
+        if not self.follow:
+            if not needed and find_url(self.values):
+                return None
+            require_followed(self.title, self.values, "score where its data is")
         try:
             dataset = open_source(Source(DataSpec.from_json(self.values["data"]), cones=True))
         except (BadInputError, CorruptDataError):

@@ -11,21 +11,13 @@ from dfeas.data.open import Root, open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, parse_view
 from dfeas.data.storage.places import place
 from dfeas.engine.local import local_engine
-from dfeas.errors import BadInputError, CheckFailedError, UsageError, either, spell
+from dfeas.errors import BadInputError, CheckFailedError, either
 from dfeas.problem import Function
-from dfeas.run.result_files import CERTIFICATE, find_url
+from dfeas.run.result_files import CERTIFICATE, require_followed
 from dfeas.run.termination import EPS_INFEASIBLE
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check
-
-
-def require_followed(where: object, values: Mapping[str, Any], otherwise: str) -> None:
-    """Raise UsageError where the data of a result is at a URL: who wrote the file would choose where requests go, which are
-    signed with the credentials of who reads it.
-    """
-    if (url := find_url(values)) is not None:
-        raise UsageError(f"{where}: it says that its data is at {url}: {spell('follow', True)} reads it there; or {otherwise}")
 
 
 def find_data(where: object, values: Mapping[str, Any], given: DataSpec, view: str, follow: bool) -> DataSpec:

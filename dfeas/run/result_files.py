@@ -21,7 +21,7 @@ from dfeas.data.storage.outputs import OutputKind, begins_with
 from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import total
 from dfeas.display import Displayed, Grid
-from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes, spell
 from dfeas.run.termination import UNDECIDED, Record
 from dfeas.run.trace import read_trace
 from dfeas.verify.certificate import Certificate
@@ -245,6 +245,14 @@ def find_url(values: Mapping[str, Any]) -> str | None:
     """The first URL among the places of the data of a result, if there is one."""
     kept = values["data"] or {}
     return next(filter(is_url, (kept.get("path"), kept.get("labels"), *(kept.get("also") or ()))), None)
+
+
+def require_followed(where: object, values: Mapping[str, Any], otherwise: str) -> None:
+    """Raise UsageError where the data of a result is at a URL: who wrote the file would choose where requests go, which are
+    signed with the credentials of who reads it.
+    """
+    if (url := find_url(values)) is not None:
+        raise UsageError(f"{where}: it says that its data is at {url}: {spell('follow', True)} reads it there; or {otherwise}")
 
 
 def read_separation(run: Place) -> dict[str, Any] | None:

@@ -81,6 +81,7 @@ class Fitted(Saved, Predictor):
     trace: Trace | None = None
     points: Dataset | None = None
     function: Function | None = None
+    loaded: bool = False  # from files, which anybody may have written
 
     @property
     def success(self) -> bool:
@@ -107,7 +108,7 @@ class Fitted(Saved, Predictor):
     def to_model(self) -> FittedModel:
         files = (self.certificate or "the result",)
         model = FittedModel.of("the result", self.to_json(), (self._certificate,), files, None)
-        return replace(model, points=self.points, function=self.function)
+        return replace(model, points=self.points, function=self.function, follow=not self.loaded)
 
 
 class PerClass(Saved, Predictor):
@@ -152,7 +153,7 @@ class PerClass(Saved, Predictor):
         files = tuple(result.certificate or f"class {name}" for name, result in self.results.items())
         evidence = [result._certificate for result in self.results.values()]
         model = FittedModel.of("the result", {**first.to_json(), "sides": None}, evidence, files, self.classes)
-        return replace(model, points=first.points, function=first.function)
+        return replace(model, points=first.points, function=first.function, follow=not first.loaded)
 
     def to_json(self) -> dict[str, Any]:
         first = next(iter(self.results.values()))

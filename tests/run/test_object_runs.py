@@ -218,6 +218,16 @@ def test_a_run_leaves_the_files_of_one_on_a_disk(ask: Callable[[str], Any], door
         assert each.read_bytes() == (here / each.key.removeprefix(f"{there.key}/")).read_bytes()
 
 
+def test_points_of_an_expansion_at_a_url_are_read_when_asked(door: Door, tmp_path: Path) -> None:
+    result = dfeas.solve(f"{URL}/data", kernel="rbf", out=tmp_path / "run")
+    asked = dfeas.predict(result, X, LABELS).accuracy
+    with pytest.raises(UsageError, match=f"it says that its data is at {URL}/data: follow=True reads it there"):
+        dfeas.predict(tmp_path / "run", X, LABELS)
+    with pytest.raises(UsageError, match=f"it says that its data is at {URL}/data"):
+        dfeas.load(tmp_path / "run").predict(X)
+    assert dfeas.predict(tmp_path / "run", X, LABELS, follow=True).accuracy == asked
+
+
 def test_whatever_reads_a_run_reads_it_there(door: Door, tmp_path: Path) -> None:
     run = f"{URL}/{tmp_path.name}"
     result = dfeas.solve(f"{URL}/data", out=run)
