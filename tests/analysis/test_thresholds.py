@@ -133,7 +133,7 @@ KINDS: dict[str, tuple[Draw, bool]] = {
 }
 
 
-@pytest.mark.parametrize("tables", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tables", [20, pytest.param(80, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_maximum_exists_unless_terms_rise_and_none_falls(kind: str, tables: int) -> None:
     draw, rows_named = KINDS[kind]

@@ -50,7 +50,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a dataset of each family, made by the command line."""
     path = tmp_path_factory.mktemp("cli")
     made = [("planted", "yes", 20, 30_000), ("one-flip", "no", 20, 30_000)]
-    made += [("one-flip", "few", 5, 30_000), ("gaussian", "normal", 20, 3_000), ("halfspace", "thin", 5, 3_000)]
+    made += [("gaussian", "normal", 20, 3_000), ("halfspace", "thin", 5, 3_000)]
     for kind, name, features, points in made:
         done = dfeas("generate", kind, name, "--features", features, "--points", points, "--margin", 0.05, cwd=path)
         assert done.returncode == 0, done.stderr
@@ -61,14 +61,12 @@ EXACT = ("auto", "working-set", "working-set-plain")
 """Methods that end with |Ax| at rounding level where there is no separator."""
 
 
-@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("method", ["auto", "working-set", "mirror-prox", "perceptron", "ispvn"])
 @pytest.mark.parametrize("data", ["yes", "no"])
 def test_generate_solve_verify(room: Path, tmp_path: Path, method: str, data: str) -> None:
     verdict, proof = "feasible", "rigorous"
     if data == "no":
         verdict, proof = ("infeasible", "exact") if method in EXACT else ("eps-infeasible", "rigorous")
-    if (data, method) == ("no", "rescaled-perceptron"):  # takes ten times as long as others
-        data = "few"
     run = tmp_path / "run"
     done = dfeas("solve", data, "--out", run, "--method", method, "--eps", 0.03, "--json", cwd=room)
     assert done.returncode == 0, done.stderr
@@ -87,7 +85,7 @@ def test_generate_solve_verify(room: Path, tmp_path: Path, method: str, data: st
 
 @pytest.mark.parametrize("data", ["normal", "thin"])
 def test_every_method_on_the_other_families(room: Path, tmp_path: Path, data: str) -> None:
-    methods = ",".join(name for name in METHODS if name != "rescaled-perceptron")  # has taken its time above
+    methods = ",".join(name for name in METHODS if name != "rescaled-perceptron")  # takes ten times as long as others
     words = ("--methods", methods, "--eps", 0.02, "--memory", "8GB", "--json")
     done = dfeas("race", data, "--out", tmp_path / "race", *words, cwd=room)
     assert done.returncode == 0, done.stderr

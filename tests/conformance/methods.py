@@ -53,7 +53,7 @@ class MethodTests(ABC):
 
     names: Collection[str]
     families: Collection[str]
-    passes = 60
+    passes = 40
     most_passes = 2000
     """Where the theorem allows more, the method must still separate within so many."""
 

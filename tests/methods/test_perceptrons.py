@@ -154,7 +154,7 @@ def scaled(seed: int) -> tuple[np.ndarray, float]:
     return points, best_margin(points)
 
 
-@pytest.mark.parametrize(("seed", "unit"), [*((seed, False) for seed in range(200)), *((seed, True) for seed in range(40))])
+@pytest.mark.parametrize(("seed", "unit"), [*((seed, False) for seed in range(80)), *((seed, True) for seed in range(20))])
 def test_margin_perceptron_ends_with_more_than_a_quarter_of_the_best_margin(seed: int, unit: bool) -> None:
     points, best = scaled(seed)
     if unit:
