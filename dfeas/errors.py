@@ -17,10 +17,8 @@ from shlex import quote
 from typing import Any
 
 
-class DfeasError(Exception):
-    """Base of all errors that dfeas raises on purpose; its text is one line that says what to do, whatever data it quotes."""
-
-    exit_code = 1
+class _Said(Exception):
+    """One line that says what to do, whatever data it quotes."""
 
     def __init__(self, text: str) -> None:
         super().__init__(" ".join(text.split()))
@@ -33,6 +31,16 @@ class DfeasError(Exception):
     def as_typed(self) -> str:
         """As it would be typed on the command line."""
         return visible(_choose_words(self.args[0], typed=True))
+
+
+class DataWarning(_Said, UserWarning):
+    """What may be wrong with the data."""
+
+
+class DfeasError(_Said):
+    """Base of all errors that dfeas raises on purpose."""
+
+    exit_code = 1
 
     @property
     def arguments(self) -> set[str]:

@@ -159,7 +159,7 @@ def check_separation(
     if isinstance(X, ChosenTable):
         without = X.left_out if isinstance(X.X, str) else ()
         label = X.label
-        X, y, _ = X.take(y)
+        X, y, *_ = X.take(y)
         y = y if label is None else label
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
     if outcome == "cox" and not is_model(X):

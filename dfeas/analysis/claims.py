@@ -73,7 +73,8 @@ def not_checked(values: Values, proved: Check, certificate: Certificate) -> list
         known |= {"margin_upper"}
     rest = [name for name in values if name not in known]
     scored = any(entry["score"] is not None for entry in values["conflicts"]) and not certificate.y.size
-    return [*rest, *(["scores of conflicts"] if scored else [])]
+    named = any("name" in entry for entry in values["conflicts"])
+    return [*rest, *(["scores of conflicts"] if scored else []), *(["names of conflicts"] if named else [])]
 
 
 def _require_verdict(where: Place, values: Values, proved: Check) -> None:
@@ -136,7 +137,8 @@ def _finite(where: Place, values: Values, name: str) -> float:
     return number
 
 
-_CONFLICT = {"point": COUNT, "label": str, "weight": Number(0, 2), "score": Number(none=True)}
+_CONFLICT = {"point": COUNT, "label": str, "weight": Number(0, 2), "score": Number(none=True), "name?": object}
+_KEYS = {name.rstrip("?") for name in _CONFLICT}
 
 
 def _require_conflicts(where: Place, values: Values, certificate: Certificate, dataset: Dataset) -> None:
@@ -158,7 +160,7 @@ def _require_conflicts(where: Place, values: Values, certificate: Certificate, d
     true = carriers(dataset, certificate, [entry["point"] for entry in listed])
     for entry in listed:
         point, label, weight = (entry[name] for name in ("point", "label", "weight"))
-        if len(entry) != len(_CONFLICT) or true.pop(point, None) != (label, weight):
+        if not entry.keys() <= _KEYS or true.pop(point, None) != (label, weight):
             raise CheckFailedError(
                 f"{where}: conflicts has point {point!r} with label {label!r} and weight {weight!r}, which is not one of the "
                 "certificate and the data, or is there twice"

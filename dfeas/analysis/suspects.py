@@ -141,11 +141,11 @@ def suspects(
         search = _Search(session, resources.memory_bytes, limits.until(output.stop), max_passes or np.inf)
         stopped = search.run()
         stopped = Stop.INTERRUPTED if stopped == Stop.TIME_LIMIT and output.stop() else stopped
-        answer = _prove(search, session, stopped, X, limits)
+        answer = _prove(search, session, stopped, limits)
         return answer if out is None else answer.save(place(out))
 
 
-def _prove(search: _Search, session: Session, stopped: Stop, X: Any, limits: Limits) -> Suspects:
+def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> Suspects:
     dataset, checking = session.dataset, session.checking
     blank = Certificate("separator", dataset.fingerprint, view=dataset.view)
     planes = [replace(blank, y=y) for y in (search.first, search.y)]
@@ -156,7 +156,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, X: Any, limits: Lim
     checked = checking(certificates) if certificates else Checked([], 0.0)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
     score = dict(zip(search.columns.index.tolist(), search.score(wide.y, np.inf).tolist(), strict=True))
-    points, names = [], row_names(X, numbers_of(dataset, np.union1d(less, more)).tolist())
+    points, names = [], row_names(session.source.spec, numbers_of(dataset, np.union1d(less, more)).tolist())
     for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
         known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
         rows = [(at, names[at], label, score.get(own), needed, own not in flat) for at, label, own in known]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from inspect import cleandoc
@@ -16,7 +17,7 @@ from click.core import ParameterSource
 
 from dfeas.engine import signals
 from dfeas.engine.signals import INTERRUPTED, interruptible
-from dfeas.errors import CorruptDataError, DfeasError, none_of, visible
+from dfeas.errors import CorruptDataError, DataWarning, DfeasError, none_of, visible
 
 if TYPE_CHECKING:
     from dfeas.display import Displayed, Part
@@ -103,6 +104,23 @@ def _leave(code: int, text: str, context: click.Context | None) -> None:
     sys.exit(code)
 
 
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Ours are said as errors are, without a line of code."""
+    others = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], file: str, line: int, *more: Any) -> None:
+        if isinstance(message, DataWarning):
+            say(f"dfeas: warning: {message.as_typed}", err=True)
+        else:
+            others(message, category, file, line, *more)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.simplefilter("always", DataWarning)
+        yield
+
+
 class Command(click.Command):
     """A command whose errors are one line also under ``dask dfeas``, with options under headings and examples in its help."""
 
@@ -115,7 +133,8 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         from dfeas.data.storage.patience import one_call  # which loads NumPy, and a list of commands needs none
 
-        with interruptible(), one_line_errors(ctx), one_call(ctx.params.get("time_limit"), signals.started):
+        limit = ctx.params.get("time_limit")
+        with interruptible(), one_line_errors(ctx), one_call(limit, signals.started), _one_line_warnings():
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

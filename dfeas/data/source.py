@@ -170,6 +170,8 @@ class Choice:
             if pattern in others:
                 return [pattern]
             found = [name for name in others if fnmatchcase(name, pattern)]
+            if not found and "," in pattern:
+                return [name for part in pattern.split(",") for name in match(part.strip())]
             if not found and pattern == label:
                 raise UsageError(f"{where}: column {pattern} has the labels, which are no feature: leave it out")
             if not found:
@@ -195,6 +197,7 @@ def left_out(columns: Sequence[str], some: Container[str | None]) -> list[str]:
 
 
 ALL = Choice()
+TWICE = "the table says itself what its labels are: leave out y"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -234,18 +237,32 @@ class ChosenTable(Displayed):
         rows += [(name, "id" if name == self.choice.id else "left out") for name in self.left_out]
         yield Grid(("column", "use"), [list(row) for row in rows], 2)
 
-    def take(self, labels: Any) -> tuple[Any, Any, Choice]:
-        """What a verb takes as X, with labels that are its own or given to the verb, and what is left to choose of a path.
+    def in_memory(self) -> Any:
+        """The features of a frame. Raises UsageError for a table that is a file."""
+        if isinstance(self.X, str):
+            raise UsageError(f"{self.X}: an estimator takes the table of a frame, in memory or of Dask; solve takes files")
+        return select_columns(self.X, [*self.features])
+
+    def labels_for(self, labels: Any) -> Any:
+        """Those that were given, or those of the table."""
+        if labels is not None and self.y is not None:
+            raise UsageError(TWICE)
+        return select_columns(self.X, [self.label]) if labels is None and self.label is not None else self.y
+
+    def take(self, labels: Any) -> tuple[Any, Any, Choice, Any]:
+        """What a verb takes as X, with labels that are its own or given to the verb, what is left to choose of a path, and of a
+        frame the column that names rows.
         Raises UsageError where both have labels.
         """
         if labels is not None and self.y is not None:
-            raise UsageError("the table says itself what its labels are: leave out y")
+            raise UsageError(TWICE)
         labels = self.y if labels is None else labels
         if isinstance(self.X, str):
-            return self.X, labels, self.choice
+            return self.X, labels, self.choice, None
         among = isinstance(labels, str | int | tuple) and str(labels) in columns_of(self.X)
         features = [name for name in self.features if not among or name != str(labels)]
-        return select_columns(self.X, [*features, *([str(labels)] if among else [])]), labels, ALL
+        ids = None if self.choice.id is None else select_columns(self.X, [self.choice.id])
+        return select_columns(self.X, [*features, *([str(labels)] if among else [])]), labels, ALL, ids
 
 
 @dataclass(frozen=True)
@@ -264,13 +281,14 @@ class DataSpec:
     point_features: tuple[str, ...] = ()  # names of the entries of the point, where they have names
     transform: Transform | None = None  # of features and lengths; without its numbers until they are known
     choice: Choice = ALL  # of the columns of a table
+    ids: Any = None  # the column that names rows, in memory
     one_vs_rest: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
 
     def __post_init__(self) -> None:
         become = vars(self).update
         if isinstance(self.where, ChosenTable):
-            where, labels, choice = self.where.take(self.labels)
-            become(where=where, labels=labels, choice=choice)
+            where, labels, choice, ids = self.where.take(self.labels)
+            become(where=where, labels=labels, choice=choice, ids=ids)
         if isinstance(self.positive, int | np.integer | np.bool_):
             become(positive=str(self.positive))  # as labels that are numbers are called
         require_types(self, ("positive", "intercept"))
@@ -304,6 +322,11 @@ class DataSpec:
         return isinstance(self.where, str)
 
     @property
+    def names_rows(self) -> bool:
+        """Whether rows may be called otherwise than by their numbers."""
+        return self.choice.id is not None or self.ids is not None or hasattr(self.where, "iloc")
+
+    @property
     def all_positive(self) -> bool:
         """Whether the question is asked without labels, by name."""
         return isinstance(self.labels, str) and self.labels == ALL_POSITIVE
@@ -319,7 +342,7 @@ class DataSpec:
 
     def without_memory(self) -> DataSpec:
         """What can be kept of it: all but what the caller has in memory."""
-        return self if self.by_path else replace(self, where=None, labels=None, mask=None)
+        return self if self.by_path else replace(self, where=None, labels=None, mask=None, ids=None)
 
     def to_json(self) -> dict[str, Any] | None:
         """What a result keeps of it; None of data in memory."""

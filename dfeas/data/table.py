@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy, select_columns
-from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy
+from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import columns_of_file, open_columns
-from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, left_out
+from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, left_out
 from dfeas.data.storage.features import no_column
 from dfeas.data.storage.places import absolute, place
 from dfeas.errors import BadInputError, UsageError
 
 ROWS = 1 << 16
 """Of a column that are read at a time."""
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+"""Numbers that are written as Python writes them: 007 is none."""
 
 
 def table(
@@ -100,29 +103,32 @@ def _label_among(columns: Sequence[str], y: Any, where: str) -> str | None:
     raise no_column(str(y), columns, where)
 
 
-def row_names(X: Any, rows: Sequence[int]) -> dict[int, Any]:
+def row_names(spec: DataSpec, rows: Sequence[int]) -> dict[int, Any]:
     """What some rows are called: by the column of a table that names them, by the index of a frame of pandas, or by number."""
-    frame, name = (X.X, X.choice.id) if isinstance(X, ChosenTable) else (X, None)
-    if name is not None and isinstance(frame, str):
-        return _names_in_file(frame, name, rows)
-    if name is not None:
+    if spec.choice.id is not None:
+        return _names_in_file(spec.where, spec.choice.id, rows)
+    if spec.ids is not None:
         import narwhals.stable.v2 as nw
 
-        column = bring_here(select_columns(frame, [name]))
-        return dict(zip(rows, nw.from_native(column, eager_only=True)[list(rows), 0].to_list(), strict=True))
-    if is_frame(frame) and hasattr(frame, "index") and hasattr(frame, "iloc"):
-        return {row: frame.index[row] for row in rows}
+        column = nw.from_native(bring_here(spec.ids), eager_only=True)
+        return dict(zip(rows, column[list(rows), 0].to_list(), strict=True))
+    if spec.names_rows and is_frame(spec.where):
+        return {row: spec.where.index[row] for row in rows}
     return {row: row for row in rows}
 
 
 def _names_in_file(path: str, name: str, rows: Sequence[int]) -> dict[int, Any]:
-    """By a read of that column, and in text of one before that says its type."""
+    """By a read of that column; in text files as it is written there, but for whole numbers."""
     columns = columns_of_file(path, name) or ()
     options = IngestOptions(label_column=name)  # so that the first line has names
-    table, first, found = open_columns(path, options, [name], [each for each in columns if each != name]), 0, dict[int, Any]()
+    written = format_of(path, None) != "parquet"
+    text = [each for each in columns if written or each != name]
+    table, first, found = open_columns(path, options, [name], text), 0, dict[int, Any]()
     wanted = np.unique(np.asarray(rows, np.int64))
     for batch in table.batches([name], ROWS):
         here = wanted[slice(*np.searchsorted(wanted, (first, first + batch.num_rows)))].tolist()
         found |= {row: batch.column(0)[row - first].as_py() for row in here}
         first += batch.num_rows
+    if written and all(WHOLE.fullmatch(text) for text in found.values() if text is not None):
+        return {row: None if text is None else int(text) for row, text in found.items()}
     return found

@@ -84,12 +84,18 @@ def rows_of(points: Any, rows: Any) -> Points:
     return csr_array(some, dtype=np.float64) if hasattr(some, "indptr") else np.ascontiguousarray(exact(some, np.float64, "X"))
 
 
+def split_table(X: Any, y: Any = None) -> tuple[Any, Any]:
+    """Features and labels of a ``dfeas.table`` of a frame; anything else as it is given."""
+    if not isinstance(X, ChosenTable):
+        return X, y
+    with value_errors():
+        return X.in_memory(), X.labels_for(y)
+
+
 def points_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as something that ``dfeas.solve`` takes; the number of features is checked, or with ``reset`` remembered. Nothing of
     Dask is computed.
     """
-    if isinstance(X, ChosenTable):
-        raise ValueError("X: a table is for dfeas.solve and the like; give an estimator frame[list(table.features)], and y")
     if not is_dask(X):
         about: dict[str, Any] = {"estimator": estimator, "input_name": "X"}
         points = check_array(_accept(X), accept_sparse="csr", dtype=[np.float64, np.float32], **about)
@@ -183,12 +189,13 @@ def on_its_cluster(fit: Callable[..., F]) -> Callable[..., F]:
     """A ``fit`` in which the cluster of the estimator, if it has one, computes what is of Dask."""
 
     @wraps(fit)
-    def fit_there(estimator: Classifier, *args: Any, **options: Any) -> F:
+    def fit_there(estimator: Classifier, X: Any, y: Any = None, *args: Any, **options: Any) -> F:
         with ExitStack() as stack:
             stack.enter_context(value_errors())
+            X, y = split_table(X, y)
             stack.enter_context(one_call(getattr(estimator, "time_limit", None)))
             stack.enter_context(computed_by(stack.enter_context(open_client(estimator.client))))
-            return fit(estimator, *args, **options)
+            return fit(estimator, X, y, *args, **options)
 
     return fit_there
 
@@ -305,11 +312,13 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _of_each(self, function: Callable[[Any], NDArray[Any]], X: Any, example: Callable[[], NDArray[Any]]) -> Any:
         """What a function says of points, or of chunks of Dask when they are computed; an ``example`` has its answer of one."""
         check_is_fitted(self)
+        X, _ = split_table(X)
         points = points_of(self, X, reset=False)
         return map_rows(function, X, self.n_features_in_, example()) if is_dask(X) else function(points)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of points (by weight) whose class is right."""
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of points (by weight) whose class is right; y may be that of a ``dfeas.table``."""
+        X, y = split_table(X, y)
         found, labels = values_of(self.predict(X)), labels_of(bring_here(y), X)
         check_consistent_length(found, labels)
         weights = None if sample_weight is None else weights_of(sample_weight, X, len(labels))

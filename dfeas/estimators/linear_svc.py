@@ -161,8 +161,10 @@ class LinearSVC(SoftMarginClassifier):
     _asked: dict[str, Any] = field(init=False)  # parameters of the last batch
 
     @on_its_cluster
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,), or to a ``dfeas.table``; weights (n,)
+        multiply losses.
+        """
         starts = self._starts() if self.warm_start else None
         points, index = self._read_labels(X, y)
         self._seen = None
@@ -239,8 +241,8 @@ class LinearSVCCV(SoftMarginClassifier):
     Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0)
 
     @on_its_cluster
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose C, and fit with it, to what ``LinearSVC`` takes."""
         points, index = self._read_labels(X, y)
         weight, folds = self._point_weights(X, index, sample_weight), min(self.folds, len(index))
         results = self._fit_margins(points, index, C=list(self.Cs), folds=folds, weights=weight)

@@ -80,8 +80,8 @@ class Separator(LinearClassifier):
     margin_tolerance: float | None = None
 
     @on_its_cluster
-    def fit(self, X: Any, y: Any) -> Self:
-        """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,), or a ``dfeas.table``."""
         points, index = self._read_labels(X, y)
         self._seen = None
         return self._separate(points, index)
@@ -180,8 +180,8 @@ class KernelSeparator(Classifier):
         return {"client": False}  # a kernel needs points by pairs of blocks, which meet in this process
 
     @on_its_cluster
-    def fit(self, X: Any, y: Any) -> Self:
-        """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,), or a ``dfeas.table``."""
         points, index = self._read_labels(X, y)
         with value_errors():
             kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)

@@ -230,7 +230,8 @@ class Result(Fitted):
     data : dict, optional
         Path, labels, positive, intercept; None for arrays in memory.
     conflicts : list of dict
-        Point, label, weight, score of an infeasible verdict, the most suspect first.
+        Point, label, weight, score of an infeasible verdict, the most suspect first; with the name of its row, where a frame
+        of pandas has an index or a table an ``id``.
     detail : str
         What the checker proved, in words.
     bits : str, optional
@@ -498,4 +499,5 @@ class Result(Fitted):
         yield Row("conflict", f"{total} points{rest}")
         for entry in first:
             score = f"  score {entry['score']:+.6f}" if scored else ""
-            yield Row("", f"point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
+            name = f" ({entry['name']})" if "name" in entry else ""
+            yield Row("", f"point {entry['point']}{name}  label {entry['label']}{score}  weight {entry['weight']:.6g}")

@@ -11,13 +11,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data, open_source
 from dfeas.data.partitions import Compute, compute_here, computed_by
 from dfeas.data.source import DataSpec, Source, Transform
+from dfeas.data.storage.features import warn_of_ids
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import local, place, require_apart
+from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
@@ -130,6 +134,8 @@ def open_session(
     data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
     if is_collection(spec.where) and collection_of(dataset) is None:  # this process reads it
         client, resources = None, replace(resources, client=None)
+    if dataset.features and isinstance(dataset.points, SliceReader) and isinstance(dataset.points.array, np.ndarray):
+        warn_of_ids(dataset.points.array, dataset.features, dataset.where)
     geometry_of(dataset).require(dataset, kernel=problem.kernel, transform=spec.transform)
     if problem.kernel is not None and collection_of(dataset) is not None:
         raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or client=False")

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.source import Choice
-from dfeas.errors import BadInputError, UsageError
-from dfeas.estimators import LinearSVC
+from dfeas.errors import BadInputError, DataWarning, UsageError
+from dfeas.estimators import LinearSVC, Separator
 
 N = 120
 rng = np.random.default_rng(3)
@@ -131,6 +131,46 @@ def test_suspects_are_named_by_the_column_that_names_rows(named: str, kind: str,
     found = dfeas.suspects(chosen, mask=None if kind == "dask" or isinstance(chosen.X, str) else np.arange(N) != 3)
     assert {each["name"] for each in found.points} == {FRAME[named][each["point"]] for each in found.points}
     assert any(each["needed"] for each in found.points)
+    run = tmp_path / "run"
+    for solved in (dfeas.solve(chosen, out=run), dfeas.load(run)):
+        assert {each["name"] for each in solved.conflicts} == {FRAME[named][each["point"]] for each in solved.conflicts}
+        assert f"point 5 ({FRAME[named][5]})  label" in str(solved)
+    assert "names of conflicts" in dfeas.verify_run(run, chosen).not_checked
+    assert f"5, {FRAME[named][5]}" in Path(str(dfeas.report(run))).read_text()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+def test_ids_are_as_they_are_written(suffix: str, tmp_path: Path) -> None:
+    frame = FRAME[["a", "churned"]].copy()
+    ids = {
+        "long": [str(10**17 + place) for place in range(N)],
+        "zeros": [f"{place:05d}" for place in range(N)],
+        "decimal": [f"{place}.50" for place in range(N)],
+        "mixed": [f"{place}" if place % 2 else f"k{place}" for place in range(N)],
+        "date": [*FRAME["visit_first"]],
+    }
+    file = tmp_path / f"ids{suffix}"
+    frame.assign(**ids).to_csv(file, index=False, sep="\t" if suffix == ".tsv" else ",")
+    for name, values in ids.items():
+        found = dfeas.solve(dfeas.table(file, "churned", columns="a", id=name)).conflicts
+        assert found
+        assert [str(each["name"]) for each in found] == [values[each["point"]] for each in found]
+        assert all(isinstance(each["name"], int) for each in found) or name != "long"
+
+
+def test_an_index_names_rows_where_it_is_none_of_numbers() -> None:
+    for index, name in ((FRAME["name"], "c5"), (pd.RangeIndex(7, N + 7), 12)):
+        found = dfeas.solve(FRAME[["a", "b", "c", "churned"]].set_axis(index), "churned").conflicts
+        assert {each["name"] for each in found if each["point"] == 5} == {name}
+    assert all("name" not in each for each in dfeas.solve(FRAME[["a", "b", "c", "churned"]], "churned").conflicts)
+
+
+@pytest.mark.parametrize("kind", [".csv", "folder", "pandas", "polars"])
+def test_columns_like_ids_are_warned_of(kind: str, tmp_path: Path) -> None:
+    whole = TABLES[kind](tmp_path)
+    with pytest.warns(DataWarning, match=r"column customer has another whole number in each row: .*table\(X, y, wi"):
+        dfeas.solve(dfeas.table(whole, "churned", without=["name", "visit_*"]))
+    dfeas.solve(dfeas.table(whole, "churned", without="name,visit_*", id="customer"))  # warns of nothing
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -202,6 +242,20 @@ def test_a_choice_is_what_its_names_say(columns: list[str], data: st.DataObject)
     assert Choice.of(**choice.to_json()) == choice
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dask"])
+@pytest.mark.parametrize("estimator", [LinearSVC, Separator])
+def test_estimators_take_the_table_of_a_frame(estimator: Any, kind: str, tmp_path: Path) -> None:
+    chosen = dfeas.table(TABLES[kind](tmp_path), "churned", without=["name", "visit_*"], id="customer")
+    fitted, expected = estimator().fit(chosen), estimator().fit(FRAME[["a", "b", "c"]], LABELS)
+    assert np.array_equal(fitted.coef_, expected.coef_)
+    assert np.array_equal(np.asarray(fitted.predict(chosen)), expected.predict(FRAME[["a", "b", "c"]]))
+    assert fitted.score(chosen) == expected.score(FRAME[["a", "b", "c"]], LABELS)
+    with pytest.raises(ValueError, match="leave out y"):
+        estimator().fit(chosen, LABELS)
+    with pytest.raises(ValueError, match=r"table.csv: an estimator takes the table of a frame"):
+        estimator().fit(dfeas.table(written(tmp_path, ".csv"), "churned", columns="a"))
+
+
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     where = written(tmp_path, ".csv")
@@ -226,6 +280,8 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert code == 0, out
         assert ("100005" in out) == ("--id-column" in words)
     assert "left out: customer, name, visit_first, visit_last" in out
+    code, out = say("solve", where, *labels, "--without", "name, visit_*", "--out", "warned")
+    assert (code, "dfeas: warning: " in out, "is an id, leave it out with --without NAME" in out) == (0, True, True)
     assert say("verify", "solved")[0] == 0
     assert say("predict", "fitted", where, "scores.npy")[0] == 0
     code, out = say("solve", where, *labels, "--also", where, "--columns", "a", "--out", "no")
@@ -294,11 +350,6 @@ def test_a_column_beside_features_is_no_label_where_the_run_knows_its_name(tmp_p
     assert dfeas.predict(known, numbered).accuracy is not None
     beside = dfeas.soft_margin(numbered[["a", "b", "c"]], numbered["churned"])
     assert dfeas.predict(beside, numbered[["c", "b", "a", "churned"]]).accuracy == dfeas.predict(known, numbered).accuracy
-
-
-def test_estimators_say_what_they_take() -> None:
-    with pytest.raises(ValueError, match=r"give an estimator frame\[list\(table.features\)\], and y"):
-        LinearSVC().fit(dfeas.table(FRAME, "churned", columns="a"), LABELS)
 
 
 @pytest.mark.parametrize(

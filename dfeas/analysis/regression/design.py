@@ -21,7 +21,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.data.frames import is_frame, number, open_frame, plain
-from dfeas.data.storage.features import no_column
+from dfeas.data.storage.features import LEAST_IDS, LIKE_AN_ID, are_ids, no_column
 from dfeas.data.storage.numbers import array_of, exact, is_missing
 from dfeas.errors import BadInputError, spell
 
@@ -38,9 +38,6 @@ _LIKE_NUMBER = re.compile(
 )
 """What is meant as a number, and is none for a reader: with a unit, a comma, a sign before it. Ordinals are names."""
 MOST_LEVELS = 200_000
-LEAST_IDS = 20
-"""Rows from which on a text that is another one in each is taken for an id."""
-LONG_ID = 10**8
 SPARSE_FROM = 32
 """Columns from which on a design that is mostly zeros is stored sparse."""
 SPARSE_BELOW = 0.25
@@ -160,7 +157,7 @@ class ColumnSurvey:
                 if not np.isfinite(values).all():
                     row = self.call_row(self._at(int((~np.isfinite(values)).argmax())))
                     raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
-                seen.running = self.n == 0 and _is_id(seen.kind, inside(values, counted))
+                seen.running = self.n == 0 and seen.kind.is_integer() and are_ids(inside(values, counted))
         self.n += n
         self._counted += n if counted is None else len(counted)
 
@@ -224,8 +221,7 @@ class ColumnSurvey:
             columns += [Column(f"{seen.name}[{level}]", seen.name, level) for level in levels[0 if full else 1 :]]
         twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
         ids = [seen.name for seen in self.variables.values() if seen.running]
-        why = "has another whole number in each row: drop it if it is an id"
-        notes = tuple(f"column {name or '(no name)'} {why}" for name in ids)
+        notes = tuple(f"column {name or '(no name)'} {LIKE_AN_ID}: drop it if it is an id" for name in ids)
         if twice:
             raise BadInputError(f"{self.where}: column {twice[0]} has the name of a level of a factor; rename one of them")
         return Design(tuple(columns), factors, intercept, notes)
@@ -361,9 +357,3 @@ def _look_of(level: str) -> str:
     if _NUMBER.fullmatch(level):
         return "number"
     return "meant" if _LIKE_NUMBER.fullmatch(level) and not _ORDINAL.fullmatch(level) else "name"
-
-
-def _is_id(kind: nw.dtypes.DType, values: Floats) -> bool:
-    if not kind.is_integer() or len(values) < LEAST_IDS or len(np.unique(values)) < len(values):
-        return False
-    return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= LONG_ID)

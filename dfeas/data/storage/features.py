@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, UsageError, either, format_bytes, near
+from dfeas.errors import BadInputError, DataWarning, UsageError, either, format_bytes, near
 
 MOST_BYTES = 4 << 20
 """Of all names of a dataset as UTF-8: they are in its header, in results and in certificates."""
@@ -18,6 +20,12 @@ NAMED = 8
 """Columns of a table that a message names."""
 LEAVE_OUT = either("dfeas.table(X, y, without=[..])", "--without NAME")
 """What leaves columns out, for messages."""
+LEAST_IDS = 20
+"""Rows from which on values that are others in each are taken for an id."""
+LONG_ID = 10**8
+HEAD = 256
+"""Rows that are looked at first."""
+LIKE_AN_ID = "has another whole number in each row"
 MOST_SHOWN = 80
 """Characters of a name in a message."""
 
@@ -77,6 +85,26 @@ def order_by(names: Sequence[str], features: Sequence[str], what: str, beside: s
 
 def _list_names(names: Sequence[str]) -> str:
     return ", ".join(map(shorten, names[:SHOWN])) + (", .." if len(names) > SHOWN else "")
+
+
+def are_ids(values: NDArray[Any]) -> bool:
+    """Whether whole numbers run through a range, or are long, and none comes twice."""
+    if len(values) < LEAST_IDS or len(np.unique(values)) < len(values):
+        return False
+    return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= LONG_ID)
+
+
+def warn_of_ids(points: NDArray[Any], names: Sequence[str], where: str) -> None:
+    """Name columns of points (n, m) that look like ids, which are no features."""
+    head = np.sort(points[:HEAD], axis=0)
+    whole = (head == np.floor(head)).all(axis=0) & (np.diff(head, axis=0) > 0).all(axis=0)
+    found = [names[place] for place in np.flatnonzero(whole).tolist() if are_ids(points[:, place])]
+    if found:
+        them = f"column {shorten(found[0])} {LIKE_AN_ID}: if it is an id"
+        if len(found) > 1:
+            them = f"columns {', '.join(map(shorten, found[:NAMED]))} have another whole number in each row: if they are ids"
+        out = "it" if len(found) == 1 else "them"
+        warnings.warn(DataWarning(f"{where}: {them}, leave {out} out with {LEAVE_OUT}"), stacklevel=3)
 
 
 def names_of(given: Any, what: str) -> tuple[str, ...]:
