@@ -18,6 +18,7 @@ from dfeas.data.storage.places import Place
 from dfeas.errors import UsageError, install, visible
 from dfeas.linalg.points import Floats
 from dfeas.passes.survey import LEAST, HistogramAnswer
+from dfeas.settings import require_type
 
 try:
     import matplotlib as mpl
@@ -96,17 +97,41 @@ Passes = Sequence[Mapping[str, Any]]
 """What a run knew after each pass, with the keys of ``trace.jsonl``."""
 
 
-def plot_traces(runs: Mapping[str, Passes], ax: Axes | None) -> Axes:
-    """Draw what runs knew after each pass where the caller wants it, or in a figure of pyplot."""
+AGAINST = {"passes": "passes over the data", "reads": "reads of the data", "seconds": "seconds"}
+"""Keys of a trace that figures go along."""
+
+
+def plot_traces(runs: Mapping[str, Passes], ax: Axes | None, gap: bool = False, against: str = "passes") -> Axes:
+    """Draw what runs knew after each pass where the caller wants it, or in a figure of pyplot. Raises UsageError."""
+    require_type("gap", gap, "bool")
+    if against not in AGAINST:
+        raise UsageError(f"against: expected {', '.join(AGAINST)}, got {against!r}")
     if ax is None:
         from matplotlib import pyplot
 
         ax = pyplot.subplots(layout="constrained")[1]
-    draw_brackets(runs, (), axes=ax)
+    if gap:
+        draw_gaps(runs, against, ax)
+    else:
+        draw_brackets(runs, (), axes=ax, against=against)
     return ax
 
 
-def draw_course(curves: Sequence[Curve], asked: Mapping[str, float], ylabel: str, axes: Axes | None = None) -> Figure:
+def draw_gaps(runs: Mapping[str, Passes], against: str, axes: Axes) -> Figure:
+    """How far the ends of each run are from each other after each pass."""
+    soft = any("objective" in next(iter(passes), {}) for passes in runs.values())
+    upper, lower = ("objective", "lower") if soft else ("margin_upper", "margin_lower")
+    curves: list[Curve] = []
+    for colour, dot, (name, passes) in zip(cycle(SERIES), cycle(MARKERS), runs.items(), strict=False):
+        above, below = (np.array([known[end] for known in passes], np.float64) for end in (upper, lower))
+        look = {"color": colour, "marker": dot}
+        curves.append((plain(name) if name else "", [known[against] for known in passes], (above - below).tolist(), look))
+    return draw_course(curves, {}, f"{'objective' if soft else 'margin'}: upper - lower bound", axes, against)
+
+
+def draw_course(
+    curves: Sequence[Curve], asked: Mapping[str, float], ylabel: str, axes: Axes | None = None, against: str = "passes"
+) -> Figure:
     """What runs knew after each pass, and what was asked for, on a scale of decades; what is not finite leaves a gap. The axes
     are those of a new figure where none are given.
     """
@@ -120,20 +145,26 @@ def draw_course(curves: Sequence[Curve], asked: Mapping[str, float], ylabel: str
         place.plot(passes, heights, label=label, **{"color": BLUE, **dots, **look})
     for label, value in asked.items():
         place.axhline(value, color=GREY, linestyle=":", label=label)
-    place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if against == "passes":
+        place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     lengths = [max(passes) for _, passes, _, _ in curves if passes] or [1]
     if max(lengths) > LONGER * min(lengths):
         _scale_by_decades(place, "x", [pass_ for _, passes, _, _ in curves for pass_ in passes])
         place.set_xlim(right=1.2 * max(lengths))
     _scale_by_decades(place, "y", values)
-    place.set(xlabel="passes over the data", ylabel=ylabel)
-    if axes is not None and values:
+    place.set(xlabel=AGAINST[against], ylabel=ylabel)
+    if axes is not None and (asked or any(label for label, *_ in curves)):
         axes.legend()
     return _add_legend(figure, place) if axes is None else figure
 
 
 def draw_brackets(
-    runs: Mapping[str, Passes], eps: Sequence[float], *, upper_only: bool = False, axes: Axes | None = None
+    runs: Mapping[str, Passes],
+    eps: Sequence[float],
+    *,
+    upper_only: bool = False,
+    axes: Axes | None = None,
+    against: str = "passes",
 ) -> Figure:
     """Both ends of what each run looks for after each pass: upper ones solid, lower ones dashed."""
     soft = any("objective" in next(iter(passes), {}) for passes in runs.values())
@@ -145,9 +176,9 @@ def draw_brackets(
         for place, (end, dash, text) in enumerate(ends[:1] if upper_only else ends):
             label = text if len(runs) == 1 else "" if place else plain(name)
             look = {"color": colour, "marker": dot, "linestyle": dash}
-            curves.append((label, [known["passes"] for known in passes], [known[end] for known in passes], look))
+            curves.append((label, [known[against] for known in passes], [known[end] for known in passes], look))
     asked = {f"eps {value:g}": value for value in sorted(set(eps))}
-    return draw_course(curves, asked, "objective" if soft else "margin", axes)
+    return draw_course(curves, asked, "objective" if soft else "margin", axes, against)
 
 
 def draw_margins(found: HistogramAnswer, classes: tuple[str, str], margin: float) -> Figure:

@@ -42,11 +42,12 @@ class Comparison(Displayed, list[dict[str, Any]]):
         begin = rf"\begin{{tabular}}{{{'l' * grid.left + 'r' * (len(grid.head) - grid.left)}}}"
         return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"])
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None, *, gap: bool = False, against: str = "passes") -> Any:
         """Draw what the runs knew after each pass over each other, as ``Result.plot`` does."""
         from dfeas.figures import plot_traces
 
-        return plot_traces({row["run"]: Trace(place(row["folder"]) / TRACE) for row in self}, ax)
+        traces = {row["run"]: Trace(place(row["folder"]) / TRACE) for row in self}
+        return plot_traces(traces, ax, gap, against)
 
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", **{c: rf"\{c}" for c in "&%$#_{}"}}

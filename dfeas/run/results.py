@@ -97,13 +97,14 @@ class Fitted(Saved, Predictor):
         """Names of the classes -1 and +1; None for points without labels."""
         return class_names(self.sides)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw what was known after each pass: both ends of the bracket, or of a soft margin the objective and its bound.
-        Returns ``ax``, axes of matplotlib, or those of a new figure; raises UsageError where matplotlib is not there.
+    def plot(self, ax: Any = None, *, gap: bool = False, against: str = "passes") -> Any:
+        """Draw what was known after each pass: both ends of the bracket, or of a soft margin the objective and its bound; with
+        ``gap`` how far they are from each other. ``against`` is ``passes``, ``reads`` or ``seconds``. Returns ``ax``, axes of
+        matplotlib, or those of a new figure; raises UsageError where matplotlib is not there.
         """
         from dfeas.figures import plot_traces
 
-        return plot_traces({"": self.trace or ()}, ax)
+        return plot_traces({"": self.trace or ()}, ax, gap, against)
 
     def to_model(self) -> FittedModel:
         files = (self.certificate or "the result",)

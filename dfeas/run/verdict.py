@@ -300,11 +300,11 @@ class Race(Saved):
     def _parts(self) -> Iterator[Part]:
         return _several(self.results, self.reads)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the brackets of all methods over each other, as ``Result.plot`` does."""
+    def plot(self, ax: Any = None, *, gap: bool = False, against: str = "passes") -> Any:
+        """Draw the brackets, or gaps, of all methods over each other, as ``Result.plot`` does."""
         from dfeas.figures import plot_traces
 
-        return plot_traces({name: result.trace or () for name, result in self.results.items()}, ax)
+        return plot_traces({name: result.trace or () for name, result in self.results.items()}, ax, gap, against)
 
     @property
     def is_decided(self) -> bool:

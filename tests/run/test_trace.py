@@ -140,6 +140,27 @@ def test_a_plot_has_the_bracket_of_each_pass(arrays: Callable[..., Any], tmp_pat
     assert len(nothing.plot(Figure().subplots()).lines) == 2
 
 
+@pytest.mark.parametrize("against", ["passes", "reads", "seconds"])
+def test_a_plot_has_the_gap_of_each_pass(arrays: Callable[..., Any], against: str) -> None:
+    from matplotlib.figure import Figure
+
+    X, labels = arrays("gaussian", 5, 300)
+    result = dfeas.solve(X, labels, method="mirror-prox", eps=0.05)
+    axes = result.plot(Figure().subplots(), gap=True, against=against)
+    ((line,), rows) = axes.lines, [*(result.trace or ())]
+    assert line.get_xdata().tolist() == [row[against] for row in rows]
+    assert line.get_ydata().tolist() == [row["margin_upper"] - row["margin_lower"] for row in rows]
+    assert axes.get_legend() is None
+    soft = dfeas.soft_margin(X, labels)
+    heights = soft.plot(Figure().subplots(), gap=True, against=against).lines[0].get_ydata()
+    known = [row["objective"] is not None for row in soft.trace or ()]
+    assert np.isfinite(heights).tolist() == known
+    race = dfeas.race(X, labels, methods=["perceptron", "mirror-prox"], eps=0.05, max_passes=9)
+    assert len(race.plot(Figure().subplots(), gap=True, against=against).lines) == 2
+    with pytest.raises(UsageError, match="against: expected passes, reads, seconds, got 'time'"):
+        result.plot(Figure().subplots(), against="time")
+
+
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     result = dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1])
     monkeypatch.delitem(sys.modules, "dfeas.figures", raising=False)
