@@ -27,7 +27,7 @@ from dfeas.cli.options import (
     make_arguments,
     options_of,
 )
-from dfeas.cli.outputs import run_status
+from dfeas.cli.outputs import run_status, runs_below
 from dfeas.data.storage.places import absolute, is_url
 from dfeas.errors import UsageError
 
@@ -66,22 +66,25 @@ def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **
             say(f"  dfeas {command} {run}{cluster.words}", err=True)
 
 
-@click.command(cls=Command, examples=("dfeas status RUN", "dfeas status --scheduler tcp://head:8786"))
+@click.command(cls=Command, examples=("dfeas status", "dfeas status RUN", "dfeas status --scheduler tcp://head:8786"))
 @click.argument("run", required=False)
 @asks(CLUSTER[:2], JSON)
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     """Say how far a run is, here or on a cluster.
 
-    RUN is a folder or a URL, or the id of a submitted run; without it, all runs of the cluster are shown.
+    RUN is a folder or a URL, or the id of a submitted run; of a folder that is no run, all runs below it are shown. Without it,
+    all runs of the cluster are shown, or where there is none those below this folder.
     """
-    if run is not None and (is_url(run) or Path(run).is_dir()):
-        answer = run_status(run)
-        put(answer, as_json, values=[answer.to_json()])
-        return
-    if run is not None and cluster.find_running() is None:
+    there = cluster.find_running()
+    if run is not None and is_url(run):
+        known = [run_status(run)]
+    elif Path(run or ".").is_dir() and (run is not None or there is None):
+        known = runs_below(Path(run or "."))
+    elif there is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
-    with cluster.join() as client:
-        known = remote.status(run, client=client)
+    else:
+        with cluster.join() as client:
+            known = remote.status(run, client=client)
     if as_json:
         say(json.dumps([each.to_json() for each in known]))
     else:

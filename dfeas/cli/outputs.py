@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.data.storage import files as formats
-from dfeas.data.storage.files import read_json
+from dfeas.data.storage.files import Number, read_json
 from dfeas.data.storage.locks import being_written
-from dfeas.data.storage.places import place
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Displayed, Part, Row
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, DfeasError
 from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished
-from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, TRACE, read_separation
+from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, SUSPECTS, TRACE, read_separation
 from dfeas.run.trace import last_pass
 
 
@@ -24,6 +26,10 @@ def choose_folder(data: str) -> Path:
     """For a run without a name: ``DATA-run-1``, or the first number that is free."""
     stem = data.rstrip("/").rsplit("/", 1)[-1].partition(".")[0] or "data"
     return next(path for number in count(1) if not (path := Path(f"{stem}-run-{number}")).exists())
+
+
+MEASURED = ("passes", "margin_lower", "margin_upper", "seconds")
+"""What the trace of a run says after each pass, and its result in the end."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +75,7 @@ class RunStatus(Displayed):
 def run_status(run: str | Path) -> RunStatus:
     """How far a run is, without waiting. Raises BadInputError for no folder of a run, CorruptDataError for damaged files."""
     path = place(run)
-    if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
+    if not _begun(path):
         raise BadInputError(f"{path}: no such run")
     known = last_pass(path / TRACE)
     if being_written(path):
@@ -79,10 +85,33 @@ def run_status(run: str | Path) -> RunStatus:
     else:
         state = "finished" if is_finished(path) else "abandoned"
     if state != "running" and (path / RESULT).is_file():
-        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
+        number = Number(-math.inf, math.inf)
+        shape = {"verdict?": str, "stopped?": str, **dict.fromkeys((f"{name}?" for name in MEASURED), number)}
+        ended = read_json(path / RESULT, shape, "result", formats.RESULT)
         known |= {name: ended.get(name) for name in ("verdict", "stopped")}
+        known |= {name: ended[name] for name in MEASURED if name in ended}
         known |= {"separation": found["kind"]} if (found := read_separation(path)) else {}
     saved = Checkpoints(path / CHECKPOINT).newest
-    names = ("passes", "margin_lower", "margin_upper", "seconds", "gap", "verdict", "stopped", "separation")
+    names = (*MEASURED, "gap", "verdict", "stopped", "separation")
     age = None if saved is None else max(0.0, time.time() - saved)
     return RunStatus(str(path), state, checkpoint_age=age, **{name: known.get(name) for name in names})
+
+
+def runs_below(folder: Path) -> list[RunStatus]:
+    """How far the runs in folders below one are, or it itself. Raises BadInputError where there is none."""
+    found = []
+    for path, folders, _ in os.walk(folder):
+        if _begun(Path(path)):
+            folders.clear()  # a race stands for its runs
+            try:
+                found.append(run_status(path))
+            except DfeasError as error:
+                found.append(RunStatus(str(Path(path)), "damaged", error=str(error)))
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+    if not found:
+        raise BadInputError(f"{folder.resolve()}: no run here or below; of submitted runs say the cluster, by --scheduler")
+    return found
+
+
+def _begun(path: Place) -> bool:
+    return path.is_dir() and any((path / name).exists() for name in (TRACE, RESULT, RACE, SUSPECTS, CHECKPOINT))

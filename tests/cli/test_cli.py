@@ -483,6 +483,26 @@ def test_the_status_of_no_run_says_what_a_run_is() -> None:
     _refused(dfeas("status", "NOSUCH"), 2, "NOSUCH: no such run here; for the id of a submitted one say --scheduler")
 
 
+def test_the_status_of_a_folder_is_that_of_the_runs_below(room: Path, tmp_path: Path) -> None:
+    (tmp_path / "deep/bad").mkdir(parents=True)
+    for name in ("a", "deep/b"):
+        assert dfeas("solve", "yes", "--out", tmp_path / name, cwd=room).returncode == 0
+    assert dfeas("suspects", "yes", "--out", tmp_path / "list", "--max-passes", 2, cwd=room).returncode in (0, 3)
+    (tmp_path / "deep/bad/result.json").write_text("{")
+    for words, cwd in ((("status",), tmp_path), (("status", tmp_path), room)):
+        lines = dfeas(*words, cwd=cwd).stdout.splitlines()
+        assert [line.split(":")[0].removeprefix(f"{tmp_path}/") for line in lines] == ["a", "deep/b", "deep/bad", "list"]
+        assert [word in line for line, word in zip(lines, ("feasible", "feasible", "not", "finished"), strict=True)] == [
+            True
+        ] * 4
+    result = json.loads((tmp_path / "a/result.json").read_text())
+    (said,) = json.loads(dfeas("status", "a", "--json", cwd=tmp_path).stdout)
+    names = ("passes", "margin_lower", "margin_upper", "seconds", "verdict")
+    assert [said[name] for name in names] == [result[name] for name in names]
+    (tmp_path / "empty").mkdir()
+    _refused(dfeas("status", cwd=tmp_path / "empty"), 4, "no run here or below; of submitted runs say the cluster")
+
+
 def test_an_output_that_is_being_written_is_refused(room: Path, tmp_path: Path) -> None:
     lock = claim(tmp_path / "busy", "marker")
     _refused(dfeas("solve", "yes", "--out", tmp_path / "busy", cwd=room), 2, "another process is writing")
