@@ -116,7 +116,7 @@ class Suspects(Saved):
 
     def _parts(self) -> Iterator[Part]:
         more = len(self.points) - self.enough
-        rest = f"; {more} more are listed that may stay" if more else ""
+        rest = f"; {more} more {'is' if more == 1 else 'are'} listed that may stay" if more else ""
         if self.enough:
             yield Row("suspects", f"{self.enough} of {self.n} points: without them a hyperplane separates the others (proved)")
             fewest = "no fewer are enough" if self.at_least == self.enough else f"at least {self.at_least} have to go"

@@ -127,6 +127,18 @@ def predict(run: str, data: str, out: Path, y: str | None, as_json: bool, **opti
     put(answer, as_json, Row("written", str(out)))
 
 
+def _left_out(path: str, options: dict[str, Any], outcomes: set[str]) -> tuple[str, ...]:
+    """Columns of a table that are no regressors, of those that nothing else is asked of."""
+    columns, without, named = (options.pop(name) for name in ("columns", "without", "id"))
+    if not (columns or named or any(set(name) & {*"*?[,"} for name in without)):
+        return tuple(without)
+    others = {*outcomes, *(options[name] for name in ("weights", "times", "strata"))}
+    from dfeas.data.table import table  # with readers of all formats
+
+    chosen = table(path, columns=columns or None, without=without, id=named)
+    return tuple(name for name in chosen.left_out if name not in others)
+
+
 @click.command(
     "check-separation",
     cls=Command,
@@ -139,7 +151,7 @@ def predict(run: str, data: str, out: Path, y: str | None, as_json: bool, **opti
 @option("Data", "--label-column", multiple=True, metavar="NAME", help="The outcome, or NAME,NAME; all others are regressors.")
 @option("Question", "--formula", metavar="FORMULA", help='Formula, such as "died ~ age + C(ward)", by formulaic.')
 @option("Question", "--formula-code", "trust_formula", is_flag=True, help="Let the formula run any Python: you trust it.")
-@option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; may be repeated.")
+@asks(CHOSEN)
 @option("Data", "--weights-column", metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
 @option("Data", "--strata", metavar="NAME", help="With outcome conditional, poisson or cox: strata of rows.")
 @option("Data", "--time-column", metavar="NAME", help="With outcome cox, whose label column is 1 for an event.")
@@ -168,9 +180,12 @@ def check_separation(
         raise click.UsageError("give --label-column NAME, or --formula TEXT")
     if formula is not None and not intercept:
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
+    if formula is not None and (options["columns"] or options["id"]):
+        raise click.UsageError("a formula says itself which columns it has: leave out --columns and --id-column")
     with asked_to_stop() as stop, attend_runs(stop):
         limits = Limits(max_passes=options.pop("max_passes"), time_limit=options.pop("time_limit"))
         options |= {"weights": options.pop("weights_column"), "times": options.pop("time_column")}
+        options["without"] = _left_out(table, options, {*",".join(label_column).split(","), *label_column})
         if formula is not None and options["outcome"] == "cox" and options["times"] is None:
             options["times"], formula = split_survival(formula)
         options |= {"resources": Resources(memory=options.pop("memory"))}

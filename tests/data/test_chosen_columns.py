@@ -1,5 +1,6 @@
 """Columns of a table that are features, said once: every kind of table and every verb, beside the same points as an array."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -288,6 +289,30 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, "--columns, --without and --id-column are for one table" in out) == (2, True)
     code, out = say("solve", where, *labels, "--out", "no")
     assert (code, "leave them out with --without NAME" in out) == (4, True)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ["--columns", "a, b,c"],
+        ["--columns", "[a-c]", "--id-column", "customer"],
+        ["--without", "name,visit_*", "--id-column", "customer"],
+        ["--without", "name", "--without", "visit_first", "--without", "visit_last", "--without", "customer"],
+    ],
+)
+def test_regressors_are_chosen_as_features_are(chosen: list[str], suffix: str, tmp_path: Path) -> None:
+    FRAME.assign(w=np.arange(N) % 3).to_csv(tmp_path / "t.csv", index=False)
+    FRAME.assign(w=np.arange(N) % 3).to_parquet(tmp_path / "t.parquet")
+    words = ["check-separation", str(tmp_path / f"t{suffix}"), "--label-column", "churned", "--weights-column", "w", *chosen]
+    done = CliRunner().invoke(commands, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    found, expected = (
+        json.loads(done.stdout),
+        dfeas.check_separation(FRAME[[*"abc"]], FRAME["churned"], weights=np.arange(N) % 3),
+    )
+    assert [each["name"] for each in found["estimates"]] == [each.name for each in expected.estimates]
+    assert found["kind"] == expected.kind
 
 
 def test_labels_by_place_are_those_that_solve_takes(tmp_path: Path) -> None:
