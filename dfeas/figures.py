@@ -18,7 +18,6 @@ from dfeas.data.storage.places import Place
 from dfeas.errors import UsageError, install, visible
 from dfeas.linalg.points import Floats
 from dfeas.passes.survey import LEAST, HistogramAnswer
-from dfeas.settings import require_type
 
 try:
     import matplotlib as mpl
@@ -103,7 +102,6 @@ AGAINST = {"passes": "passes over the data", "reads": "reads of the data", "seco
 
 def plot_traces(runs: Mapping[str, Passes], ax: Axes | None, gap: bool = False, against: str = "passes") -> Axes:
     """Draw what runs knew after each pass where the caller wants it, or in a figure of pyplot. Raises UsageError."""
-    require_type("gap", gap, "bool")
     if against not in AGAINST:
         raise UsageError(f"against: expected {', '.join(AGAINST)}, got {against!r}")
     if ax is None:
