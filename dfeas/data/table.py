@@ -14,6 +14,7 @@ from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import columns_of_file, open_columns
 from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, left_out
 from dfeas.data.storage.features import no_column
+from dfeas.data.storage.numbers import is_missing
 from dfeas.data.storage.places import absolute, place
 from dfeas.errors import BadInputError, UsageError
 
@@ -104,7 +105,21 @@ def _label_among(columns: Sequence[str], y: Any, where: str) -> str | None:
 
 
 def row_names(spec: DataSpec, rows: Sequence[int]) -> dict[int, Any]:
-    """What some rows are called: by the column of a table that names them, by the index of a frame of pandas, or by number."""
+    """What some rows are called: by the column of a table that names them, by the index of a frame of pandas, or by number. A
+    name that is missing is None.
+    """
+    return {row: _plain(name) for row, name in _find_names(spec, rows).items()}
+
+
+def _plain(name: Any) -> Any:
+    if is_missing(name):
+        return None
+    if isinstance(name, str):
+        return name.encode(errors="replace").decode()
+    return name.item() if isinstance(name, np.number | np.bool_) else name
+
+
+def _find_names(spec: DataSpec, rows: Sequence[int]) -> dict[int, Any]:
     if spec.choice.id is not None:
         return _names_in_file(spec.where, spec.choice.id, rows)
     if spec.ids is not None:

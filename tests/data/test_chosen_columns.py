@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,30 @@ def test_an_index_names_rows_where_it_is_none_of_numbers() -> None:
         found = dfeas.solve(FRAME[["a", "b", "c", "churned"]].set_axis(index), "churned").conflicts
         assert {each["name"] for each in found if each["point"] == 5} == {name}
     assert all("name" not in each for each in dfeas.solve(FRAME[["a", "b", "c", "churned"]], "churned").conflicts)
+
+
+ODD: dict[str, tuple[Any, Any]] = {  # names of all rows, and what a file has of one
+    "NA": (pd.array([pd.NA] * N, dtype="Int64"), None),
+    "NaN": ([np.nan] * N, None),
+    "NaT": ([pd.NaT] * N, None),
+    "dates": ([date(2020, 1, 1)] * N, "2020-01-01"),
+    "tuples": ([(1, "a")] * N, [1, "a"]),
+    "bytes": ([b"x"] * N, "b'x'"),
+    "large": (np.full(N, 2**64 - 1, np.uint64), 2**64 - 1),
+    "truth": ([True] * N, True),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("how", ["index", "id"])
+def test_names_of_any_kind_are_kept(odd: str, how: str, tmp_path: Path) -> None:
+    (names, kept), frame = ODD[odd], FRAME[["a", "b", "c", "churned"]]
+    given: tuple[Any, ...] = (frame.set_axis(pd.Index(names)), "churned")
+    if how == "id":
+        given = (dfeas.table(frame.assign(odd=names), "churned", id="odd"),)
+    result = dfeas.solve(*given, out=tmp_path / "run")
+    assert [each["name"] for each in dfeas.load(tmp_path / "run").conflicts] == [kept] * len(result.conflicts)
+    assert dfeas.verify_run(tmp_path / "run", *given).verdict == "infeasible"
 
 
 @pytest.mark.parametrize("kind", [".csv", "folder", "pandas", "polars"])
