@@ -66,7 +66,7 @@ def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **
             say(f"  dfeas {command} {run}{cluster.words}", err=True)
 
 
-@click.command(cls=Command, examples=("dfeas status", "dfeas status RUN", "dfeas status --scheduler tcp://head:8786"))
+@click.command(cls=Command, examples=("dfeas status RUN", "dfeas status --scheduler tcp://head:8786"))
 @click.argument("run", required=False)
 @asks(CLUSTER[:2], JSON)
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:

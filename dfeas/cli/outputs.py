@@ -99,6 +99,8 @@ def run_status(run: str | Path) -> RunStatus:
 
 def runs_below(folder: Path) -> list[RunStatus]:
     """How far the runs in folders below one are, or it itself. Raises BadInputError where there is none."""
+    if _begun(folder):
+        return [run_status(folder)]
     found = []
     for path, folders, _ in os.walk(folder):
         if _begun(Path(path)):

@@ -23,6 +23,7 @@ from dfeas.verify.tallies import BlockTally
 OF_ANY_CLASS = {
     "Sealed.value",  # a checkpoint
     "DataSpec.where",  # paths; of what is in memory nothing is kept
+    "DataSpec.ids",
     "DataSpec.labels",
     "DataSpec.mask",
     "RunState.lanes",  # of both kinds
