@@ -89,7 +89,7 @@ def run_status(run: str | Path) -> RunStatus:
         shape = {"verdict?": str, "stopped?": str, **dict.fromkeys((f"{name}?" for name in MEASURED), number)}
         ended = read_json(path / RESULT, shape, "result", formats.RESULT)
         known |= {name: ended.get(name) for name in ("verdict", "stopped")}
-        known |= {name: ended[name] for name in MEASURED if name in ended}
+        known |= {name: ended[name] for name in MEASURED if name in ended and state == "finished"}
         known |= {"separation": found["kind"]} if (found := read_separation(path)) else {}
     saved = Checkpoints(path / CHECKPOINT).newest
     names = (*MEASURED, "gap", "verdict", "stopped", "separation")

@@ -97,7 +97,7 @@ def are_ids(values: NDArray[Any]) -> bool:
 def warn_of_ids(points: NDArray[Any], names: Sequence[str], where: str) -> None:
     """Name columns of points (n, m) that look like ids, which are no features."""
     head = np.sort(points[:HEAD], axis=0)
-    whole = (head == np.floor(head)).all(axis=0) & (np.diff(head, axis=0) > 0).all(axis=0)
+    whole = (head == np.floor(head)).all(axis=0) & (head[1:] > head[:-1]).all(axis=0)
     found = [names[place] for place in np.flatnonzero(whole).tolist() if are_ids(points[:, place])]
     if found:
         them = f"column {shorten(found[0])} {LIKE_AN_ID}: if it is an id"
