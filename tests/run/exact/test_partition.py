@@ -171,6 +171,16 @@ def test_signs_under_long_integers_are_those_of_integers(seed: int) -> None:
     assert find_orthogonal(points, y[:, None]).tolist() == [v == 0 for v in sign]
 
 
+@pytest.mark.parametrize("product", [1048573, 1048573 * 1048571])
+def test_products_that_the_first_primes_divide_are_not_zero(product: int) -> None:
+    """As many primes are asked as the bound of |product| needs, however small float64 says that it is."""
+    far = 2.0**90
+    points = np.array([[far, -far, float(product)], [far, -far, 0.0]])
+    ones = np.ones((3, 1), object)
+    assert find_orthogonal(points, ones).tolist() == [False, True]
+    assert integer_signs(points, ones[:, 0])[0].tolist() == [1, 0]
+
+
 def test_units_of_features_do_not_matter_to_guesses() -> None:
     rng = np.random.default_rng(0)
     points = integers(rng.integers(1, 9, (50, 3)) * (rng.random((50, 3)) < 0.7)) * np.array([1, 2**30, 2**60], object)
