@@ -138,7 +138,7 @@ def _finite(where: Place, values: Values, name: str) -> float:
 
 
 _CONFLICT = {"point": COUNT, "label": str, "weight": Number(0, 2), "score": Number(none=True), "name?": object}
-_KEYS = {name.rstrip("?") for name in _CONFLICT}
+_KEYS = {name.removesuffix("?") for name in _CONFLICT}
 
 
 def _require_conflicts(where: Place, values: Values, certificate: Certificate, dataset: Dataset) -> None:

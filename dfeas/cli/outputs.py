@@ -75,7 +75,7 @@ class RunStatus(Displayed):
 def run_status(run: str | Path) -> RunStatus:
     """How far a run is, without waiting. Raises BadInputError for no folder of a run, CorruptDataError for damaged files."""
     path = place(run)
-    if not _begun(path):
+    if not _is_begun(path):
         raise BadInputError(f"{path}: no such run")
     known = last_pass(path / TRACE)
     if being_written(path):
@@ -99,11 +99,11 @@ def run_status(run: str | Path) -> RunStatus:
 
 def runs_below(folder: Path) -> list[RunStatus]:
     """How far the runs in folders below one are, or it itself. Raises BadInputError where there is none."""
-    if _begun(folder):
+    if _is_begun(folder):
         return [run_status(folder)]
     found = []
     for path, folders, _ in os.walk(folder):
-        if _begun(Path(path)):
+        if _is_begun(Path(path)):
             folders.clear()  # a race stands for its runs
             try:
                 found.append(run_status(path))
@@ -115,5 +115,5 @@ def runs_below(folder: Path) -> list[RunStatus]:
     return found
 
 
-def _begun(path: Place) -> bool:
+def _is_begun(path: Place) -> bool:
     return path.is_dir() and any((path / name).exists() for name in (TRACE, RESULT, RACE, SUSPECTS, CHECKPOINT))

@@ -179,19 +179,19 @@ class Choice:
             return found
 
         chosen = others if self.columns is None else [name for pattern in self.columns for name in match(pattern)]
-        found = left_out([*dict.fromkeys(chosen)], {name for pattern in self.without for name in match(pattern)})
+        found = drop_names([*dict.fromkeys(chosen)], {name for pattern in self.without for name in match(pattern)})
         if not found and others:
             raise BadInputError(f"{where}: no column is left; the columns are {', '.join([*others][:NAMED])}")
         return found
 
     def note(self, columns: Sequence[str], chosen: Sequence[str], label: str | None) -> list[str]:
         """Which columns are no features, for the user."""
-        gone = left_out(columns, {*chosen, label})
+        gone = drop_names(columns, {*chosen, label})
         more = f" and {len(gone) - NAMED} more" if len(gone) > NAMED else ""
         return [f"left out: {', '.join(gone[:NAMED])}{more}"] if self and gone else []
 
 
-def left_out(columns: Sequence[str], some: Container[str | None]) -> list[str]:
+def drop_names(columns: Sequence[str], some: Container[str | None]) -> list[str]:
     """Those that are none of some, in their order."""
     return [name for name in columns if name not in some]
 

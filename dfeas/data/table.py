@@ -12,7 +12,7 @@ import numpy as np
 from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy
 from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import columns_of_file, open_columns
-from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, left_out
+from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, drop_names
 from dfeas.data.storage.features import no_column
 from dfeas.data.storage.numbers import is_missing
 from dfeas.data.storage.places import absolute, place
@@ -45,8 +45,8 @@ def table(
     without : str or sequence of str
         Columns that are no features, by name or pattern: ids, dates, text.
     id : str, optional
-        A column that names the rows and is no feature: ``dfeas.suspects`` names points by it, for which it reads this column
-        of a file once more, in text twice.
+        A column that names the rows and is no feature. Suspects and the points of a conflict are named by it: this column of a
+        file is read once more for that, which is not among the ``reads`` of a result.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def table(
         raise BadInputError(f"{where}: columns of the same name; rename them")
     label = _label_among(found, y, where)
     features = choice.features(found, label, where)
-    return ChosenTable(X, y, label, tuple(features), tuple(left_out(found, {*features, label})), choice)
+    return ChosenTable(X, y, label, tuple(features), tuple(drop_names(found, {*features, label})), choice)
 
 
 def _label_among(columns: Sequence[str], y: Any, where: str) -> str | None:

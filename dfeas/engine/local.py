@@ -19,7 +19,7 @@ from dfeas.engine.ranges import RangeEngine
 from dfeas.engine.scan import RangeMerge, cut, fold_blocks, parts, pieces, scan_pairs
 from dfeas.engine.signals import LOOK_SECONDS, interrupts_held, pause, raise_held
 from dfeas.engine.tile_cache import TileCache
-from dfeas.linalg.blas import beat, heard, heard_first, one_thread
+from dfeas.linalg.blas import beat, hear_first, heard, one_thread
 from dfeas.machine import threads_here
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
@@ -33,7 +33,7 @@ RANGES_PER_THREAD = 4
 @contextmanager
 def _interrupts_at_beats() -> Iterator[None]:
     """What comes between two beats of this thread waits for the next: it would break the locks of a pool, for good."""
-    with interrupts_held(), heard_first(lambda text: raise_held()):
+    with interrupts_held(), hear_first(lambda text: raise_held()):
         yield
 
 

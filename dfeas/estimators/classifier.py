@@ -337,6 +337,7 @@ class LinearClassifier(Classifier):
         calls keeps them in ``_seen`` once they are fitted. Raises ValueError for classes that the first call did not have.
         """
         before = self._seen
+        X, y = split_table(X, y)
         y = bring_here(y)
         with value_errors():
             X = array_of(X, "X") if is_dask_array(X) else bring_here(X)

@@ -170,7 +170,7 @@ class LinearSVC(SoftMarginClassifier):
         self._seen = None
         return self._minimise(points, index, self._point_weights(X, index, sample_weight), starts)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Append points in memory to those of earlier calls, which are kept, and go on from the last hyperplane; where all new
         ones are beyond their margins it stays, as the same bound proves it. Points of ``fit`` are not kept.
         """

@@ -86,7 +86,7 @@ class Separator(LinearClassifier):
         self._seen = None
         return self._separate(points, index)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Append points in memory to those of earlier calls; solve again only if one is on the wrong side of its hyperplane."""
         points, index, before = self._append(X, y, classes)
         known = before and self.results_ and self.separable_

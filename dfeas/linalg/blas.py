@@ -131,7 +131,7 @@ def heard(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def heard_first(listener: Listener) -> Iterator[None]:
+def hear_first(listener: Listener) -> Iterator[None]:
     """It goes to this listener, and then to the one before."""
     earlier = _listener.get()
 

@@ -348,7 +348,7 @@ def order_conflict(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     return sorted(entries, key=lambda entry: float(entry["score"]))
 
 
-def _named(entry: Mapping[str, Any]) -> str:
+def _call_point(entry: Mapping[str, Any]) -> str:
     return f"{entry['point']}" + (f", {entry['name']}" if "name" in entry else "")
 
 
@@ -357,9 +357,9 @@ def explain_conflict(ordered: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     scores = np.array([entry["score"] for entry in ordered], np.float64)
     count, first = count_outliers(scores), format_signed(scores[0])
     if not count:
-        lowest = f"point {_named(ordered[0])}, labelled {ordered[0]['label']}, has the lowest score, {first}"
+        lowest = f"point {_call_point(ordered[0])}, labelled {ordered[0]['label']}, has the lowest score, {first}"
         return "", f"{len(scores):,} points conflict, and none stands out: {lowest}."
-    named = [f"{_named(entry)} (labelled {entry['label']})" for entry in ordered[:count]]
+    named = [f"{_call_point(entry)} (labelled {entry['label']})" for entry in ordered[:count]]
     suspects = f"{count:,} points stand out" if count > NAMED else f"suspect{'s' * (count > 1)}: point{'s' * (count > 1)} "
     suspects += ", ".join(named) * (count <= NAMED)
     own = f"score {first}" if count == 1 else f"scores {first} to {format_signed(scores[count - 1])}"

@@ -1,6 +1,7 @@
 """Columns of a table that are features, said once: every kind of table and every verb, beside the same points as an array."""
 
 import json
+import warnings
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -196,7 +197,9 @@ def test_columns_like_ids_are_warned_of(kind: str, tmp_path: Path) -> None:
     whole = TABLES[kind](tmp_path)
     with pytest.warns(DataWarning, match=r"column customer has another whole number in each row: .*table\(X, y, wi"):
         dfeas.solve(dfeas.table(whole, "churned", without=["name", "visit_*"]))
-    dfeas.solve(dfeas.table(whole, "churned", without="name,visit_*", id="customer"))  # warns of nothing
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        dfeas.solve(dfeas.table(whole, "churned", without="name,visit_*", id="customer"))
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -276,6 +279,8 @@ def test_estimators_take_the_table_of_a_frame(estimator: Any, kind: str, tmp_pat
     assert np.array_equal(fitted.coef_, expected.coef_)
     assert np.array_equal(np.asarray(fitted.predict(chosen)), expected.predict(FRAME[["a", "b", "c"]]))
     assert fitted.score(chosen) == expected.score(FRAME[["a", "b", "c"]], LABELS)
+    batch = estimator().partial_fit(chosen)
+    assert np.array_equal(batch.coef_, estimator().partial_fit(FRAME[["a", "b", "c"]], LABELS).coef_)
     with pytest.raises(ValueError, match="leave out y"):
         estimator().fit(chosen, LABELS)
     with pytest.raises(ValueError, match=r"table.csv: an estimator takes the table of a frame"):

@@ -235,7 +235,7 @@ class CsvColumns:
         self.where, self.columns = self._lines.where, self._lines.columns
         left = {name: list(KINDS) for name in self.columns if name not in text}
         self._kinds = dict.fromkeys(self.columns, pyarrow.string())
-        for run in self._runs():
+        for run in self._runs() if left else ():
             cells = dict(zip(self.columns, self._lines.text(run), strict=True))
             for name, kinds in left.items():
                 while self._cast(name, cells[name], kinds[0]) is None:
