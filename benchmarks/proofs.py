@@ -35,10 +35,10 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
+from dfeas.exact.dyadic import Dyadic
 from dfeas.machine import processors
 from dfeas.passes.select import Select
 from dfeas.verify.balance import balance
-from dfeas.verify.dyadic import Dyadic
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.exact import conflicts, small_instance

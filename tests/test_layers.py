@@ -10,12 +10,13 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "dfeas"
 
 OF_LEAVES = {"data", "display", "engine", "errors", "geometry", "linalg", "machine", "methods", "passes", "problem"}
-OF_LEAVES |= {"settings", "verify"}
+OF_LEAVES |= {"exact", "settings", "verify"}
 # room -> rooms that it may import
 ALLOWED = {
     "errors": set(),
     "machine": set(),
     "display": {"errors"},
+    "exact": {"errors"},
     "leaves": {"errors"},
     "cones": OF_LEAVES,
     "kernels": OF_LEAVES,
@@ -39,7 +40,7 @@ ALLOWED = {
         "problem",
         "settings",
     },
-    "verify": {"leaves", "data", "display", "errors"},
+    "verify": {"leaves", "data", "display", "errors", "exact"},
     "figures": {"data", "errors", "linalg", "passes"},
     "run": {
         "leaves",
@@ -47,6 +48,7 @@ ALLOWED = {
         "display",
         "engine",
         "errors",
+        "exact",
         "figures",
         "geometry",
         "linalg",
@@ -76,6 +78,7 @@ ALLOWED = {
         "display",
         "engine",
         "errors",
+        "exact",
         "geometry",
         "linalg",
         "methods",
@@ -221,8 +224,8 @@ def test_storage_knows_errors_settings_and_the_machine_only() -> None:
 
 
 def test_the_checker_knows_storage_errors_settings_and_the_machine_only() -> None:
-    """By closure, and when it is loaded: nothing that it proves by is what the search computed with."""
-    mine = ("dfeas.verify", "dfeas.data.storage")
+    """By closure, and when it is loaded: of what the search computes with it has integers and bounds of rounding, ``exact``."""
+    mine = ("dfeas.verify", "dfeas.exact", "dfeas.data.storage")
     others = {name for name in _closure("verify") if not name.startswith(mine)}
     assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.leaves", "dfeas.machine", "dfeas.settings"}
     for leaf in LEAVES:  # nor of a leaf, whose checker is loaded by its name

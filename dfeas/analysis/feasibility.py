@@ -28,6 +28,8 @@ from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.places import place
 from dfeas.display import Part, Row, plain
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UndecidedError, either
+from dfeas.exact.dyadic import Dyadic, Integers, common
+from dfeas.exact.integers import independent, solve
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
@@ -43,8 +45,6 @@ from dfeas.run.spec import SOLVABLE
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Check
-from dfeas.verify.dyadic import Dyadic, Integers, common
-from dfeas.verify.integers import independent, solve
 from dfeas.verify.separation import Wanted, look, rows
 
 if TYPE_CHECKING:

@@ -37,6 +37,7 @@ from dfeas.data.open import open_data
 from dfeas.data.storage import files
 from dfeas.data.storage.places import place
 from dfeas.display import Part, Row
+from dfeas.exact.dyadic import Integers
 from dfeas.geometry.registry import require_points
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
@@ -56,7 +57,6 @@ from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Decision,
 from dfeas.run.trace import RunOptions
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, rows
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import parse_view
 from dfeas.data.views import stored_rows
+from dfeas.exact.arithmetic import TINY, UP_LOOSE, gamma
+from dfeas.exact.dyadic import Dyadic, Integers, integer_signs
 from dfeas.linalg.points import Floats, Points, dense, is_dense, row_slice, terms, with_ones
 from dfeas.passes.block import Block
-from dfeas.verify.arithmetic import TINY, UP_LOOSE, gamma
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.dyadic import Dyadic, Integers, integer_signs
 from dfeas.verify.separation import rows as rows_of
 
 

@@ -22,9 +22,9 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.arithmetic import UP_SUMS, Floats, Indices, gamma
-from dfeas.verify.dyadic import Dyadic, Integers, common
-from dfeas.verify.integers import independent, solve
+from dfeas.exact.arithmetic import UP_SUMS, Floats, Indices, gamma
+from dfeas.exact.dyadic import Dyadic, Integers, common
+from dfeas.exact.integers import independent, solve
 
 REGULAR = 0.5
 """Largest |I - R M| that is used."""

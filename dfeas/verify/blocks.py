@@ -22,7 +22,7 @@ from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, un
 from dfeas.data.storage.scratch import is_mapped, pieces
 from dfeas.data.storage.sparse_readers import Entries
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import Floats, Indices
+from dfeas.exact.arithmetic import Floats, Indices
 from dfeas.verify.certificate import Certificate
 
 AHEAD, SHOWN = 8, 120

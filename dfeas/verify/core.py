@@ -21,7 +21,7 @@ from dfeas import leaves
 from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
 from dfeas.data.storage.scratch import is_mapped
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import TINY, UP, Floats, Indices, Wide, gamma
+from dfeas.exact.arithmetic import TINY, UP, Floats, Indices, Wide, gamma
 from dfeas.verify.blocks import Data, blocks, compare, crc, is_translated, require_features, require_support, share, signs_of
 from dfeas.verify.blocks import read as read_block
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt

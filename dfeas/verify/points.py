@@ -28,7 +28,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.scratch import pieces, total
 from dfeas.errors import CheckFailedError, spell
-from dfeas.verify.arithmetic import NORMS, TINY, UP, Fast, Floats, Indices, Wide, gamma, without_zeros
+from dfeas.exact.arithmetic import NORMS, TINY, UP, Fast, Floats, Indices, Wide, gamma, without_zeros
+from dfeas.exact.dyadic import signs as exact_signs
+from dfeas.exact.dyadic import split_integers
 from dfeas.verify.blocks import (
     Block,
     Data,
@@ -41,8 +43,6 @@ from dfeas.verify.blocks import (
     signs_of,
 )
 from dfeas.verify.certificate import BALL, HYPERPLANE, Answer, Certificate, Check, attempt
-from dfeas.verify.dyadic import signs as exact_signs
-from dfeas.verify.dyadic import split_integers
 from dfeas.verify.radius import DIGITS, bound_across, bound_radius
 from dfeas.verify.tallies import WRONG, BlockTally, Checker, Tallies
 from dfeas.verify.view import FeatureMoments, FeatureScaling, SignedBlock, ViewTransform, transform_of

@@ -29,7 +29,7 @@ from __future__ import annotations
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.verify.arithmetic import UP_SUMS, Floats, gamma, longest
+from dfeas.exact.arithmetic import UP_SUMS, Floats, gamma, longest
 
 DIGITS = 24
 """Bits of a radius that are reported: the others depend on the order of sums."""

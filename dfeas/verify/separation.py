@@ -24,12 +24,13 @@ from dfeas.data.storage.places import Place
 from dfeas.data.storage.readers import Buffers, Stop
 from dfeas.display import parse_integer
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
-from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Indices, Wide
+from dfeas.exact.arithmetic import PIECE_BYTES, Floats, Indices, Wide
+from dfeas.exact.dyadic import Integers, Matrix, common, find_orthogonal, integer_signs
+from dfeas.exact.echelon import Echelon, IntegerEntries, exponents
+from dfeas.exact.echelon import rank as rank_of
+from dfeas.exact.integers import independent, orthogonal, unscale_vectors
 from dfeas.verify.blocks import Block, Data, blocks, compare, point_of, read, require_signs, require_support, signs_of
 from dfeas.verify.certificate import Check
-from dfeas.verify.dyadic import Integers, Matrix, common, find_orthogonal, integer_signs
-from dfeas.verify.integers import Echelon, IntegerEntries, exponents, independent, orthogonal, unscale_vectors
-from dfeas.verify.integers import rank as rank_of
 from dfeas.verify.tallies import Maps, Node, nodes_of, whole
 
 COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import Number, parse_json
 from dfeas.errors import CheckFailedError
-from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Indices, U, Wide, gamma
-from dfeas.verify.dyadic import ExactSums, products
-from dfeas.verify.dyadic import signs as signs_of
+from dfeas.exact.arithmetic import PIECE_BYTES, Floats, Indices, U, Wide, gamma
+from dfeas.exact.dyadic import ExactSums, products
+from dfeas.exact.dyadic import signs as signs_of
 
 SAME = 8 * U
 """Relative difference of a factor or of a length that is rounding: of a difference, a quotient, a root."""

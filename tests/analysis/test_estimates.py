@@ -20,8 +20,8 @@ from dfeas.analysis.regression.blame import Direction
 from dfeas.analysis.regression.design import Column, Design
 from dfeas.analysis.regression.estimates import SignSearch
 from dfeas.analysis.regression.outcome import Response
+from dfeas.exact.dyadic import common
 from dfeas.run.exact.partition import partition
-from dfeas.verify.dyadic import common
 from tests.terms import estimate_of
 
 Rows = np.ndarray

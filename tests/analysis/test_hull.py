@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
+from dfeas.exact.dyadic import Dyadic
 from dfeas.verify.certificate import Kind
-from dfeas.verify.dyadic import Dyadic
 from tests.exact import conflicts
 
 

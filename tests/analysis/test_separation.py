@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.cli.main import commands
+from dfeas.exact.dyadic import common
 from dfeas.verify.certificate import Kind
-from dfeas.verify.dyadic import common
 from tests.conformance.checkers import CheckerTests
 from tests.exact import conflicts, small_instance
 

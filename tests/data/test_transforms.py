@@ -19,10 +19,10 @@ from dfeas.cli.main import commands
 from dfeas.data.source import Transform, parse_view, view_text
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
+from dfeas.exact.arithmetic import Wide
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
 from dfeas.passes.survey import Moments
-from dfeas.verify.arithmetic import Wide
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.view import FeatureScaling
 

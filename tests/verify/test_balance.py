@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
+from dfeas.exact.dyadic import Dyadic, multiply_compensated, signs
 from dfeas.verify.balance import Balance, balance
-from dfeas.verify.dyadic import Dyadic, multiply_compensated, signs
 from tests.exact import conflicts, small_instance
 
 ANY = st.floats(-1e100, 1e100).filter(lambda v: v == 0 or abs(v) > 1e-100) | st.integers(-9, 9).map(float)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import SHOWN, Design, Floats, Matrix, Places
 from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, Asked, Codes, Regression, Response, wide
-from dfeas.verify.arithmetic import TINY
-from dfeas.verify.dyadic import Integers, integer_signs
-from dfeas.verify.integers import independent, product, solve
+from dfeas.exact.arithmetic import TINY
+from dfeas.exact.dyadic import Integers, integer_signs
+from dfeas.exact.integers import independent, product, solve
 
 RESPONSIBLE = 1e-9
 """Share of the largest coefficient, times the size of the column, below which a column is not responsible."""

@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.outcome import IN_ORDER, Codes, Regression, Response, sign_rows
 from dfeas.display import Grid, Part, Row
+from dfeas.exact.dyadic import Integers, common, find_orthogonal, integer_signs
+from dfeas.exact.integers import independent, orthogonal, unscale_vectors
 from dfeas.linalg.points import Indices
 from dfeas.run.exact.guesses import SURE, CentredPoints, equilibrate
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact.search import settle_direction
 from dfeas.run.resources import never
 from dfeas.run.solver_thread import Abandoned, run_solver_here
-from dfeas.verify.dyadic import Integers, common, find_orthogonal, integer_signs
-from dfeas.verify.integers import independent, orthogonal, unscale_vectors
 
 if TYPE_CHECKING:
     from dfeas.analysis.regression.blame import Direction

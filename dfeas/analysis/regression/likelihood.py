@@ -37,11 +37,11 @@ from dfeas.data.frames import make_frame
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.display import Displayed, Grid, Part, Row, plain
 from dfeas.errors import BadInputError, DfeasError
+from dfeas.exact.dyadic import Integers, integer_signs
 from dfeas.problem import Problem
 from dfeas.run.exact.guesses import Reduction, find_spare
 from dfeas.run.exact.search import Face, settle_direction
 from dfeas.run.resources import Output
-from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 NAMED = 1000

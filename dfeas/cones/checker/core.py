@@ -22,7 +22,7 @@ from dfeas.cones.checker.interior import DEEP, WIDEST, InteriorTally, is_balance
 from dfeas.cones.checker.rows import ConeRows, DenseConeRows, SparseConeRows, bound_least, unit
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.arithmetic import NORMS, UP, Floats, U, gamma, longest
+from dfeas.exact.arithmetic import NORMS, UP, Floats, U, gamma, longest
 from dfeas.verify.balance import balance
 from dfeas.verify.blocks import Block, Data, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.cones.checker.rows import ConeRows, DenseConeRows, bound_least
-from dfeas.verify.arithmetic import UP, Floats, floor_of, gamma
+from dfeas.exact.arithmetic import UP, Floats, floor_of, gamma
 from dfeas.verify.tallies import BlockTally
 
 WIDEST = 500

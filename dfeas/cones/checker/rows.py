@@ -18,7 +18,7 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import rows_of
-from dfeas.verify.arithmetic import TINY, UP, Floats, Indices, U, floor_of, gamma, largest_singular, longest, shortest
+from dfeas.exact.arithmetic import TINY, UP, Floats, Indices, U, floor_of, gamma, largest_singular, longest, shortest
 
 SMALL = 1 << 18
 """Entries of a cone, as an array of its features, up to which it is one."""

@@ -27,8 +27,8 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, UsageError
-from dfeas.verify.arithmetic import ELEMENTARY, Floats, Indices, U, Wide, gamma, without_zeros
-from dfeas.verify.arithmetic import UP_SUMS as UP
+from dfeas.exact.arithmetic import ELEMENTARY, Floats, Indices, U, Wide, gamma, without_zeros
+from dfeas.exact.arithmetic import UP_SUMS as UP
 from dfeas.verify.tallies import Function
 
 DISTANCES = ("rbf", "exponential")

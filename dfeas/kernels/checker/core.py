@@ -26,12 +26,12 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
+from dfeas.exact.arithmetic import UP_SUMS as UP
+from dfeas.exact.arithmetic import Floats, Indices, Wide, gamma
+from dfeas.exact.dyadic import common, scale_integers, split_integers
 from dfeas.kernels.checker.bounds import BoundedValues, Kernel, Same, bound_quickly, bound_values
-from dfeas.verify.arithmetic import UP_SUMS as UP
-from dfeas.verify.arithmetic import Floats, Indices, Wide, gamma
 from dfeas.verify.blocks import Block, Data, blocks_of, code_of, point_of, require_signs, require_support, signs_of
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
-from dfeas.verify.dyadic import common, scale_integers, split_integers
 from dfeas.verify.points import NEARLY, Points
 from dfeas.verify.tallies import WRONG, Checker, Looker, look_at
 

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
+from dfeas.exact.arithmetic import Floats
+from dfeas.exact.dyadic import Integers, integer_signs
+from dfeas.exact.echelon import Echelon, IntegerEntries, exponents
+from dfeas.exact.integers import independent, nullspace, primitive, solve, unscale_vectors
 from dfeas.run.exact.guesses import APART, heavy, whole
 from dfeas.run.exact.levels import Indices, Levels
 from dfeas.run.exact.partition import HEAVY
 from dfeas.run.exact.search import MOST_BESIDE, Conflict, Face, decide_levels
-from dfeas.verify.arithmetic import Floats
-from dfeas.verify.dyadic import Integers, integer_signs
-from dfeas.verify.integers import Echelon, IntegerEntries, exponents, independent, nullspace, primitive, solve, unscale_vectors
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 FLAT = 20_000_000

@@ -13,8 +13,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
+from dfeas.exact.dyadic import Integers, Matrix
 from dfeas.linalg.points import Floats
-from dfeas.verify.dyadic import Integers, Matrix
 
 NONE = -(10**6)
 """Stands for the exponent of zero."""

@@ -16,9 +16,9 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.arithmetic import Floats
-from dfeas.verify.dyadic import Integers, bound_products, find_orthogonal, scale_integers
-from dfeas.verify.integers import IntegerEntries, exponents, units
+from dfeas.exact.arithmetic import Floats
+from dfeas.exact.dyadic import Integers, bound_products, find_orthogonal, scale_integers
+from dfeas.exact.echelon import IntegerEntries, exponents, units
 
 Indices = NDArray[np.int64]
 Pairs = NDArray[np.int64]

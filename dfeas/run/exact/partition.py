@@ -23,10 +23,10 @@ from itertools import count, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.exact.dyadic import Integers
+from dfeas.exact.integers import independent, nullspace, primitive, product, solve
 from dfeas.linalg.blas import beat
 from dfeas.run.exact.guesses import APART, EvenPoints, guess_basis, heavy, nearest, order, parts, widest
-from dfeas.verify.dyadic import Integers
-from dfeas.verify.integers import independent, nullspace, primitive, product, solve
 
 HEAVY = 0.5
 """Points that are in a conflict have a weight of at least one, all others have none."""

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.errors import AwayError, CheckFailedError, DfeasError
+from dfeas.exact.dyadic import Integers, Matrix, common, integer_signs, split_integers
+from dfeas.exact.integers import independent, orthogonal, primitive, product, shorten_vectors, solve, unscale_vectors
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.run.exact.guesses import EvenPoints, Reduction, order, parts, whole
@@ -36,8 +38,6 @@ from dfeas.run.task import Outcome
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, NEARLY_ZERO, Decision, Stop
 from dfeas.run.trace import RunOptions
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.dyadic import Integers, Matrix, common, integer_signs, split_integers
-from dfeas.verify.integers import independent, orthogonal, primitive, product, shorten_vectors, solve, unscale_vectors
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, Wanted, dimension_of, look, prove, rows
 
 FIRST = 6

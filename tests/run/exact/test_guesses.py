@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dfeas.exact.integers import independent
 from dfeas.run.exact import guesses
 from dfeas.run.exact.guesses import Reduction, equilibrate, find_spare, nearest
 from dfeas.run.exact.partition import FacePartition, partition
 from dfeas.run.exact.search import settle_direction
-from dfeas.verify.integers import independent
 from tests.run.exact.test_partition import integers
 
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.analysis.separation import NAME
 from dfeas.errors import UsageError
+from dfeas.exact.dyadic import common
+from dfeas.exact.echelon import IntegerEntries, exponents, rank, units
+from dfeas.exact.integers import independent
 from dfeas.run.exact import effects, search
 from dfeas.run.exact.effects import decide_effects, decide_sparse, peel_levels
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact.search import Face, decide_levels
-from dfeas.verify.dyadic import common
-from dfeas.verify.integers import IntegerEntries, exponents, independent, rank, units
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 from tests.exact import kind_of
 from tests.run.test_resume import run_until

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.exact.dyadic import common, find_orthogonal, integer_signs, split_integers
+from dfeas.exact.integers import PRIME, independent, nullspace, primitive, solve
 from dfeas.linalg.blas import heard
 from dfeas.run.exact import partition as module
 from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import FacePartition, partition
 from dfeas.run.solver_thread import Abandoned
-from dfeas.verify.dyadic import common, find_orthogonal, integer_signs, split_integers
-from dfeas.verify.integers import PRIME, independent, nullspace, primitive, solve
 from tests.exact import conflicts, small_instance
 
 

@@ -19,8 +19,8 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
-from dfeas.verify.arithmetic import TINY, UP_LOOSE, Floats, U, gamma, row_numbers
-from dfeas.verify.arithmetic import UP_SUMS as UP
+from dfeas.exact.arithmetic import TINY, UP_LOOSE, Floats, U, gamma, row_numbers
+from dfeas.exact.arithmetic import UP_SUMS as UP
 
 Integers = NDArray[np.object_]
 """Python integers of any length."""
