@@ -28,6 +28,10 @@ NO_PARTICIPLES = re.compile(
     "listen|need|open|padding|proceed|reading|ring|rounding|scaling|seed|sibling|speed|spring|string|thing|threshold|timing|"
     "token|unbounded|writing)"
 )
+QUOTES = r"match=|stderr|\.err\b|in str\(|str\([a-z]+\.value\)"
+"""Tests that ask what a message says."""
+PATCHES = r"\bsetattr\(|patch\.(object|dict)\("
+"""Tests that put something of their own in the place of a name of ours."""
 
 
 class Source(Protocol):
@@ -104,6 +108,12 @@ def count_lines(root: Path, *folders: str) -> int:
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
 
 
+def count_matches(root: Path, pattern: str) -> int:
+    """Lines of the tests with a pattern."""
+    files = (path.read_text(encoding="utf-8").splitlines() for path in (root / "tests").rglob("*.py"))
+    return sum(re.search(pattern, line) is not None for lines in files for line in lines)
+
+
 def count_public(root: Path) -> tuple[int, int]:
     """Parameters of solve, and public names, as Python has them of a checkout."""
     script = "import inspect, dfeas; print(len(inspect.signature(dfeas.solve).parameters), len(dfeas.__all__))"
@@ -134,6 +144,8 @@ def measure(modules: dict[str, Source], graph: Graph, root: Path) -> dict[str, d
         "classes": sum(isinstance(node, ast.ClassDef) for module in modules.values() for node in module.nodes),
         "thresholds": count_thresholds(modules.values()),
         "lines of tests": count_lines(root, "tests"),
+        "lines of tests that quote messages": count_matches(root, QUOTES),
+        "lines of tests that patch": count_matches(root, PATCHES),
         "lines of benchmarks, scripts, cluster": count_lines(root, "benchmarks", "scripts", "cluster"),
         "pages": len([*(root / "docs").rglob("*.md")]),
         "modules": len(modules),

@@ -52,7 +52,7 @@ PREPARED = 20
 FULL_PASSES = 6.0
 """Of a working set, as a rule."""
 EXPANSION = 30.0
-"""Points of its expansion, as a rule, over the square root of n: benchmarks/kernel_working_set.py."""
+"""Points of its expansion, as a rule, over the square root of n."""
 SOLVES = 60
 """Factorisations of the Gram matrix of the expansion that a working set usually computes."""
 BLOCKS = 8
