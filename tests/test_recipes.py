@@ -16,11 +16,12 @@ import pytest
 from tests.documentation import PROJECT
 
 COPIED = ["dfeas", "tests", "docs", "scripts", "pyproject.toml", "README.md"]
-RECIPES = ["add_method", "add_pass", "add_format", "add_geometry", "add_engine"]
+RECIPES = ["add_method", "add_pass", "add_format", "add_geometry", "add_engine", "add_leaf"]
 TESTS = [
     ["tests/run/checkpoint/test_names.py", "tests/test_layers.py", "-m", "not long"],
     ["tests/data/test_fvecs.py", "tests/run/test_frugal.py"],
     ["tests/engine/test_backward.py", "-k", "not methods"],
+    ["tests/comparisons"],
     [
         "tests/methods/test_conformance.py",
         "tests/engine/test_conformance.py",
@@ -41,6 +42,7 @@ def follow(page: Path, root: Path) -> list[str]:
     for kind, name, text in STEP.findall(page.read_text()):
         path = root / name
         if kind == "file":
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         else:
             path.write_text(change(path.read_text(), text.splitlines()))
@@ -73,9 +75,12 @@ def test_recipes_work_to_the_letter(tmp_path: Path) -> None:
     pages = [PROJECT / "docs" / "development" / f"{recipe}.md" for recipe in RECIPES]
     touched = [name for page in pages for name in follow(page, tmp_path)]
 
+    def python(*words: str) -> subprocess.CompletedProcess[str]:
+        here = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return subprocess.run([sys.executable, *words], cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+
     def run(*words: str) -> None:
-        command, here = [sys.executable, "-m", *words], {**os.environ, "PYTHONPATH": str(tmp_path)}
-        done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+        done = python("-m", *words)
         assert done.returncode == 0, done.stdout + done.stderr
 
     run("ruff", "check", *touched)
@@ -83,3 +88,6 @@ def test_recipes_work_to_the_letter(tmp_path: Path) -> None:
     run("mypy")
     for tests in TESTS:
         run("pytest", "-q", "-p", "no:cacheprovider", *tests)
+    shutil.rmtree(tmp_path / "dfeas" / "comparisons")
+    gone = python("-c", "import dfeas; assert dfeas.solve([[1.0], [2.0]], [-1, 1]); dfeas.from_comparisons")
+    assert "UsageError: this installation of dfeas has no comparisons" in gone.stderr
