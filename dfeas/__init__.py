@@ -10,21 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.analysis.check_separation import check_separation as check_separation
-    from dfeas.analysis.feasibility import Feasibility as Feasibility
     from dfeas.analysis.feasibility import feasible as feasible
     from dfeas.analysis.firth import firth as firth
-    from dfeas.analysis.hard_margin import HardMargin as HardMargin
     from dfeas.analysis.hard_margin import hard_margin as hard_margin
-    from dfeas.analysis.hull import Hull as Hull
     from dfeas.analysis.hull import in_hull as in_hull
     from dfeas.analysis.info import info as info
-    from dfeas.analysis.load import load as load
-    from dfeas.analysis.separation import Separation as Separation
+    from dfeas.analysis.plan import plan as plan
+    from dfeas.analysis.predict import predict as predict
     from dfeas.analysis.separation import separation as separation
-    from dfeas.analysis.suspect_list import Suspects as Suspects
     from dfeas.analysis.suspects import suspects as suspects
-    from dfeas.analysis.verify import verify_certificate as verify_certificate
-    from dfeas.analysis.verify import verify_run as verify_run
+    from dfeas.answers.check.verify import verify_certificate as verify_certificate
+    from dfeas.answers.check.verify import verify_run as verify_run
+    from dfeas.answers.feasibility import Feasibility as Feasibility
+    from dfeas.answers.hard_margin import HardMargin as HardMargin
+    from dfeas.answers.hull import Hull as Hull
+    from dfeas.answers.load import load as load
+    from dfeas.answers.result import Result as Result
+    from dfeas.answers.separation import Separation as Separation
+    from dfeas.answers.several import OneVsRest as OneVsRest
+    from dfeas.answers.several import Race as Race
+    from dfeas.answers.soft_margin import SoftMarginClasses as SoftMarginClasses
+    from dfeas.answers.soft_margin import SoftMarginResult as SoftMarginResult
+    from dfeas.answers.suspects import Suspects as Suspects
     from dfeas.api import generate as generate
     from dfeas.api import ingest as ingest
     from dfeas.api import one_vs_rest as one_vs_rest
@@ -50,29 +57,31 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.problem import Kernel as Kernel
     from dfeas.reports.compare import compare as compare
     from dfeas.reports.page import report as report
-    from dfeas.run.cost import plan as plan
-    from dfeas.run.prediction import predict as predict
-    from dfeas.run.results import Result as Result
-    from dfeas.run.soft_margin.result import SoftMarginClasses as SoftMarginClasses
-    from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
-    from dfeas.run.verdict import OneVsRest as OneVsRest
-    from dfeas.run.verdict import Race as Race
     from dfeas.verify.certificate import Certificate as Certificate
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
     "analysis.check_separation": "check_separation",
-    "analysis.feasibility": "Feasibility feasible",
+    "analysis.feasibility": "feasible",
     "analysis.firth": "firth",
-    "analysis.hard_margin": "HardMargin hard_margin",
-    "analysis.hull": "Hull in_hull",
+    "analysis.hard_margin": "hard_margin",
+    "analysis.hull": "in_hull",
     "analysis.info": "info",
-    "analysis.load": "load",
-    "analysis.separation": "Separation separation",
-    "analysis.suspect_list": "Suspects",
+    "analysis.plan": "plan",
+    "analysis.predict": "predict",
+    "analysis.separation": "separation",
     "analysis.suspects": "suspects",
-    "analysis.verify": "verify_certificate verify_run",
+    "answers.check.verify": "verify_certificate verify_run",
+    "answers.feasibility": "Feasibility",
+    "answers.hard_margin": "HardMargin",
+    "answers.hull": "Hull",
+    "answers.load": "load",
+    "answers.result": "Result",
+    "answers.separation": "Separation",
+    "answers.several": "OneVsRest Race",
+    "answers.soft_margin": "SoftMarginClasses SoftMarginResult",
+    "answers.suspects": "Suspects",
     "api": "generate ingest one_vs_rest race resume soft_margin soft_margin_classes solve",
     "cones.algebra": "svec",
     "cones.cvxpy": "from_cvxpy",
@@ -84,11 +93,6 @@ _PUBLIC = {
     "problem": "KERNELS Kernel",
     "reports.compare": "compare",
     "reports.page": "report",
-    "run.cost": "plan",
-    "run.prediction": "predict",
-    "run.results": "Result",
-    "run.soft_margin.result": "SoftMarginClasses SoftMarginResult",
-    "run.verdict": "OneVsRest Race",
     "verify.certificate": "Certificate",
 }
 """Public names of modules."""

@@ -29,16 +29,16 @@ from dfeas.run.spec import HARD_MARGIN, SEPARATED, WIDEST
 from dfeas.settings import require_type
 
 if TYPE_CHECKING:
-    from dfeas.analysis.hard_margin import HardMargin
-    from dfeas.analysis.hull import Hull
-    from dfeas.analysis.separation import Separation
+    from dfeas.answers.hard_margin import HardMargin
+    from dfeas.answers.hull import Hull
+    from dfeas.answers.result import Result
+    from dfeas.answers.separation import Separation
+    from dfeas.answers.several import OneVsRest, Race
+    from dfeas.answers.soft_margin import SoftMarginClasses, SoftMarginResult
     from dfeas.data.generate.points import Generated
     from dfeas.data.ingest.ingest import Note
     from dfeas.engine.protocol import Workers
     from dfeas.methods.protocol import AnyMethod
-    from dfeas.run.results import Result
-    from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
-    from dfeas.run.verdict import OneVsRest, Race
 
 A = TypeVar("A")
 
@@ -774,7 +774,7 @@ def _npy_file(dual: Any) -> Path | None:
 
 def _with_path(answer: A, out: str | Path | None) -> A:
     """The answer; beside that of a soft margin with several C a figure of their path is drawn."""
-    from dfeas.run.soft_margin.result import SoftMarginResult
+    from dfeas.answers.soft_margin import SoftMarginResult
 
     if out is None or not isinstance(answer, SoftMarginResult) or len({fit.C for fit in answer.fits}) < 2:
         return answer

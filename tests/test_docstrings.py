@@ -15,12 +15,12 @@ import dfeas
 from dfeas import estimators
 from dfeas.analysis.firth import FirthFit
 from dfeas.analysis.info import Info
+from dfeas.analysis.plan import Plan
 from dfeas.analysis.regression.likelihood import Separated, Separations
 from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.cones.prediction import ConePrediction
 from dfeas.display import Displayed
 from dfeas.geometry.prediction import Prediction
-from dfeas.run.cost import Plan
 from dfeas.verify.certificate import Check
 
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}

@@ -14,7 +14,7 @@ CONFLICTS = {"flint", "dfeas.run.exact.search", "dfeas.verify.balance", "dfeas.e
 """For exact proofs of conflicts and of what float64 leaves open."""
 OTHERS = {
     *("dfeas.kernels", "dfeas.cones", "dfeas.kernels.checker.core", "dfeas.cones.checker.core", "dfeas.cones.algebra"),
-    *("dfeas.analysis.separation", "dfeas.methods.soft_margin", "dfeas.run.soft_margin.result", "dfeas.methods.winnow"),
+    *("dfeas.analysis.separation", "dfeas.methods.soft_margin", "dfeas.answers.soft_margin", "dfeas.methods.winnow"),
     *("dask", "distributed", "zarr", "h5py", "narwhals", "pyarrow", "pandas", "sklearn", "matplotlib", "rich", "psutil"),
 }
 """For other questions, and for other data."""

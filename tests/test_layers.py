@@ -42,8 +42,24 @@ ALLOWED = {
     },
     "verify": {"leaves", "data", "display", "errors", "exact"},
     "figures": {"data", "errors", "linalg", "passes"},
-    "run": {
+    "answers": {
         "leaves",
+        "data",
+        "display",
+        "engine",
+        "errors",
+        "exact",
+        "figures",
+        "geometry",
+        "linalg",
+        "methods",
+        "passes",
+        "problem",
+        "settings",
+        "verify",
+    },
+    "run": {
+        "answers",
         "data",
         "display",
         "engine",
@@ -60,6 +76,7 @@ ALLOWED = {
         "settings",
     },
     "reports": {
+        "answers",
         "data",
         "display",
         "engine",
@@ -74,6 +91,7 @@ ALLOWED = {
         "verify",
     },
     "analysis": {
+        "answers",
         "data",
         "display",
         "engine",
@@ -81,6 +99,7 @@ ALLOWED = {
         "exact",
         "geometry",
         "linalg",
+        "machine",
         "methods",
         "passes",
         "problem",
@@ -88,10 +107,11 @@ ALLOWED = {
         "verify",
         "settings",
     },
-    "api": {"analysis", "data", "engine", "errors", "figures", "problem", "reports", "run", "settings", "verify"},
+    "api": {"analysis", "answers", "data", "engine", "errors", "figures", "problem", "reports", "run", "settings", "verify"},
     "estimators": {
         "leaves",
         "analysis",
+        "answers",
         "api",
         "data",
         "engine",
@@ -106,6 +126,7 @@ ALLOWED = {
     "cli": {
         "leaves",
         "analysis",
+        "answers",
         "api",
         "data",
         "display",
@@ -243,7 +264,7 @@ def test_no_module_of_the_core_imports_a_leaf() -> None:
     assert not [path for path in core if _rooms_of(path) & {*LEAVES}]
 
 
-def test_the_rooms_stand_on_at_most_eleven_floors_without_a_circle() -> None:
+def test_the_rooms_stand_on_at_most_twelve_floors_without_a_circle() -> None:
     below = {room: set(others) for room, others in ALLOWED.items()}
     floors = 0
     while below:
@@ -251,7 +272,7 @@ def test_the_rooms_stand_on_at_most_eleven_floors_without_a_circle() -> None:
         assert ground, f"a circle among {sorted(below)}"
         below = {room: others - ground for room, others in below.items() if room not in ground}
         floors += 1
-    assert floors <= 11
+    assert floors <= 12
 
 
 def _that_import(*packages: str) -> set[str]:

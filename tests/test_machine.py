@@ -18,7 +18,7 @@ MOUNTS = Path("/sys/fs/cgroup")
 SEEN = """
 import json
 from dfeas.machine import available_bytes, memory_bytes, processors
-from dfeas.run.trace import circumstances
+from dfeas.run.execute import circumstances
 from dfeas.settings import parse_bytes
 noted = circumstances(0)["machine"]
 print(json.dumps([processors(), memory_bytes(), available_bytes(), parse_bytes(None), noted["cores"], noted["memory_bytes"]]))

@@ -16,7 +16,7 @@ import dfeas
 from benchmarks.papers.effort import MOST_ITERATIONS, MOST_SECONDS, estimate
 from benchmarks.papers.instances import LAP, Group, arrays
 from benchmarks.papers.record import ASIDE, TIMEOUT, Key, Record, Run
-from dfeas.run.results import Result
+from dfeas.answers.result import Result
 
 LDFP_EPS, LAP_EPS = 1e-9, 1e-3
 """No run on separable points is to end because the margin is small. What the paper took for infeasible ones it does not say."""

@@ -37,6 +37,9 @@ from typing import Any
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
+from dfeas.answers.result import Result
+from dfeas.answers.soft_margin import SoftMarginResult
+from dfeas.answers.words import Proof, Stop
 from dfeas.data.source import Transform
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
@@ -46,13 +49,9 @@ from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, sample
 from dfeas.problem import Goal, Problem
 from dfeas.run.execute import execute
-from dfeas.run.resources import Limits, Output, Resources
-from dfeas.run.results import Result
+from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import Session, open_session, survey
-from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.spec import Request, RunSpec, SoftMarginOptions, require_memory
-from dfeas.run.termination import Proof, Stop
-from dfeas.run.trace import RunOptions
 from dfeas.verify.certificate import BALL, Certificate, Check
 from dfeas.verify.core import Hulls, Reach, reach
 

@@ -9,25 +9,26 @@ solution where t is not among these, and a conflict with t can be solved for in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import partial
-from math import lcm
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.analysis.separation import decide_early, search_integers
-from dfeas.data.inequalities import Inequalities, list_parts, places_of_system
+from dfeas.answers.feasibility import Feasibility, nearest_floats
+from dfeas.answers.result import Result
+from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop
+from dfeas.data.inequalities import Inequalities, places_of_system
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.places import place
-from dfeas.display import Part, Row, plain
-from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UndecidedError, either
+from dfeas.errors import DfeasError
 from dfeas.exact.dyadic import Dyadic, Integers, common
 from dfeas.exact.integers import independent, solve
 from dfeas.problem import Goal, Problem
@@ -36,15 +37,10 @@ from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import extend_weights, partition
 from dfeas.run.exact.search import LIMITED, STOPPED, find_ending
 from dfeas.run.resources import Limits, Output, Resources, choose_client
-from dfeas.run.result_files import RESULT, Saved, require_followed
-from dfeas.run.results import Result, cost_row
-from dfeas.run.session import Checking, compute_by, open_session
+from dfeas.run.session import compute_by, open_session
 from dfeas.run.solve import decide, run_terms
 from dfeas.run.solver_thread import Abandoned, end_long_reads, run_solver
 from dfeas.run.spec import SOLVABLE
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
-from dfeas.settings import parse_bytes, require_type
-from dfeas.verify.certificate import Check
 from dfeas.verify.separation import Wanted, look, rows
 
 if TYPE_CHECKING:
@@ -52,178 +48,6 @@ if TYPE_CHECKING:
 
 MOST = 1 << 10
 """Inequalities that the rounding of a solution violates, at most, of which it is said by how much."""
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Feasibility(Saved):
-    """Whether there is a solution, with evidence.
-
-    Attributes
-    ----------
-    verdict : Verdict
-        ``feasible``, ``infeasible`` or ``undecided``.
-    proof : Proof
-        ``exact``; or ``rigorous`` for a feasible system whose signs were decided with bounds of all rounding errors.
-    message : str
-        What was found, in words.
-    x : array (m,) of float64, optional
-        A solution, or the rounding of one.
-    violated : int
-        Inequalities, equalities counted as two, that ``x`` violates because of rounding; ``exact`` violates none.
-    exact : list of Fraction, optional
-        The proved solution (m,): equal to ``x`` if that violates nothing.
-    rows : array (s,) of int64, optional
-        Rows of A in a Farkas certificate, if there is no solution.
-    u : list of int, optional
-        (s,) multipliers of these rows, positive.
-    v : list of int, optional
-        (p,) multipliers of the equalities.
-    upper, lower : list of int, optional
-        (m,) those of the bounds, at least zero: A'u + E'v + upper - lower = 0, and b'u + f'v + upper'high - lower'low < 0.
-    asked : dict, optional
-        Absolute paths of ``A``, ``b``, ``equal`` and ``bounds``; None where a part of the system was in memory.
-    result : Result
-        The verdict about the points that stand for the inequalities.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> answer = dfeas.feasible([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [-1.0, 0.0, 0.0])
-    >>> answer.rows.tolist(), answer.u
-    ([0, 1, 2], [1, 1, 1])
-    """
-
-    HIDDEN: ClassVar = ("exact", "result")
-
-    verdict: Verdict
-    proof: Proof
-    message: str
-    x: NDArray[np.float64] | None = None
-    violated: int = 0
-    exact: list[Fraction] | None = None
-    rows: NDArray[np.int64] | None = None
-    u: list[int] | None = None
-    v: list[int] | None = None
-    upper: list[int] | None = None
-    lower: list[int] | None = None
-    asked: dict[str, Any] | None = None
-    result: Result
-
-    def _parts(self) -> Iterator[Part]:
-        yield Row("verdict", f" (proof: {self.proof})", self.verdict)
-        yield Row("", self.message)
-        run = self.result
-        yield cost_row(run.passes, run.method, run.reads, run.bytes_read, run.seconds)
-
-    @property
-    def is_decided(self) -> bool:
-        return self.verdict != UNDECIDED
-
-    def verify(
-        self,
-        A: Any = None,
-        b: Any = None,
-        *,
-        equal: Any = None,
-        bounds: Any = None,
-        memory: str | int | None = None,
-        follow: bool = False,
-    ) -> Check:
-        """Check the solution, or the multipliers, against the system in whole numbers, in one read, or two for its rounding.
-
-        Parameters
-        ----------
-        A, b, equal, bounds : optional
-            The system, as of ``dfeas.feasible``, if a part of it was in memory; or what has been moved.
-        memory : int or str
-            Budget in bytes for blocks.
-        follow : bool
-            As in ``dfeas.verify_run``.
-
-        Returns
-        -------
-        Check
-            What was proved.
-
-        Raises
-        ------
-        UndecidedError
-            There is no verdict.
-        CheckFailedError
-            It does not follow.
-        UsageError
-            The files say that the system is at a URL, and neither it is given nor ``follow``.
-        BadInputError, CorruptDataError
-            The system is not given, or is another one.
-        """
-        require_type("follow", follow, "bool")
-        if not self.is_decided:
-            raise UndecidedError(f"the answer is undecided ({self.result.stopped}): it claims nothing to check")
-        parts = {"A": A, "b": b, "equal": equal, "bounds": bounds}
-        given = {name: each for name, each in parts.items() if each is not None}
-        if self.asked is None and not given:
-            how = "give it again: dfeas.load(RUN).verify(A, b, equal=(E, f), bounds=bounds)"
-            raise BadInputError(f"a part of the system was in memory; {how}")
-        system = {name: given.get(name, (self.asked or {}).get(name)) for name in parts}
-        if self.result.loaded and not follow:
-            named = [each for name in {*system} - {*given} for each in list_parts(system[name])]
-            otherwise = f"give the system, {either('A and b', '--data A --labels b')}"
-            require_followed("the run", {"data": {"also": named}}, otherwise)
-        budget = parse_bytes(memory)
-        A, b, equal, bounds = system.values()
-        asked = Inequalities.of(A, b, equal, bounds, budget, compute_by(None, A))
-        if (asked.m, asked.count) != (self.result.m, self.result.n):
-            counts = f"{asked.count} inequalities of {asked.m} variables, it was about {self.result.n} of {self.result.m}"
-            raise CorruptDataError(f"not the system of the run: {counts}")
-        with open_session(Problem.of(asked.X, ALL_POSITIVE), Resources(memory=memory)) as session:
-            text = (self._check_solution if self.verdict == FEASIBLE else self._check_multipliers)(asked, session.checking)
-        n = self.result.n
-        return Check(str(self.verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, counted="inequalities")
-
-    def _check_solution(self, asked: Inequalities, checking: Checking) -> str:
-        exact, mark, x = self.exact or [], self.result.fingerprint, self.x
-        if len(exact) != asked.m:
-            raise CheckFailedError(f"{RESULT}: exact has {len(exact)} entries, expected {asked.m}")
-        if any(each is not None for each in (self.rows, self.u, self.v, self.upper, self.lower)):
-            raise CheckFailedError(f"{RESULT}: it has a solution, and multipliers")
-        if x is not None and x.tolist() != _round(exact):
-            raise CheckFailedError(f"{RESULT}: x is not the rounding of exact")
-        checking.dataset.fingerprint, whole = mark, lcm(*(value.denominator for value in exact))
-        y = np.array([*(value.numerator * (whole // value.denominator) for value in exact), whole], object)
-        sides = look(checking.engine, checking.dataset, mark, Wanted(y))
-        if sides.wrong:
-            raise CheckFailedError(f"{RESULT}: its solution violates {sides.wrong} of {asked.count} inequalities")
-        violated = 0
-        if x is not None and [*map(Fraction, x.tolist())] != exact:
-            digits = Dyadic.of(np.append(x, 1.0)).digits
-            violated = look(checking.engine, checking.dataset, mark, Wanted(digits)).wrong
-        if violated != self.violated:
-            raise CheckFailedError(f"{RESULT}: violated is {self.violated}, x violates {violated} of the inequalities")
-        rounded = f"; its rounding x violates {violated}" if violated else ""
-        return f"the solution satisfies all {asked.count} inequalities exactly{rounded}"
-
-    def _check_multipliers(self, asked: Inequalities, checking: Checking) -> str:
-        if self.rows is None or None in (self.u, self.v, self.upper, self.lower):
-            raise CheckFailedError(f"{RESULT}: it has no multipliers")
-        if self.x is not None or self.exact is not None or self.violated:
-            raise CheckFailedError(f"{RESULT}: it has multipliers, and a solution")
-        try:
-            support, weights = asked.join(self.rows, self.u or [], self.v or [], self.upper or [], self.lower or [])
-        except ValueError as error:
-            raise CheckFailedError(f"{RESULT}: {error}") from None
-        checking.dataset.fingerprint = self.result.fingerprint
-        look(checking.engine, checking.dataset, self.result.fingerprint, Wanted())
-        some = rows(checking.dataset, support)
-        points = common(some if isinstance(some, np.ndarray) else some.toarray())[0]
-        total = weights @ points
-        if not len(support) or total[:-1].any() or not total[-1] < 0:
-            raise CheckFailedError(f"{RESULT}: its multipliers do not make 0 x <= -1 of the inequalities")
-        return f"the multipliers of {len(support)} inequalities make 0 x <= b'u < 0 of them, exactly: there is no solution"
-
-    def to_json(self) -> dict[str, Any]:
-        """Those of the run, and the answer; ``n`` are inequalities, equalities and bounds among them. Fractions are pairs."""
-        pairs = None if self.exact is None else [value.as_integer_ratio() for value in self.exact]
-        return self.result.to_json() | super().to_json() | {"exact": plain(pairs)}
 
 
 def feasible(
@@ -388,21 +212,13 @@ def _describe_conflict(unknown: Feasibility, asked: Inequalities, support: NDArr
     return replace(found, u=u.tolist(), v=v.tolist(), upper=upper.tolist(), lower=lower.tolist())
 
 
-def _round(exact: list[Fraction]) -> list[float] | None:
-    """To float64; None where that does not hold them."""
-    try:
-        return [float(value) for value in exact]
-    except OverflowError:
-        return None
-
-
 def _describe_solution(
     unknown: Feasibility, problem: Problem, y: Integers, proof: Proof, resources: Resources, until: Callable[[], bool]
 ) -> Feasibility:
     """A solution y / t, of which its rounding is looked at, too."""
     exact = [Fraction(int(over), int(y[-1])) for over in y[:-1]]
     found = replace(unknown, verdict=FEASIBLE, proof=proof, exact=exact)
-    rounded = _round(exact)
+    rounded = nearest_floats(exact)
     if rounded is None:
         return replace(found, message="a solution is proved, in fractions that float64 does not hold")
     x = np.array(rounded)

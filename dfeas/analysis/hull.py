@@ -11,29 +11,29 @@ exactly when they conflict, and the weights of the conflict are those that make 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dfeas.analysis.separation import Separation, describe_face, search_integers
+from dfeas.analysis.separation import describe_face, search_integers
+from dfeas.answers.hull import Hull
+from dfeas.answers.result import Result
+from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.data.arrays import accept_stored
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.places import place
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
-from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem
 from dfeas.run.exact.search import floats
 from dfeas.run.resources import Limits, Output, Resources, choose_client
-from dfeas.run.results import Result, cost_row
 from dfeas.run.solve import decide, run_terms
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.verify.separation import COMPLETE
 
 if TYPE_CHECKING:
@@ -43,72 +43,6 @@ EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""
 INSIDE = {FEASIBLE: False, INFEASIBLE: True}
 """What a verdict about the points as they are seen from the point says; the others leave it open."""
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Hull(Displayed):
-    """Whether a point is in a hull, with evidence.
-
-    Attributes
-    ----------
-    inside : bool, optional
-        None: not decided.
-    proof : str
-        "exact", "rigorous" or "none".
-    support : array (s,) of int64, optional
-        Points whose combination it is, if it is inside or nearly so.
-    weights : array (s,) of float64, optional
-        Weights of the convex combination, up to rounding.
-    distance : float, optional
-        Between the point and the combination, as float64 computes it.
-    coef : array (m,) of float64, optional
-        Normal of a hyperplane through the point that has all points on its positive side; or its rounding, if
-        ``result.evidence`` has it in whole numbers.
-    result : Result
-        Result about the points as seen from this point: bracket, proof, cost.
-    exactly : Separation, optional
-        Separation of the points (x_j, 1) and -(p, 1), if float64 could not decide; then there is no coef.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> answer = dfeas.in_hull([0.25, 0.25], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> answer.support.tolist(), answer.weights.round(6).tolist()
-    ([0, 1, 2], [0.5, 0.25, 0.25])
-    """
-
-    inside: bool | None
-    proof: str
-    support: NDArray[np.int64] | None = None
-    weights: NDArray[np.float64] | None = None
-    distance: float | None = None
-    coef: NDArray[np.float64] | None = None
-    result: Result
-    exactly: Separation | None = None
-
-    def _parts(self) -> Iterator[Part]:
-        where = {True: "inside the hull", False: "outside the hull", None: "not decided"}[self.inside]
-        yield Row(None, f"the point is {where} (proof: {self.proof})")
-        if self.support is not None:
-            exactly = "; weights that make it exactly exist on the same points" if self.inside and self.distance else ""
-            yield Row("", f"{len(self.support)} points make it, up to {self.distance:.3g}{exactly}")
-        elif self.inside is False:
-            where = "" if self.result.certificate is None else ": y in certificate.npz"
-            yield Row("", f"a hyperplane through it has all points on its positive side{where}")
-        else:
-            yield Row("", self.result.message)
-        yield (run := self.result).margin_row
-        yield cost_row(run.passes, run.method, run.reads, run.bytes_read, run.seconds)
-
-    @property
-    def is_decided(self) -> bool:
-        return self.inside is not None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; the vectors are in the certificate."""
-        size = None if self.support is None else len(self.support)
-        own = {"inside": self.inside, "points": size, "distance": self.distance}
-        return {**own, **self.result.to_json(), "proof": self.proof}
 
 
 def in_hull(

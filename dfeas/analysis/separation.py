@@ -22,21 +22,21 @@ the time, and says nothing that it needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dfeas.answers.result import Result
+from dfeas.answers.separation import Separation
+from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Proof, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data
-from dfeas.data.storage import files
 from dfeas.data.storage.places import place
-from dfeas.display import Part, Row
 from dfeas.exact.dyadic import Integers
 from dfeas.geometry.registry import require_points
 from dfeas.methods.protocol import Bracket, Evidence
@@ -45,16 +45,13 @@ from dfeas.run.checkpoint.folder import discard_checkpoints, require_free, run_f
 from dfeas.run.exact.effects import decide_effects
 from dfeas.run.exact.search import Face, certificate_of, decide_table, find_ending, is_proved, search
 from dfeas.run.execute import open_sinks, report_start
-from dfeas.run.resources import Limits, Output, Resources, choose_client, never
-from dfeas.run.result_files import SEPARATION, Saved
-from dfeas.run.results import Result
+from dfeas.run.resources import Limits, Output, Resources, RunOptions, choose_client, never
 from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
 from dfeas.run.solve import decide, run_terms
 from dfeas.run.solver_thread import Abandoned, run_solver
 from dfeas.run.spec import SEPARATED, Request, RunSpec, require_labels
 from dfeas.run.task import Outcome, blank
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, RESUMABLE, Decision, Proof, Stop, describe_ending
-from dfeas.run.trace import RunOptions
+from dfeas.run.termination import Decision, describe_ending
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, rows
@@ -71,76 +68,6 @@ WIDE = 256
 """Features below which a solve is as fast."""
 ENTRY_BYTES, POINT_BYTES = 160, 100
 """Of memory for each entry and each point: they are held in several orders, beside bounds."""
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Separation(Saved):
-    """Which of the three, with evidence.
-
-    Attributes
-    ----------
-    kind : str, optional
-        "complete", "quasi-complete" or "overlap"; None: not decided.
-    proof : Proof
-        Rigorous only for complete, whose separator ``result`` has; none: not decided.
-    on : int
-        Points on the hyperplane of y, when it is quasi-complete: no other has fewer.
-    rank : int, optional
-        Rank of the points that conflict; of all points if they overlap.
-    stopped : Stop
-        ``verdict`` where it is decided, otherwise what ended the solve, or the search that followed it.
-    message : str
-        What was found, in words.
-    y : list of int, optional
-        (d,) with y'a_j >= 0 for all j, exactly; with an intercept it comes last.
-    support : array of int64, optional
-        Points that conflict.
-    weights : list of int, optional
-        (s,) positive; with them the sum of the signed points of the support is exactly zero.
-    flat : list of list
-        A basis of the vectors (d,) orthogonal to all points that overlap: features that depend on each other.
-    result : Result
-        Result of the solve that came first.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> answer = dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1])
-    >>> answer.kind, answer.on, answer.y
-    ('quasi-complete', 2, [1, -2])
-    """
-
-    FILE: ClassVar = SEPARATION
-    FORMAT: ClassVar = files.SEPARATION
-    BESIDE: ClassVar = "separation"
-    HIDDEN: ClassVar = ("result",)
-    DERIVED: ClassVar = ("fingerprint",)
-
-    kind: str | None = None
-    proof: Proof = Proof.NONE
-    on: int = 0
-    rank: int | None = None
-    stopped: Stop = Stop.VERDICT
-    message: str
-    y: list[int] | None = None
-    support: NDArray[np.int64] | None = None
-    weights: list[int] | None = None
-    flat: list[list[int]] = field(default_factory=list)
-    result: Result
-
-    def _parts(self) -> Iterator[Part]:
-        yield Row("separation", f"{self.kind or 'not decided'} (proof: {self.proof})")
-        yield Row("", self.message)
-        yield from self.result._parts()
-
-    @property
-    def is_decided(self) -> bool:
-        return self.kind is not None
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the data, that of the solve."""
-        return self.result.fingerprint
 
 
 def separation(

@@ -22,7 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.suspect_list import COLUMNS, Suspects
+from dfeas.answers.check.conflicts import labels_of, numbers_of
+from dfeas.answers.files import SUSPECTS
+from dfeas.answers.result import Result
+from dfeas.answers.suspects import COLUMNS, Suspects
+from dfeas.answers.words import INFEASIBLE, Stop
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import place
 from dfeas.data.table import row_names
@@ -41,15 +45,11 @@ from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select, sample
 from dfeas.problem import Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
-from dfeas.run.recovery import labels_of, numbers_of
 from dfeas.run.resources import Limits, choose_client
-from dfeas.run.result_files import SUSPECTS
-from dfeas.run.results import Result
 from dfeas.run.session import Session, open_session, survey
 from dfeas.run.solve import run_terms
 from dfeas.run.solver_thread import open_in_time
 from dfeas.run.spec import require_labels
-from dfeas.run.termination import INFEASIBLE, Stop
 from dfeas.verify.certificate import Certificate, Check, Checked
 from dfeas.verify.core import find_wrong
 

@@ -11,11 +11,16 @@ from typing import Any
 import click
 
 from dfeas.analysis.check_separation import check_separation as find_separation
+from dfeas.analysis.plan import plan as make_plan
+from dfeas.analysis.predict import predict as run_predict
 from dfeas.analysis.regression.files import of_formula, of_table, of_tables
 from dfeas.analysis.regression.outcome import MISSING, OUTCOMES, Asked
 from dfeas.analysis.regression.thresholds import split_survival
 from dfeas.analysis.suspects import suspects as find_suspects
-from dfeas.analysis.verify import verify_certificate, verify_run
+from dfeas.answers.check.verify import verify_certificate, verify_run
+from dfeas.answers.files import SUSPECTS, TRACE, classes_of, load_result
+from dfeas.answers.trace import what_is_missing
+from dfeas.answers.words import Stop
 from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, put, say
 from dfeas.cli.options import ALL_METHODS, ALSO, CHOSEN, FORCE, OF_DATA, MethodName, asks, data_of, make_arguments, options_of
@@ -25,13 +30,9 @@ from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.reports.compare import compare as compare_runs
 from dfeas.reports.compare import explain_difference
 from dfeas.reports.page import report as write_report
-from dfeas.run.cost import plan as make_plan
-from dfeas.run.prediction import predict as run_predict
+from dfeas.reports.runs import find_loss, find_runs
 from dfeas.run.progress import IngestProgress
 from dfeas.run.resources import Limits, Resources, attend_runs
-from dfeas.run.result_files import SUSPECTS, TRACE, classes_of, find_loss, find_runs, load_result
-from dfeas.run.termination import Stop
-from dfeas.run.trace import what_is_missing
 
 BUDGET = "Budget of the process."
 AS_SOLVED = "As in the solve."

@@ -11,6 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from dfeas.answers.files import CHECKPOINT, RACE, RESULT, SUSPECTS, TRACE, read_separation
+from dfeas.answers.trace import last_pass
 from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import Number, read_json
 from dfeas.data.storage.locks import being_written
@@ -18,8 +20,6 @@ from dfeas.data.storage.places import Place, place
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, DfeasError
 from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished
-from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, SUSPECTS, TRACE, read_separation
-from dfeas.run.trace import last_pass
 
 
 def choose_folder(data: str) -> Path:

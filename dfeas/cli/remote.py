@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas.answers.files import CERTIFICATE, RESULT, RUN, TRACE
 from dfeas.api import resume, soft_margin, solve
 from dfeas.cli.outputs import RunStatus, run_status
 from dfeas.data.ingest.options import is_file
@@ -27,10 +28,9 @@ from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.protocol import Load
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Objective, Problem, check
-from dfeas.run.budget import choose_method
 from dfeas.run.checkpoint.folder import can_go_on, is_finished, require_free
+from dfeas.run.cost import choose_method
 from dfeas.run.resources import Limits, Resources, attend_runs
-from dfeas.run.result_files import CERTIFICATE, RESULT, RUN, TRACE
 from dfeas.run.session import open_session
 from dfeas.run.spec import require_labels
 from dfeas.settings import parse_bytes

@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from dfeas import api
+from dfeas.answers.files import RACE, RESULT, SUSPECTS
+from dfeas.answers.words import Stop
 from dfeas.cli.cluster import Cluster
 from dfeas.cli.command import DATA, LIMIT_REACHED, Command, option, put, say
 from dfeas.cli.options import (
@@ -32,8 +34,6 @@ from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.run.checkpoint.folder import can_go_on, is_finished
 from dfeas.run.resources import attend_runs
-from dfeas.run.result_files import RACE, RESULT, SUSPECTS
-from dfeas.run.termination import Stop
 
 ANEW = "A new limit, counted from the beginning of the run."
 
@@ -160,10 +160,11 @@ def resume(run: str, data: str | None, y: str | None, cluster: Cluster, as_json:
     answer has the same bits as that of a run that was never interrupted. A run that is finished is left as it is, and the exit
     code is that of its answer.
     """
-    from dfeas.analysis.hull import INSIDE, Hull
-    from dfeas.analysis.load import load
-    from dfeas.analysis.separation import Separation
-    from dfeas.run.results import Result
+    from dfeas.analysis.hull import INSIDE
+    from dfeas.answers.hull import Hull
+    from dfeas.answers.load import load
+    from dfeas.answers.result import Result
+    from dfeas.answers.separation import Separation
 
     folder = place(run)
     if is_finished(folder):

@@ -29,6 +29,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from dfeas.answers.result import Result
+from dfeas.answers.words import Verdict
 from dfeas.api import one_vs_rest, solve
 from dfeas.data import frames
 from dfeas.data.arrays import accept_array
@@ -44,9 +46,7 @@ from dfeas.engine.protocol import open_client
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
 from dfeas.run.resources import attend_runs, choose_client
-from dfeas.run.results import Result
 from dfeas.run.session import compute_by
-from dfeas.run.termination import Verdict
 
 F = TypeVar("F")
 

@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
+from dfeas.answers.prediction.scores import probabilities
+from dfeas.answers.soft_margin import SoftMarginResult
 from dfeas.api import soft_margin, soft_margin_classes
 from dfeas.estimators.classifier import LinearClassifier, on_its_cluster, value_errors, weights_of
 from dfeas.linalg.points import Floats
 from dfeas.run.resources import attend_runs
-from dfeas.run.soft_margin.calibration import probabilities
-from dfeas.run.soft_margin.result import SoftMarginResult
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import leaves
+from dfeas.answers.prediction.signs import give_true_signs, near_zero, plane_of
+from dfeas.answers.result import Result
+from dfeas.answers.words import Verdict
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Classifier, LinearClassifier, on_its_cluster, rows_of, value_errors
 from dfeas.linalg.points import Floats, stack_points, take_rows
 from dfeas.methods.soft_margin.band import SignedRows
 from dfeas.methods.soft_margin.squared_hinge import newton
 from dfeas.problem import Kernel
-from dfeas.run.results import Result
-from dfeas.run.signs import give_true_signs, near_zero, plane_of
-from dfeas.run.termination import Verdict
 
 SOFT = 1000
 """Points of the soft margin."""

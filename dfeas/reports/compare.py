@@ -6,23 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dfeas.answers.files import FINGERPRINT, SOFT_MARGIN, SOFT_MARGINS, TRACE, VERDICTS, certificate_of, load_values
+from dfeas.answers.trace import Trace
+from dfeas.answers.words import Proof
 from dfeas.data.frames import make_frame
 from dfeas.data.storage.places import Place, paths_of, place
 from dfeas.display import Displayed, Grid
 from dfeas.errors import UsageError, visible
-from dfeas.run.result_files import (
-    FINGERPRINT,
-    SOFT_MARGIN,
-    SOFT_MARGINS,
-    TRACE,
-    VERDICTS,
-    certificate_of,
-    find_loss,
-    find_runs,
-    load_values,
-)
-from dfeas.run.termination import Proof
-from dfeas.run.trace import Trace
+from dfeas.reports.runs import find_loss, find_runs
 
 
 class Comparison(Displayed, list[dict[str, Any]]):

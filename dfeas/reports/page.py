@@ -14,6 +14,21 @@ from typing import Any
 import numpy as np
 
 from dfeas import __version__
+from dfeas.answers.files import (
+    CHECKPOINT,
+    RESULT,
+    SOFT_MARGIN,
+    SOFT_MARGINS,
+    TRACE,
+    VERDICTS,
+    certificate_of,
+    read_separation,
+    require_followed,
+)
+from dfeas.answers.result import Result, class_names, cost_row, plane_of, sides_from
+from dfeas.answers.soft_margin import SoftMarginResult
+from dfeas.answers.trace import read_trace, what_is_missing
+from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.places import Place, paths_of, place
 from dfeas.display import Row, parse_integer
@@ -23,25 +38,7 @@ from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
 from dfeas.problem import PARAMETERS
 from dfeas.reports.compare import explain_difference, load_alike
 from dfeas.reports.margins import NOT_READ, Seen, look
-from dfeas.run.result_files import (
-    CHECKPOINT,
-    RESULT,
-    SOFT_MARGIN,
-    SOFT_MARGINS,
-    TRACE,
-    VERDICTS,
-    Run,
-    certificate_of,
-    find_loss,
-    find_runs,
-    load_run,
-    read_separation,
-    require_followed,
-)
-from dfeas.run.results import Result, class_names, cost_row, plane_of, sides_from
-from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop, Verdict
-from dfeas.run.trace import read_trace, what_is_missing
+from dfeas.reports.runs import Run, find_loss, find_runs, load_run
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate
 

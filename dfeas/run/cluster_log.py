@@ -16,10 +16,9 @@ from dask.utils import format_bytes
 from distributed import Client, SchedulerPlugin
 from distributed import performance_report as dask_report
 
+from dfeas.answers.trace import ProgressRecord, Sink
 from dfeas.engine.clusters import LOST
 from dfeas.errors import UsageError, install, visible
-from dfeas.run.termination import ProgressRecord
-from dfeas.run.trace import Sink
 
 CLOSE_SECONDS = 5.0
 """How long the end of a run waits for a cluster that does not listen."""

@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import math
+import platform
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dfeas.answers.files import NEAREST, TRACE, folder_of
+from dfeas.answers.trace import Sink, Trace, TraceFile, logger
+from dfeas.answers.words import RESUMABLE, Stop
 from dfeas.data.dataset import Dataset
+from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.patience import ends_at
 from dfeas.engine.memory import require_addresses
-from dfeas.errors import AwayError, CorruptDataError
+from dfeas.errors import AwayError, CorruptDataError, visible
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import heard, one_thread
-from dfeas.run.budget import PROCESS_BYTES, Projection
+from dfeas.machine import memory_bytes, processors
+from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
+from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard, Terminal, Watched
-from dfeas.run.resources import never
-from dfeas.run.result_files import TRACE, Saved, folder_of
+from dfeas.run.resources import RunOptions, never
 from dfeas.run.session import UNSEEN, Session, Surveyed, survey
 from dfeas.run.solver_thread import Abandoned, end_long_reads
 from dfeas.run.spec import HARD_MARGIN, WIDEST, RunSpec
 from dfeas.run.task import Task
-from dfeas.run.termination import RESUMABLE, Goal, Stop, passes_to_gap, remaining_passes
-from dfeas.run.trace import Log, RunOptions, Sink, Trace, TraceFile, circumstances
+from dfeas.run.termination import Goal, passes_to_gap, remaining_passes
 
 if TYPE_CHECKING:
+    from dfeas.answers.base import Saved
+    from dfeas.data.storage.places import Place
+
+if TYPE_CHECKING:
+    from dfeas.answers.base import Saved
     from dfeas.data.storage.places import Place
 
 
@@ -106,7 +117,7 @@ class _Execution:
                 result = replace(result, trace=traces[name] if place is None else Trace(place / TRACE))
                 result = replace(result, sides=None) if surveyed is UNSEEN else result
                 ended = result.stopped == Stop.INTERRUPTED or job.then not in (HARD_MARGIN, WIDEST)
-                results[name] = result.save(place) if place is not None and ended else result
+                results[name] = _save(result, place) if place is not None and ended else result
                 reads += max(0.0, result.reads - (surveyed.reads + outcome.reads))  # of an exact search
             checkpointer.finished = not ({result.stopped for result in results.values()} & set(RESUMABLE) or job.then)
             answer = self._together(results, surveyed.reads + reads)
@@ -207,6 +218,14 @@ class _Execution:
         return several
 
 
+def _save(result: Any, folder: Place) -> Any:
+    """Write a result, with the points that a run may begin from if there are some."""
+    if (nearest := getattr(result, "nearest", None)) is not None:
+        with atomic_write(folder / NEAREST) as file:
+            dump(nearest, file)
+    return result.save(folder)
+
+
 def open_sinks(
     stack: ExitStack,
     session: Session,
@@ -258,3 +277,24 @@ def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: Run
             if earlier is not None:
                 done = earlier.passes(name)
                 sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)
+
+
+class Log(Sink):
+    """What is no progress, by the logging module."""
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        logger.info("%s", visible(text))
+
+
+def circumstances(workers: int) -> dict[str, Any]:
+    """When a run began, on what kind of machine, and with how many ``workers`` of a cluster; no name of a machine or a user."""
+    return {
+        "began": datetime.now(UTC).isoformat(sep=" ", timespec="seconds"),
+        "workers": workers,
+        "machine": {
+            "system": platform.system(),
+            "processor": platform.machine(),
+            "cores": processors(),  # that this process may use
+            "memory_bytes": memory_bytes(),  # likewise
+        },
+    }

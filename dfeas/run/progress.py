@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from dfeas.answers.trace import ProgressRecord, Sink
 from dfeas.data.writers.dataset import Progress
 from dfeas.display import Grid
 from dfeas.errors import format_bytes
 from dfeas.run.screen import Line, Screen
-from dfeas.run.termination import ProgressRecord, Record
-from dfeas.run.trace import Sink
+from dfeas.run.termination import Record
 from dfeas.settings import read_setting, require_type
 
 FORESEEABLE = 100 * 86400.0

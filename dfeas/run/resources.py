@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas.answers.trace import ProgressRecord, Sink
 from dfeas.data.collections import is_collection
 from dfeas.data.source import ChosenTable
 from dfeas.data.storage.patience import call_began
@@ -124,3 +125,38 @@ def choose_client(given: Any, X: Any) -> Any:
             find()
             return True
     return given
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunOptions:
+    """How a run is kept and shown; the result does not depend on it."""
+
+    checkpoint_every: float  # seconds
+    progress: bool
+    stop: Callable[[], bool]
+    more: tuple[Sink, ...] = ()  # sinks that the caller gave
+    returns: bool = False  # an interrupted run is returned; otherwise what interrupted it is raised, once it is saved
+    interruptions: list[BaseException] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, checkpoint_every: float, output: Output) -> RunOptions:
+        """With the callback of the caller, if there is one."""
+        progress, stop, returns = output.shows_progress, output.stop, output.stop is not never
+        if output.callback is None:
+            return cls(checkpoint_every, progress, stop, returns=returns)
+        sink = Callback(output.callback)
+        return cls(checkpoint_every, progress, lambda: sink.ends or stop(), (sink,), returns)
+
+
+class Callback(Sink):
+    """A function of the caller that is given each record, and may end the run: it returns True, or raises StopIteration."""
+
+    def __init__(self, function: Callable[[ProgressRecord], object]) -> None:
+        self.function = function
+        self.ends = False
+
+    def record(self, record: ProgressRecord) -> None:
+        try:
+            self.ends = self.function(record) is True or self.ends
+        except StopIteration:
+            self.ends = True

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dfeas.answers.trace import Sink
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_data, open_source
@@ -35,7 +36,6 @@ from dfeas.methods.protocol import AnyMethod
 from dfeas.passes.survey import Survey
 from dfeas.problem import Function, Problem
 from dfeas.run.resources import Resources
-from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, engine_there, mark_of, radius_of, with_transform
 from dfeas.settings import variable
 from dfeas.verify.certificate import Answer, Certificate, Checked

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dfeas.answers.files import CHECKPOINT, RACE, RESULT, RUN, versions
 from dfeas.data.collections import see_once
 from dfeas.data.frames import bring_here, require_aligned
 from dfeas.data.source import ALL, DataSpec
@@ -24,12 +25,10 @@ from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.methods.protocol import AnyMethod, Traits
 from dfeas.methods.registry import FOR_CONES, METHODS
 from dfeas.problem import KERNELS, Goal, Objective, Problem
-from dfeas.run.budget import abreast, bound_passes, choose_method, limit_passes
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
+from dfeas.run.cost import abreast, bound_passes, choose_method, limit_passes
 from dfeas.run.execute import execute
-from dfeas.run.prediction import Predictor
-from dfeas.run.resources import Limits, Output, Resources
-from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, RUN, versions
+from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import Session, open_session, scratch_of
 from dfeas.run.solver_thread import open_in_time
 from dfeas.run.spec import (
@@ -43,7 +42,6 @@ from dfeas.run.spec import (
     require_labels,
     require_memory,
 )
-from dfeas.run.trace import RunOptions
 from dfeas.settings import require_type
 
 if TYPE_CHECKING:
@@ -176,7 +174,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
     request = Request.begun(Goal(), limits, resources)
     dual = None
     if objective.dual is not None:
-        from dfeas.run.soft_margin.result import dual_place
+        from dfeas.run.soft_margin.dual import dual_place
 
         dual = dual_place(objective.dual, output.out)
         require_apart(dual, problem.spec.where)
@@ -196,6 +194,8 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
                 raise UsageError("balanced weights are of two classes: give weights of points")
         elif len(dataset.classes) > 2:
             raise UsageError(f"{dataset.where} has {len(dataset.classes)} classes: set one against the rest with positive")
+        from dfeas.answers.base import Predictor  # which a look at dfeas.solve does not wait for
+
         if isinstance(objective.start, str | Path | Predictor):
             from dfeas.run.start import find_hyperplanes
 

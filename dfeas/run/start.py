@@ -11,6 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from dfeas.answers.base import Predictor
+from dfeas.answers.files import CERTIFICATE, NEAREST, RESULT, certificate_of, classes_of, load_result
+from dfeas.answers.prediction.model import FittedModel
+from dfeas.answers.result import Fitted, plane_of
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import parse_view
 from dfeas.data.storage.places import place
@@ -22,9 +26,6 @@ from dfeas.methods.protocol import Facts, Start
 from dfeas.methods.registry import METHODS
 from dfeas.passes.block import Columns
 from dfeas.run.checkpoint.codec import load
-from dfeas.run.prediction import FittedModel, Predictor
-from dfeas.run.result_files import CERTIFICATE, NEAREST, RESULT, certificate_of, classes_of, load_result
-from dfeas.run.results import Fitted, plane_of
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction
 
 NEW_BLOCKS, CONFLICT_BLOCKS = 0.25, 0.5

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from dfeas.answers.trace import ProgressRecord, Sink
+from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, UNDECIDED, Stop
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.linalg.points import Floats
@@ -20,22 +22,7 @@ from dfeas.passes.protocol import Question, of_class
 from dfeas.run.recovery import Portions, recover, separator
 from dfeas.run.resources import Limits, never
 from dfeas.run.solver_thread import run_solver, run_solver_here
-from dfeas.run.termination import (
-    EPS_INFEASIBLE,
-    FEASIBLE,
-    NEARLY_ZERO,
-    SLACK,
-    UNDECIDED,
-    Decision,
-    Goal,
-    ProgressRecord,
-    Record,
-    Stop,
-    decide,
-    describe_ending,
-    limit_reached,
-)
-from dfeas.run.trace import Sink
+from dfeas.run.termination import NEARLY_ZERO, SLACK, Decision, Goal, Record, decide, describe_ending, limit_reached
 from dfeas.verify.certificate import Answer, Certificate, Check
 
 

@@ -5,106 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
-from typing import Any, Protocol, Self
+from typing import Any
 
+from dfeas.answers.trace import ProgressRecord
+from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, UNDECIDED, Stop
 from dfeas.run.resources import Limits
 from dfeas.verify.points import NEARLY
 
-
-class Word(StrEnum):
-    """A word of results, for programs, with its sentence for people."""
-
-    sentence: str
-
-    def __new__(cls, value: str, sentence: str = "") -> Self:
-        member = str.__new__(cls, value)
-        member._value_, member.sentence = value, sentence
-        return member
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-    @classmethod
-    def explain(cls, value: str) -> str:
-        """The sentence of a word that a file has; the word itself where there is none."""
-        return next((member.sentence for member in cls if member == value), value)
-
-
-class Verdict(Word):
-    """What is proved of the data."""
-
-    FEASIBLE = "feasible", "Feasible: a hyperplane separates the points"
-    INFEASIBLE = "infeasible", "Infeasible: no hyperplane separates the points"
-    EPS_INFEASIBLE = "eps-infeasible", "eps-infeasible: no hyperplane has a margin above eps; smaller ones are not excluded"
-    UNDECIDED = "undecided", "Undecided: neither a separator nor a proof that there is none"
-
-
-class Stop(Word):
-    """Why a run ended; its place is the ``status`` of a result."""
-
-    VERDICT = "verdict", "a verdict was reached and verified"
-    PASS_LIMIT = "pass_limit", "the limit of passes was reached"
-    TIME_LIMIT = "time_limit", "the time limit was reached"
-    INTERRUPTED = "interrupted", "the run was interrupted"
-    STALLED = "stalled", "no further pass can help"
-    NUMERICAL_ERROR = "numerical_error", "the method produced numbers that are not finite"
-    OUTRUN = "outrun", "another method of the race was first"
-
-
-class Proof(Word):
-    """How sure a verdict is, from the weakest to the strongest."""
-
-    NONE = "none", "none: no verdict was proved"
-    FLOATING_POINT = "floating_point", "floating_point: nothing bounds the rounding errors of a function of the user"
-    RIGOROUS = "rigorous", "rigorous: rounding errors are bounded"
-    EXACT = "exact", "exact: nothing is left to rounding"
-
-
-FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED = Verdict
-
-RESUMABLE = (Stop.INTERRUPTED, Stop.PASS_LIMIT, Stop.TIME_LIMIT)
-"""A run that stopped for one of these can go on."""
 RESOLUTION = 1e-18
 """A bar for |Ax| below this, after refused evidence, can never be met in float64."""
 NEARLY_ZERO = 1e-10
 """|Ax| up to this, as the checker bounds it, may be zero, or that of points which integers separate."""
 SLACK = 1e-3
 """A method is asked for |Ax| <= (1 - SLACK) eps, so that rounding and dropped weights leave the certificate below eps."""
-
-
-class ProgressRecord(Protocol):
-    """What is known after a pass, whatever the run looks for; a frozen dataclass."""
-
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def passes(self) -> float:
-        """Of the method so far; a partial read counts as its share."""
-
-    @property
-    def seconds(self) -> float:
-        """Since the start of the run."""
-
-    @property
-    def pass_seconds(self) -> float:
-        """Of this pass, as who asked for it saw them."""
-
-    @property
-    def bytes_read(self) -> int:
-        """By this pass, from storage."""
-
-    @property
-    def cached_bytes(self) -> int:
-        """Of this pass, from memory."""
-
-    @property
-    def ends(self) -> str:
-        """Both ends of what is looked for, for people."""
-
-    def to_json(self) -> dict[str, Any]:
-        """All that is known, as JSON has it."""
 
 
 @dataclass(frozen=True, slots=True)

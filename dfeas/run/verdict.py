@@ -5,33 +5,33 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dfeas.answers.files import versions
+from dfeas.answers.result import STRICTLY, Result, Side, Sides
+from dfeas.answers.trace import Sink
+from dfeas.answers.words import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.data.collections import collection_of, fetched_share
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage import files
-from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.methods.protocol import Sparse, weights_at_once
 from dfeas.problem import EPS, LEAST_EPS
-from dfeas.run.budget import Projection, abreast, project
-from dfeas.run.cost import PROBE, Probe
-from dfeas.run.recovery import Portions, conflicts
-from dfeas.run.result_files import RACE, VERDICTS, Saved, versions
-from dfeas.run.results import ALL_POSITIVE_ROW, STRICTLY, PerClass, Result, Side, Sides
+from dfeas.run.cost import PROBE, Probe, Projection, abreast, project
+from dfeas.run.recovery import Portions
+from dfeas.run.resources import RunOptions
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import SEPARATED, RunSpec
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, describe_ending
-from dfeas.run.trace import RunOptions, Sink
+from dfeas.run.termination import Goal, Record, describe_ending
 from dfeas.verify.certificate import Certificate, Check
+
+if TYPE_CHECKING:
+    from dfeas.answers.several import OneVsRest, Race
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,10 @@ class VerdictTarget:
         return tasks
 
     def together(self, results: dict[str, Any], reads: float) -> Race | OneVsRest:
+        from dfeas.answers.several import OneVsRest, Race
+
         if self.job.race:
-            return Race(dict(sorted(results.items(), key=lambda item: _rank(item[1]))), reads)
+            return Race.ranked(results, reads)
         return OneVsRest(results, reads, max(result.seconds for result in results.values()), self.session.dataset.fingerprint)
 
     def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: RunOptions) -> Result:
@@ -169,6 +171,8 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         and session.geometry(job.kernel).names_points
         and outcome.certificate is not None
     ):
+        from dfeas.answers.check.conflicts import conflicts
+
         named, y = conflicts(dataset, outcome.certificate, outcome.evidence)
         if session.source.spec.names_rows:
             from dfeas.data.table import row_names  # with readers of all formats
@@ -255,107 +259,3 @@ def _sparse_weights(outcome: Outcome) -> Sparse | None:
     build = outcome.evidence.gordan
     gordan = None if build is None else build()
     return gordan if isinstance(gordan, Sparse) else None
-
-
-def _several(results: dict[str, Result], reads: float) -> Iterator[Part]:
-    yield VERDICTS.grid([VERDICTS.row(name, Path(), vars(result)) for name, result in results.items()])
-    if any(result.all_positive for result in results.values()):
-        yield ALL_POSITIVE_ROW
-    yield Row(None, f"{reads:.4g} reads of the data for all of them; seconds count from their common beginning")
-
-
-def _rank(result: Result) -> tuple[float, ...]:
-    """Smaller is better: of two that reached what was asked for, fewer passes, of others the narrower bracket."""
-    reached, width = result.stopped == Stop.VERDICT, result.margin_upper - result.margin_lower
-    ends = (result.passes, width) if reached else (width, result.passes)
-    return ([*Verdict].index(result.verdict), not reached, *ends)
-
-
-@dataclass(frozen=True, repr=False)
-class Race(Saved):
-    """How each method ended, and what was read for all of them together.
-
-    Attributes
-    ----------
-    results : dict of Result
-        By method, ranked: verdicts first, by their passes; undecided ones by the width of their brackets.
-    reads : float
-        Of the data: what several methods asked at once counts once.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
-    >>> race = dfeas.race(X, labels, methods=["perceptron", "working-set"])
-    >>> print(race.first.verdict, list(race.results))
-    feasible ['working-set', 'perceptron']
-    """
-
-    FILE: ClassVar = RACE
-    FORMAT: ClassVar = files.RACE
-
-    results: dict[str, Result]
-    reads: float
-
-    def _parts(self) -> Iterator[Part]:
-        return _several(self.results, self.reads)
-
-    def plot(self, ax: Any = None, *, gap: bool = False, against: str = "passes") -> Any:
-        """Draw the brackets, or gaps, of all methods over each other, as ``Result.plot`` does."""
-        from dfeas.figures import plot_traces
-
-        return plot_traces({name: result.trace or () for name, result in self.results.items()}, ax, gap, against)
-
-    @property
-    def is_decided(self) -> bool:
-        return self.first is not None
-
-    @property
-    def first(self) -> Result | None:
-        """The result that reached what was asked for in the fewest passes; None when there is none."""
-        return next((result for result in self.results.values() if result.stopped == Stop.VERDICT), None)
-
-    def to_json(self) -> dict[str, Any]:
-        first = self.first
-        results = {name: result.to_json() for name, result in self.results.items()}
-        return {"first": None if first is None else first.method, "reads": self.reads, "results": results}
-
-
-@dataclass(frozen=True, repr=False)
-class OneVsRest(PerClass):
-    """How each class ended, and what was read for all of them together.
-
-    Attributes
-    ----------
-    results : dict of Result
-        In the order of the classes.
-    reads : float
-        Of the data: what several classes asked at once counts once.
-    seconds : float
-        Wall time of the run.
-    fingerprint : str
-        Of the data with all its classes.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> answer = dfeas.one_vs_rest([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"])
-    >>> answer.classes, answer.coef.shape
-    (('a', 'b', 'c'), (3, 2))
-    >>> answer.predict([[5.0, 0.5]]).tolist()
-    ['a']
-    """
-
-    SHARED: ClassVar = ("m", "n", "intercept", "eps", "margin_tolerance", "method", "why")
-
-    results: dict[str, Result]
-    reads: float
-    seconds: float
-    fingerprint: str
-
-    def _parts(self) -> Iterator[Part]:
-        return _several(self.results, self.reads)
-
-    def to_json(self) -> dict[str, Any]:
-        decided = sum(result.verdict != UNDECIDED for result in self.results.values())
-        return {"verdict": f"{decided} of {len(self.results)} classes decided", **super().to_json()}

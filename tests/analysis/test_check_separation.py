@@ -16,7 +16,8 @@ import pytest
 from scipy import sparse
 
 import dfeas
-from dfeas.analysis.separation import Separation, separate
+from dfeas.analysis.separation import separate
+from dfeas.answers.separation import Separation
 from dfeas.problem import Problem
 from dfeas.run.resources import Limits, Output, Resources, never
 

@@ -25,12 +25,12 @@ from scipy.optimize import Bounds
 
 import dfeas
 from dfeas.analysis import feasibility, separation
+from dfeas.answers.files import TRACE
+from dfeas.answers.trace import what_is_missing
 from dfeas.cli.main import commands
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.run.exact.search import STOPPED
 from dfeas.run.resources import attend_runs
-from dfeas.run.result_files import TRACE
-from dfeas.run.trace import what_is_missing
 from tests.exact import solution
 
 NONE = np.inf

@@ -10,9 +10,9 @@ import scipy.sparse
 from sklearn.svm import SVC
 
 import dfeas
-from dfeas.analysis.hard_margin import HardMargin
+from dfeas.answers import files as result_files
+from dfeas.answers.hard_margin import HardMargin
 from dfeas.data.storage.files import write_json
-from dfeas.run import result_files
 
 Arrays = tuple[np.ndarray[Any, np.dtype[np.float64]], np.ndarray[Any, np.dtype[np.float64]]]
 KINDS = ("plain", "shifted", "scaled", "twice", "one point of a class", "two points", "whole", "of any size", "flat")

@@ -25,7 +25,7 @@ import zarr
 from click.testing import CliRunner
 
 from dfeas.analysis.info import info
-from dfeas.analysis.verify import verify_run
+from dfeas.answers.check.verify import verify_run
 from dfeas.cli.main import commands
 from dfeas.data.generate.points import Instance
 from dfeas.data.storage.locks import claim, release

@@ -20,7 +20,7 @@ from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.subsets import SubsetReader, join_datasets
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.memory import held_bytes
-from dfeas.run.budget import project
+from dfeas.run.cost import project
 from tests.cones.plain import cones_of, problem
 
 CONE: dict[str, Any] = {"l": 9, "q": [2, 5, 5, 3, 4, 4], "s": [2, 4, 4, 3, 3, 3]}

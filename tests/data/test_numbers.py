@@ -506,9 +506,9 @@ OWN = {
     "data/storage/numbers.py": "the gate",
     "data/storage/scratch.py": "vectors of methods",
     "analysis/firth.py": "a table that was read",
-    "analysis/hard_margin.py": "a file of a run, whose numbers were looked at",
+    "answers/hard_margin.py": "a file of a run, whose numbers were looked at",
     "analysis/regression/blame.py": "certificates",
-    "run/results.py": "a file of a run",
+    "answers/result.py": "a file of a run",
     "figures.py": "what runs knew, and counts",
     "estimators/separator.py": "a Gram matrix",
 }

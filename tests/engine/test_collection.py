@@ -28,7 +28,7 @@ from dfeas.geometry.points import PointSpace
 from dfeas.passes.protocol import OnVectors
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import Positive
-from dfeas.run.budget import PROCESS_BYTES, project
+from dfeas.run.cost import PROCESS_BYTES, project
 from tests.bits import digest
 from tests.conformance.engines import BLOCK_ROWS, PAIRS, EngineTests, source
 from tests.engine.test_client import bars

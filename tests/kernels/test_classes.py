@@ -19,7 +19,7 @@ from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.kernel import NormalisedKernel, kernel_of
 from dfeas.kernels.space import KernelSpace
 from dfeas.kernels.working_set import KernelSelect
-from dfeas.run.budget import abreast
+from dfeas.run.cost import abreast
 from dfeas.verify.certificate import load
 from tests.kernels.dense import dense
 from tests.run.test_resume import after, run_until

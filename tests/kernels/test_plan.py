@@ -23,7 +23,7 @@ from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.kernel import kernel_of
 from dfeas.kernels.space import KERNEL_METHODS, KernelSpace, vector_bytes
 from dfeas.methods.protocol import Facts
-from dfeas.run.budget import project
+from dfeas.run.cost import project
 from tests.kernels.dense import in_blocks
 
 RBF = kernel_of("rbf", 0.5)[0]

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import dfeas
+from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE
 from dfeas.data.generate.points import KINDS, Instance
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
@@ -32,12 +33,11 @@ from dfeas.problem import Problem
 from dfeas.run.driver import Course, run
 from dfeas.run.execute import execute
 from dfeas.run.progress import Terminal
-from dfeas.run.resources import Limits, Output, Resources
+from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, passes_to_gap, remaining_passes
-from dfeas.run.trace import RunOptions
+from dfeas.run.termination import Decision, Goal, Record, decide, passes_to_gap, remaining_passes
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import Each

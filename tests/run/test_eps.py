@@ -12,8 +12,8 @@ import pytest
 import dfeas
 from dfeas.geometry.protocol import LoadCost
 from dfeas.problem import Goal
-from dfeas.run import budget, spec
-from dfeas.run.budget import bound_passes
+from dfeas.run import cost, spec
+from dfeas.run.cost import bound_passes
 from dfeas.run.resources import Limits
 from dfeas.run.task import blank
 from dfeas.run.termination import Decision, decide
@@ -73,7 +73,7 @@ def test_without_an_eps_passes_are_bounded_and_more_can_be_asked_for(tmp_path: P
     labels = np.where(points[:, 0] > 0, 1, -1)
     points[7], labels[7] = points[3], -labels[3]  # one conflict, of two points, which mirror prox is slow to find
     dfeas.ingest(points, tmp_path / "data", y=labels, block_rows=100)
-    monkeypatch.setattr(budget, "PATIENCE", 5)
+    monkeypatch.setattr(cost, "PATIENCE", 5)
     monkeypatch.setattr(spec, "EPS", 0.02)  # what passes are counted for
     usual = next(each for each in dfeas.plan(tmp_path / "data", memory="17MiB", margin=0.02).estimates if each.auto)
     found = dfeas.solve(tmp_path / "data", memory="17MiB", out=tmp_path / "run")
@@ -88,7 +88,7 @@ def test_the_bound_is_of_the_theorem_where_the_widest_margin_is_wanted() -> None
     costs = {"mirror-prox": LoadCost(own=0, asked=0, passes=150.5, most=4000.2)}
     assert bound_passes(costs, widest=False)[0] == 151
     assert bound_passes(costs, widest=True)[0] == 4001
-    assert bound_passes({"working-set": LoadCost(own=0, asked=0, passes=2.1)}, widest=False) == (budget.PATIENCE, "")
+    assert bound_passes({"working-set": LoadCost(own=0, asked=0, passes=2.1)}, widest=False) == (cost.PATIENCE, "")
 
 
 def test_what_cannot_be_zero_is_not_brought_to_the_checker() -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from scipy.sparse import csr_array
 
 import dfeas
+from dfeas.answers.several import OneVsRest
 from dfeas.cli.main import commands
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
@@ -24,7 +25,6 @@ from dfeas.methods.protocol import Led, RideAlong
 from dfeas.methods.registry import METHODS
 from dfeas.passes.inspection import Inspected
 from dfeas.passes.select import Select
-from dfeas.run.verdict import OneVsRest
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check, conclude_separator, reads, sight
 from tests.bits import content

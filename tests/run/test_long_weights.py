@@ -20,7 +20,7 @@ from dfeas.engine.clusters import local_cluster
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.geometry.points import PointSpace
-from dfeas.run.budget import PROCESS_BYTES, project
+from dfeas.run.cost import PROCESS_BYTES, project
 from dfeas.verify import certificate as certificates
 from dfeas.verify import core
 from dfeas.verify import points as checked_points

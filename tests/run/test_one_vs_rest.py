@@ -25,7 +25,7 @@ from dfeas.passes.block import Block
 from dfeas.passes.protocol import of_class, together
 from dfeas.passes.select import Sample, Select
 from dfeas.passes.softmin import Softmin
-from dfeas.run.budget import abreast
+from dfeas.run.cost import abreast
 from dfeas.run.driver import Course, run
 from dfeas.run.resources import Limits
 from dfeas.run.session import Checking

@@ -16,7 +16,7 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.methods.perceptron import NormalizedPerceptron, NormalizedPerceptronState
 from dfeas.methods.protocol import Bracket, Evidence, Traits
 from dfeas.reports.page import list_commands
-from dfeas.run.result_files import Run, load_run
+from dfeas.reports.runs import Run, load_run
 
 OURS, MINE = "normalized-perceptron", NormalizedPerceptron(Traits("mine"))
 

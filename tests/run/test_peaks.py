@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 import dfeas
 from dfeas.data.generate.points import Instance, generate
-from dfeas.run.budget import PROCESS_BYTES
+from dfeas.run.cost import PROCESS_BYTES
 from dfeas.settings import parse_bytes
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="of /proc")]

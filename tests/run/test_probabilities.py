@@ -13,9 +13,10 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
 import dfeas
+from dfeas.answers.prediction.scores import probabilities, sigmoid
 from dfeas.errors import UsageError
 from dfeas.passes.slacks import SCORE_BINS, SCORE_RANGE, fold_of
-from dfeas.run.soft_margin.calibration import fit_sigmoid, probabilities, sigmoid
+from dfeas.run.soft_margin.calibration import fit_sigmoid
 
 C, FOLDS = 0.1, 4
 

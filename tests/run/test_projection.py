@@ -29,8 +29,7 @@ from dfeas.methods.registry import METHODS
 from dfeas.passes.select import Select
 from dfeas.passes.survey import Survey
 from dfeas.problem import Goal, Problem
-from dfeas.run.budget import choose_method, limit_passes, project
-from dfeas.run.cost import Probe
+from dfeas.run.cost import Probe, choose_method, limit_passes, project
 from dfeas.run.resources import Limits, Resources
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.answers.words import RESUMABLE, UNDECIDED
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
@@ -20,7 +21,7 @@ from dfeas.passes.survey import Survey
 from dfeas.run.driver import Course, run
 from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Record
+from dfeas.run.termination import Decision, Goal, Record
 from dfeas.run.verdict import bracket
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked
 

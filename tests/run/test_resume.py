@@ -19,6 +19,9 @@ import pytest
 import zarr
 
 import dfeas
+from dfeas.answers.files import load_values
+from dfeas.answers.result import Result
+from dfeas.answers.trace import TraceFile
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -26,12 +29,9 @@ from dfeas.methods.registry import METHODS
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import Checkpoints, run_folder
 from dfeas.run.execute import execute
-from dfeas.run.resources import Limits, Output, Resources, attend_runs
-from dfeas.run.result_files import load_values
-from dfeas.run.results import Result
+from dfeas.run.resources import Limits, Output, Resources, RunOptions, attend_runs
 from dfeas.run.session import Checking, open_session
 from dfeas.run.spec import Request, RunSpec
-from dfeas.run.trace import RunOptions, TraceFile
 from dfeas.verify.certificate import load
 from tests.typed import DFEAS
 from tests.typed import dfeas as typed

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.answers.prediction.signs import plane_of
 from dfeas.estimators import Separator
-from dfeas.run.signs import plane_of
 
 
 def near_a_line(seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.answers.trace import MOST_ROWS, Trace
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.run.termination import Record
-from dfeas.run.trace import MOST_ROWS, Trace
 
 RECORD = Record("m", 1, 1, -1.0, 1.0, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0)
 TIMES = {name for name in RECORD.to_json() if name.endswith("seconds")} | {"memory_bytes"}

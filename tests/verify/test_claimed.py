@@ -16,7 +16,7 @@ import dfeas
 from dfeas.display import Displayed
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verdicts.md"
-ROOMS = ("dfeas.analysis", "dfeas.cones", "dfeas.geometry", "dfeas.kernels", "dfeas.run", "dfeas.verify")
+ROOMS = ("dfeas.analysis", "dfeas.answers", "dfeas.cones", "dfeas.geometry", "dfeas.kernels", "dfeas.run", "dfeas.verify")
 CHECKERS = ("exact.", "verify.", "cones.checker.", "kernels.checker.")
 """Where results are; what they hold of other rooms, such as points in memory, claims nothing."""
 NOBODY = "nobody"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.analysis.verify import verify_certificate
+from dfeas.answers.check.verify import verify_certificate
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source

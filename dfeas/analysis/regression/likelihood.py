@@ -32,7 +32,8 @@ from dfeas.analysis.regression.outcome import (
     sign_rows,
 )
 from dfeas.analysis.regression.thresholds import require_decided, with_thresholds
-from dfeas.analysis.separation import Separation, find_face, separate
+from dfeas.analysis.separation import find_face, separate
+from dfeas.answers.separation import Separation
 from dfeas.data.frames import make_frame
 from dfeas.data.source import ALL_POSITIVE
 from dfeas.display import Displayed, Grid, Part, Row, plain

@@ -18,6 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dfeas.answers.files import CHECKPOINT, RACE, RESULT, SUSPECTS, versions
+from dfeas.answers.trace import Sink, TraceFile
+from dfeas.answers.words import RESUMABLE
 from dfeas.data.storage.files import LOCK, atomic_write, sync
 from dfeas.data.storage.locks import hold, require_held
 from dfeas.data.storage.patience import wait_by
@@ -26,11 +29,8 @@ from dfeas.data.storage.scratch import Scratch, Seal
 from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.driver import RunState
-from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, SUSPECTS, versions
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
-from dfeas.run.termination import RESUMABLE
-from dfeas.run.trace import Sink, TraceFile
 
 KEPT = 2
 SUFFIX = ".state"

@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.errors import AwayError, CheckFailedError, DfeasError
 from dfeas.exact.dyadic import Integers, Matrix, common, integer_signs, split_integers
@@ -31,12 +32,12 @@ from dfeas.methods.protocol import Sparse
 from dfeas.run.exact.guesses import EvenPoints, Reduction, order, parts, whole
 from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lift_direction, outside
 from dfeas.run.exact.partition import FacePartition, extend_weights, partition, shorten
+from dfeas.run.resources import RunOptions
 from dfeas.run.session import Checking, Session
 from dfeas.run.solver_thread import Abandoned, end_long_reads, run_solver, run_solver_here
 from dfeas.run.spec import RunSpec
 from dfeas.run.task import Outcome
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, NEARLY_ZERO, Decision, Stop
-from dfeas.run.trace import RunOptions
+from dfeas.run.termination import NEARLY_ZERO, Decision
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, Wanted, dimension_of, look, prove, rows
 

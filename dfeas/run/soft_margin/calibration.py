@@ -6,16 +6,14 @@ scores are counted in bins, whose means stand for them: neither memory nor messa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from dfeas.answers.prediction.scores import Sigmoid, sigmoid
 from dfeas.engine.protocol import Engine
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import of_class
 from dfeas.passes.slacks import LeftOut, SampleCosts
 
-Sigmoid = tuple[float, float]
 STEPS = 100
 STILL = 1e-10
 """Of the gradient, for each point."""
@@ -50,18 +48,3 @@ def fit_sigmoid(score: Floats, weight: Floats, target: Floats, b: float) -> Sigm
             length /= 2
         v = v - length * step
     return float(v[0]), float(v[1])
-
-
-def sigmoid(z: Floats) -> Floats:
-    """1 / (1 + exp(-z)), which is never too large for its exponential."""
-    return np.asarray(np.exp(-np.logaddexp(0, -z)))
-
-
-def probabilities(scores: Floats, found: Sequence[Sigmoid]) -> Floats:
-    """(n, 2) of scores (n,), or (n, classes) of scores of each class against the rest, which add up to 1 then."""
-    (a, b) = np.array(found).T
-    if scores.ndim == 1:
-        z = scores * a[0] + b[0]
-        return np.stack([sigmoid(-z), sigmoid(z)], axis=1)
-    each = np.maximum(sigmoid(scores * a + b), np.finfo(np.float64).tiny)
-    return np.asarray(each / each.sum(axis=1, keepdims=True))

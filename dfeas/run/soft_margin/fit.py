@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from dfeas.answers.files import versions
+from dfeas.answers.result import Side
+from dfeas.answers.soft_margin import Fit, SoftMarginClasses, SoftMarginResult, Validation
+from dfeas.answers.trace import Sink
+from dfeas.answers.words import Stop
 from dfeas.data.source import view_text
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
@@ -21,16 +26,13 @@ from dfeas.methods.soft_margin.band import Width
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
 from dfeas.passes.protocol import Question, of_class
 from dfeas.passes.slacks import Losses, SampleCosts
-from dfeas.run.budget import Projection, find_abreast, project_soft
-from dfeas.run.resources import Limits
-from dfeas.run.result_files import versions
-from dfeas.run.results import Side
+from dfeas.run.cost import Projection, find_abreast, project_soft
+from dfeas.run.resources import Limits, RunOptions
 from dfeas.run.session import Session, Surveyed
-from dfeas.run.soft_margin.result import Fit, SoftMarginClasses, SoftMarginResult, Validation, write_dual_variables
+from dfeas.run.soft_margin.dual import write_dual_variables
 from dfeas.run.spec import RunSpec, SoftMarginOptions, margin_method
 from dfeas.run.task import Task
-from dfeas.run.termination import Decision, Stop, limit_reached
-from dfeas.run.trace import RunOptions, Sink
+from dfeas.run.termination import Decision, limit_reached
 
 
 @dataclass(frozen=True, slots=True)

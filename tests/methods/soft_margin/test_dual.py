@@ -84,7 +84,7 @@ def test_a_file_holds_those_of_the_chosen_value(loss: str, tmp_path: Path, monke
     plain = dfeas.soft_margin(X, y, **more)
     assert found.reads == plain.reads + 1
     assert found.y.tobytes() == plain.y.tobytes()
-    monkeypatch.setattr("dfeas.run.soft_margin.result.GROUP_BYTES", 1)
+    monkeypatch.setattr("dfeas.run.soft_margin.dual.GROUP_BYTES", 1)
     sparse = dfeas.soft_margin(scipy.sparse.csr_array(X), y, dual=tmp_path / "b.npy", **more)
     assert sparse.dual is not None
     assert sparse.dual.value == pytest.approx(found.lower, rel=1e-8)
@@ -119,7 +119,7 @@ def test_an_interrupted_writing_leaves_nothing_and_goes_on_with_the_same_bits(
     X, y = overlapping(2000, 5, dtype="float32")
     np.savez(tmp_path / "a.npz", X=X, y=y)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=300)
-    monkeypatch.setattr("dfeas.run.soft_margin.result.GROUP_BYTES", 8 * 700)
+    monkeypatch.setattr("dfeas.run.soft_margin.dual.GROUP_BYTES", 8 * 700)
     more: dict[str, Any] = {"C": 0.5, "tol": 1e-6, "mask": str(tmp_path / "mask.npy"), "memory": "50MB"}
     np.save(tmp_path / "mask.npy", np.arange(2000) % 7 > 0)
     there = dfeas.soft_margin(tmp_path / "data", dual=tmp_path / "there.npy", client=client, **more)
@@ -191,5 +191,5 @@ def test_the_command_writes_them_and_refuses_what_makes_no_sense(tmp_path: Path)
     assert str(alpha) in done.stdout
     signed = np.hstack([X, np.ones((300, 1))]) * y[:, None]
     cost = SampleCosts(np.ones(1), np.full(1, -1)).matrix(np.arange(300), y)[:, 0]
-    lower = dfeas.run.result_files.load_result(tmp_path / "run", soft=True)["lower"]
+    lower = dfeas.answers.files.load_result(tmp_path / "run", soft=True)["lower"]
     assert worth(np.load(alpha), cost, signed, False) == pytest.approx(lower, rel=1e-9)

@@ -24,6 +24,7 @@ from dfeas.engine.local import local_engine
 from dfeas.engine.memory import thread_bytes
 from dfeas.errors import BadInputError, UsageError, install
 from dfeas.geometry.protocol import Rule
+from dfeas.linalg.points import Floats
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:
@@ -173,3 +174,21 @@ def write_scores(
                 progress(done, max(done, dataset.n if dataset.cones is None else done))
     assert answer is not None, "a dataset has a block"
     return answer
+
+
+Sigmoid = tuple[float, float]
+
+
+def sigmoid(z: Floats) -> Floats:
+    """1 / (1 + exp(-z)), which is never too large for its exponential."""
+    return np.asarray(np.exp(-np.logaddexp(0, -z)))
+
+
+def probabilities(scores: Floats, found: Sequence[Sigmoid]) -> Floats:
+    """(n, 2) of scores (n,), or (n, classes) of scores of each class against the rest, which add up to 1 then."""
+    (a, b) = np.array(found).T
+    if scores.ndim == 1:
+        z = scores * a[0] + b[0]
+        return np.stack([sigmoid(-z), sigmoid(z)], axis=1)
+    each = np.maximum(sigmoid(scores * a + b), np.finfo(np.float64).tiny)
+    return np.asarray(each / each.sum(axis=1, keepdims=True))

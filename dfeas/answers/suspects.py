@@ -12,6 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dfeas.answers.base import Saved
+from dfeas.answers.check.conflicts import labels_of, numbers_of
+from dfeas.answers.check.proof import find_data
+from dfeas.answers.files import SUSPECTS, require_placed
+from dfeas.answers.words import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import make_frame
 from dfeas.data.open import open_source
@@ -23,10 +28,6 @@ from dfeas.display import Grid, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import CheckFailedError
 from dfeas.linalg.points import Floats
-from dfeas.run.proof import find_data
-from dfeas.run.recovery import labels_of, numbers_of
-from dfeas.run.result_files import SUSPECTS, Saved, require_placed
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check_each, find_wrong

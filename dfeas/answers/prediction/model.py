@@ -7,247 +7,30 @@ expansion; of a one-vs-rest run each point gets the class with the largest score
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dfeas.data.collections import is_collection, is_frame, map_rows
+from dfeas.answers.files import CERTIFICATE, classes_of, find_url, load_result, require_followed
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
 from dfeas.data.ingest.options import is_file
 from dfeas.data.open import open_data, open_source
 from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, Source, parse_view
-from dfeas.data.storage.numbers import unwrap_array
-from dfeas.data.storage.outputs import SCORES, replace_output
-from dfeas.data.storage.places import Place, absolute, is_url, local, place
+from dfeas.data.storage.places import Place, absolute, is_url, place
 from dfeas.data.views import require_names, transform_features
-from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
-from dfeas.geometry.points import Largest, Scores
-from dfeas.geometry.protocol import Geometry, Trained
+from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
 from dfeas.problem import Function
-from dfeas.run.progress import who_is_told
-from dfeas.run.result_files import CERTIFICATE, classes_of, find_url, load_result, require_followed
-from dfeas.run.scores import class_values, read_once, require_name, write_scores
-from dfeas.settings import parse_bytes, require_type
+from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction, load
 
 if TYPE_CHECKING:
-    from dfeas.geometry.prediction import Prediction
-
-
-class Predictor(ABC):
-    """A result that left a direction, or one for each class. Points are scored with it as they are given, in their units."""
-
-    @abstractmethod
-    def to_model(self) -> FittedModel:
-        """Its directions. Raises BadInputError where there is none."""
-
-    def decision_function(self, X: Any, *, memory: str | int | None = None) -> Floats:
-        """Score points, in one read of them.
-
-        Parameters
-        ----------
-        X : array (n, m), data frame, path, or cones
-            As ``dfeas.solve`` takes them, with the same features. A frame or a table has them by name, in any order and with
-            other columns beside them; an array, or a dataset, in the same order. Nothing of a Dask array or frame is computed
-            here: the answer is one, too.
-        memory : int or str
-            Budget in bytes for blocks.
-
-        Returns
-        -------
-        array (n,) or (n, classes)
-            Scores, above 0 for the class +1; of classes each against the rest, of separators by directions of unit length; of
-            cones the least eigenvalue of each.
-
-        Raises
-        ------
-        BadInputError
-            Other features, entries that are not finite, or a run that left no direction.
-        """
-        if is_collection(X):
-            return self._lazily(Predictor.decision_function, X, memory)
-        model = self.to_model()
-        dataset, geometry = open_points(model, X, memory)
-        rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
-        rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
-        return np.asarray(read_once(model.see(dataset, geometry), rule, memory)[0])
-
-    def predict(self, X: Any, *, memory: str | int | None = None) -> NDArray[Any]:
-        """Classify points, in one read of them; see ``decision_function``.
-
-        Parameters
-        ----------
-        X : array (n, m), data frame, or path
-            As there.
-        memory : int or str
-            Budget in bytes for blocks.
-
-        Returns
-        -------
-        array (n,)
-            The class of each point, as labels have it: numbers where all classes are numbers, truth values, or text.
-
-        Raises
-        ------
-        UsageError
-            Cones, which have no classes.
-        BadInputError
-            As there.
-        """
-        if is_collection(X):
-            return self._lazily(Predictor.predict, X, memory)
-        from dfeas.geometry.prediction import Prediction
-
-        prediction = predict(self, X, memory=memory)
-        if not isinstance(prediction, Prediction):
-            raise UsageError("cones have no classes; see decision_function")
-        return np.asarray(class_values(prediction.classes)[prediction.predicted])
-
-    def predict_proba(self, X: Any, *, memory: str | int | None = None) -> Floats:
-        """Estimate the probability of each class, in one read of the points; see ``decision_function``.
-
-        Parameters
-        ----------
-        X : array (n, m), data frame, or path
-            As there.
-        memory : int or str
-            Budget in bytes for blocks.
-
-        Returns
-        -------
-        array (n, classes)
-            In the order of the classes. Nothing about them is proved.
-
-        Raises
-        ------
-        UsageError
-            A result of no soft margin, or of one that was not calibrated by folds.
-        BadInputError
-            As there.
-        """
-        if is_collection(X):
-            return self._lazily(Predictor.predict_proba, X, memory)
-        found: list[Any] = [getattr(fit, "calibration", None) for fit in getattr(self, "results", {"": self}).values()]
-        if None in found:
-            raise UsageError("no probabilities: they are of dfeas.soft_margin(X, y, folds=5, probability=True)")
-        from dfeas.run.soft_margin.calibration import probabilities
-
-        return probabilities(self.decision_function(X, memory=memory), found)
-
-    def _lazily(self, ask: Callable[..., NDArray[Any]], X: Any, memory: str | int | None) -> NDArray[Any]:
-        """What ``ask`` makes of each chunk of a Dask array, or partition of a frame, when somebody computes it."""
-        X = unwrap_array(X)
-        if X.ndim != 2:
-            raise BadInputError(f"X: expected points (n, m), got a Dask collection of {X.ndim} dimensions")
-        model = self.to_model()
-        if is_frame(X) and (column := model.labels_of(X._meta, model.columns_of(X._meta))) is not None:
-            X = X.drop(columns=[column])
-        zero = np.zeros((1, len(X.columns) if is_frame(X) else int(X.shape[1])))
-        example = ask(self, type(X._meta)(zero, columns=X.columns) if is_frame(X) else zero)  # what is wrong is said now
-
-        def answer(points: Any) -> NDArray[Any]:
-            return ask(self, points, memory=memory)
-
-        lazy: NDArray[Any] = map_rows(answer, X, zero.shape[1], example, named=True)
-        return lazy
-
-
-def predict(
-    run: str | Path | Predictor,
-    X: Any,
-    y: Any = None,
-    *,
-    out: str | Path | None = None,
-    force: bool = False,
-    positive: str | None = None,
-    kernel: Function | None = None,
-    memory: str | int | None = None,
-    progress: bool | Progress | None = None,
-    follow: bool = False,
-) -> Prediction | Any:
-    """Score points by the best direction of a run, or by those of all classes of a one-vs-rest run, in one read.
-
-    Parameters
-    ----------
-    run : result, or path
-        A run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data is read again for the
-        points of the expansion.
-    X : array (n, m), data frame, path, or cones
-        What ``dfeas.solve`` takes.
-    y : array (n,), path, or str, optional
-        Labels to compare with the scores. By default the column of a frame or table that is called as the labels of the run;
-        where that is not known, as they were beside the points, the column that is no feature of it, if there is one only.
-    out : path, optional
-        A .npy file for the scores (n,), float64, or for the classes (n,), int16, of a one-vs-rest run; or a .parquet file or
-        a .zarr folder with ``score`` and ``class``. It appears when it is whole; memory holds only some blocks.
-    force : bool
-        Replace what such a call has written to ``out``, once the new one is written.
-    positive : str, optional
-        The class that counts as +1, as for ``dfeas.solve``.
-    kernel : callable, optional
-        The Python function that was the kernel, if one was.
-    memory : int or str
-        Budget in bytes for blocks, and for the scores of some of them.
-    progress : bool, or callable, optional
-        Show how many points are in ``out``, or be told ``(done, of)``; by default the setting.
-    follow : bool
-        Read the points of an expansion at a URL that only the run names: who wrote its files would choose where requests go,
-        which are signed with your credentials.
-
-    Returns
-    -------
-    Prediction or ConePrediction
-        Scores and classes, unless they are in ``out``; for cones the least eigenvalue of each, over its norm.
-
-    Raises
-    ------
-    UsageError
-        ``run`` is no such run, ``positive`` is given with a run of all classes, or ``out`` has another suffix; or the files
-        of the run say that the points of its expansion are at a URL, and ``follow`` is not given.
-    BadInputError
-        The run has no direction, or the points have other features or classes, or are not finite.
-
-    Examples
-    --------
-    >>> import dfeas
-    >>> result = dfeas.solve([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1])
-    >>> answer = dfeas.predict(result, [[3.0, 3.0], [-2.0, 0.5]], [1, -1])
-    >>> answer.accuracy, answer.confusion
-    (1.0, [[1, 0], [0, 1]])
-    """
-    if not isinstance(run, Predictor | str | Path):
-        kind = type(run).__name__
-        hint = f"; {kind} has one in .result" if isinstance(getattr(run, "result", None), Predictor) else ""
-        raise UsageError(f"run: expected a result of solve or soft_margin, or its folder, got {kind}{hint}")
-    require_type("out", out, "str | Path | None")
-    require_type("kernel", kernel, "Callable | None")
-    require_type("force", force, "bool")
-    require_type("follow", follow, "bool")
-    file = None if out is None else local(out, "out")
-    if file is not None:
-        require_name(file, X, y)
-    model = run.to_model() if isinstance(run, Predictor) else FittedModel.load(place(run))
-    model = replace(model, follow=model.follow or follow)
-    if model.classes is not None and positive is not None:
-        raise UsageError(f"{model.name}: a run of all classes; leave out positive")
-    dataset, geometry = open_points(model, X, memory, y, positive, kernel)
-    rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
-    seen = model.see(dataset, geometry)
-    if file is not None:
-        with replace_output(file, SCORES, force):
-            return write_scores(seen, rule, memory, file, who_is_told(progress))
-    answer: Prediction | Any = rule.prediction(read_once(seen, rule, memory), dataset)
-    return answer
+    pass
 
 
 def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
@@ -269,6 +52,20 @@ def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
         return values
     renamed = {label: {**side, "name": name} for (label, side), name in zip(sides.items(), dataset.classes, strict=True)}
     return {**values, "sides": renamed}
+
+
+def read_points(
+    model: FittedModel,
+    X: Any,
+    memory: str | int | None,
+    labels: Any = None,
+    positive: str | None = None,
+    kernel: Function | None = None,
+) -> tuple[Dataset, Dataset, Rule]:
+    """Points to be scored, as they are and as the run saw its own, and what scores them."""
+    dataset, geometry = open_points(model, X, memory, labels, positive, kernel)
+    rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
+    return dataset, model.see(dataset, geometry), rule
 
 
 def open_points(
@@ -438,7 +235,7 @@ class FittedModel:
         trained = replace(trained, fitted=self.certificates[0].kind == HYPERPLANE)
         if dataset.cones is not None or any(each.kind != "separator" for each in self.certificates):
             return trained
-        from dfeas.run.signs import TrueSigns, plane_of, signs_of_sums
+        from dfeas.answers.prediction.signs import TrueSigns, plane_of, signs_of_sums
 
         if geometry.expands:
             return replace(trained, mend=None if data is None else signs_of_sums(self.certificates, data, self.classes))

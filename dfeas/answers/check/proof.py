@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dfeas.answers.files import CERTIFICATE, require_followed
+from dfeas.answers.words import EPS_INFEASIBLE
 from dfeas.data.ingest.options import is_file
 from dfeas.data.open import Root, open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, parse_view
@@ -13,8 +15,6 @@ from dfeas.data.storage.places import place
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, either
 from dfeas.problem import Function
-from dfeas.run.result_files import CERTIFICATE, require_followed
-from dfeas.run.termination import EPS_INFEASIBLE
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.analysis.hard_margin import SAME
+from dfeas.answers.check.conflicts import MOST, carriers, heaviest, numbers_of
+from dfeas.answers.files import CLASSES, RESULT
+from dfeas.answers.hard_margin import SAME
+from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.data.storage.places import Place
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.registry import geometry_of
 from dfeas.problem import LEAST_EPS
-from dfeas.run.recovery import MOST, carriers, heaviest, numbers_of
-from dfeas.run.result_files import CLASSES, RESULT
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.blocks import point_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import scores

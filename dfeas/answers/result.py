@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import leaves
+from dfeas.answers.base import Predictor, Saved
+from dfeas.answers.trace import Trace
+from dfeas.answers.words import Proof, Stop, Verdict
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec, parse_view
-from dfeas.data.storage.files import atomic_write
-from dfeas.data.storage.places import Place
 from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError, UndecidedError, format_bytes
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.block import Columns
 from dfeas.problem import Function
-from dfeas.run.checkpoint.codec import dump
-from dfeas.run.prediction import FittedModel, Predictor
-from dfeas.run.result_files import CLASSES, NEAREST, Saved, folder_of, versions
-from dfeas.run.termination import Proof, Stop, Verdict
-from dfeas.run.trace import Trace
 from dfeas.settings import require_type
 from dfeas.verify.certificate import Certificate, Check
+
+if TYPE_CHECKING:
+    from dfeas.answers.prediction.model import FittedModel
 
 
 @dataclass(frozen=True)
@@ -107,72 +106,11 @@ class Fitted(Saved, Predictor):
         return plot_traces({"": self.trace or ()}, ax, gap, against)
 
     def to_model(self) -> FittedModel:
+        from dfeas.answers.prediction.model import FittedModel
+
         files = (self.certificate or "the result",)
         model = FittedModel.of("the result", self.to_json(), (self._certificate,), files, None)
         return replace(model, points=self.points, function=self.function, follow=not self.loaded)
-
-
-class PerClass(Saved, Predictor):
-    """Results of classes, each against the rest, and what is the same of all of them."""
-
-    SHARED: ClassVar[tuple[str, ...]]  # fields of each result that are the same
-
-    results: Mapping[str, Any]  # each is Fitted, in the order of the classes
-    reads: float
-    seconds: float
-    fingerprint: str
-
-    @property
-    def success(self) -> bool:
-        """Whether every class has what was asked for."""
-        return all(result.success for result in self.results.values())
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes, in their order."""
-        return tuple(self.results)
-
-    @property
-    def stopped(self) -> Stop:
-        """Why the run ended: ``Stop.VERDICT``, or the reason of the first class that has none."""
-        return next((result.stopped for result in self.results.values() if result.stopped != Stop.VERDICT), Stop.VERDICT)
-
-    @property
-    def coef(self) -> Floats | Any:
-        """(classes, m), in the units of X; None where a class has no hyperplane."""
-        rows = [result.coef for result in self.results.values()]
-        return None if any(row is None for row in rows) else np.stack(rows)
-
-    @property
-    def bias(self) -> Floats | Any:
-        """(classes,) what X @ coef.T is added to."""
-        biases = [result.bias for result in self.results.values()]
-        return None if None in biases else np.array(biases)
-
-    def to_model(self) -> FittedModel:
-        first = next(iter(self.results.values()))
-        files = tuple(result.certificate or f"class {name}" for name, result in self.results.items())
-        evidence = [result._certificate for result in self.results.values()]
-        model = FittedModel.of("the result", {**first.to_json(), "sides": None}, evidence, files, self.classes)
-        return replace(model, points=first.points, function=first.function, follow=not first.loaded)
-
-    def to_json(self) -> dict[str, Any]:
-        first = next(iter(self.results.values()))
-        return {
-            "stopped": self.stopped,
-            "message": self.stopped.sentence,
-            **{name: getattr(first, name) for name in self.SHARED},
-            "reads": self.reads,
-            "bytes_read": round(self.reads * first.bytes_read / first.reads) if first.reads else 0,
-            "seconds": self.seconds,
-            "fingerprint": self.fingerprint,
-            "versions": versions(),
-            "data": None if first.data is None else {**first.data, "positive": None, "many": True},
-            CLASSES: {
-                name: {"folder": folder_of(name, place), **result.to_json()}
-                for place, (name, result) in enumerate(self.results.items())
-            },
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -332,12 +270,6 @@ class Result(Fitted):
         words["x"] = None if known.get("x") is None else np.array(known["x"], np.float64)
         return cls(**{**known, **words})
 
-    def save(self, run: Place) -> Self:
-        if self.nearest is not None:
-            with atomic_write(run / NEAREST) as file:
-                dump(self.nearest, file)
-        return super().save(run)
-
     def unpack(self, problem: Any) -> None:
         """Set the values of the variables of a problem of cvxpy, or the dual values of its constraints.
 
@@ -393,7 +325,7 @@ class Result(Fitted):
         UsageError
             The files say that the data is at a URL, and neither ``X`` is given nor ``follow``.
         """
-        from dfeas.run.proof import find_data, prove_again
+        from dfeas.answers.check.proof import find_data, prove_again
 
         require_type("follow", follow, "bool")
         if self.evidence is None or self.verdict == Verdict.UNDECIDED:

@@ -10,17 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dfeas.analysis.feasibility import Feasibility
-from dfeas.analysis.hard_margin import MARGIN, HardMargin
-from dfeas.analysis.separation import Separation
-from dfeas.analysis.suspect_list import Suspects, load_suspects
-from dfeas.data.storage import files
-from dfeas.data.storage.files import COUNT, conform, read_json
-from dfeas.data.storage.places import Place, place
-from dfeas.display import parse_integer
-from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.run.prediction import named_as_there
-from dfeas.run.result_files import (
+from dfeas.answers.feasibility import Feasibility
+from dfeas.answers.files import (
     CERTIFICATE,
     RACE,
     RESULT,
@@ -32,11 +23,20 @@ from dfeas.run.result_files import (
     classes_of,
     load_result,
 )
-from dfeas.run.results import Result
-from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
-from dfeas.run.termination import Proof, Stop, Verdict
-from dfeas.run.trace import Trace
-from dfeas.run.verdict import OneVsRest, Race
+from dfeas.answers.hard_margin import MARGIN, HardMargin
+from dfeas.answers.prediction.model import named_as_there
+from dfeas.answers.result import Result
+from dfeas.answers.separation import Separation
+from dfeas.answers.several import OneVsRest, Race
+from dfeas.answers.soft_margin import SoftMarginClasses, SoftMarginResult
+from dfeas.answers.suspects import Suspects, load_suspects
+from dfeas.answers.trace import Trace
+from dfeas.answers.words import Proof, Stop, Verdict
+from dfeas.data.storage import files
+from dfeas.data.storage.files import COUNT, conform, read_json
+from dfeas.data.storage.places import Place, place
+from dfeas.display import parse_integer
+from dfeas.errors import BadInputError, CorruptDataError
 
 Loaded: TypeAlias = (
     Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation | Feasibility | Suspects

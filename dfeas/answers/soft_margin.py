@@ -1,31 +1,21 @@
-"""What a soft margin returns, and the files of its run."""
+"""What a soft margin returns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.lib import format as npy
-
-from dfeas.data.dataset import Dataset
-from dfeas.data.storage.files import atomic_write
-from dfeas.data.storage.places import local, place
+from dfeas.answers.files import SOFT_MARGIN, SOFT_MARGINS
+from dfeas.answers.result import Fitted, Sides, cost_row, plane_of, sides_from
+from dfeas.answers.several import PerClass
+from dfeas.answers.trace import Trace
+from dfeas.answers.words import Stop
 from dfeas.display import Part, Row
-from dfeas.engine.protocol import Engine
-from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
-from dfeas.methods.soft_margin.band import Width
-from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import Multipliers
-from dfeas.run.result_files import SOFT_MARGIN, SOFT_MARGINS
-from dfeas.run.results import Fitted, PerClass, Sides, cost_row, plane_of, sides_from
-from dfeas.run.termination import Stop
-from dfeas.run.trace import Trace
 from dfeas.verify.certificate import HYPERPLANE, Certificate
 
 
@@ -288,48 +278,3 @@ class SoftMarginClasses(PerClass):
     def _parts(self) -> Iterator[Part]:
         yield SOFT_MARGINS.grid([SOFT_MARGINS.row(name, Path(), vars(each)) for name, each in self.results.items()])
         yield Row(None, f"{self.reads:.4g} reads of the data for all of them")
-
-
-NEARER = 8
-"""Times that a bound of the minimum tells how long w may be there, and so the bias, which tells a better one."""
-GROUP_BYTES = 32 << 20
-"""Dual variables that are asked for at a time."""
-
-
-def dual_place(out: str | Path, run: str | Path | None) -> Path:
-    """The file, which does not exist yet; it may be in the folder of the run. Raises UsageError for another one."""
-    path = local(out, "dual").absolute()
-    if path.suffix != ".npy":
-        raise UsageError(f"{path}: dual variables are written to a .npy file; give it such a name")
-    if path.exists():
-        raise UsageError(f"{path}: exists already; choose another output or remove it")
-    if not path.parent.is_dir() and (run is None or path.parent != place(run).absolute()):
-        raise UsageError(f"{path.parent}: no such folder to write to")
-    return path
-
-
-def write_dual_variables(
-    engine: Engine, dataset: Dataset, question: Multipliers, y: Floats, width: Width, out: Path, stop: Callable[[], bool]
-) -> DualVariables:
-    """Write alpha (n,) float64 to a .npy file, whole or not at all, and say what it is worth beside y, with the objective of
-    ``width``. Raises KeyboardInterrupt when ``stop`` says so.
-    """
-    total, pull, support, full = 0.0, np.zeros(dataset.dimension), 0, 0
-    many = max(1, GROUP_BYTES // (8 * dataset.block_rows))
-    with atomic_write(out) as file:
-        npy.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (dataset.n,)})
-        for first in range(0, dataset.blocks, many):
-            answer = engine.run(Partial(question, range(first, min(dataset.blocks, first + many))))
-            for _, alpha in answer.pieces:
-                file.write(alpha.data)
-            total, pull = total + answer.total, pull + answer.pull
-            support, full = support + answer.support, full + answer.full
-            if stop():
-                raise KeyboardInterrupt("asked to stop")
-    value, kept = total - width.largest(pull), width.squares > 0
-    for _ in range(NEARER):  # f(v) - f* is at least half of the square of v - w
-        length = float(np.linalg.norm(y[kept])) + math.sqrt(2 * max(0.0, width.objective - value))
-        value = max(value, total - replace(width, length=length).largest(pull))
-    most = math.sqrt(2 * max(0.0, width.objective - value))
-    missing = width.of(np.where(kept, y - pull / np.where(kept, width.squares, 1.0), 0.0))
-    return DualVariables(str(out), value, math.sqrt(2 * float(missing)), most, support, full)

@@ -8,9 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from dfeas.analysis.claims import has_verdict, not_checked, require_claims, require_listed, require_whole
-from dfeas.analysis.hard_margin import MARGIN, MarginClaim, distances
-from dfeas.analysis.load import load as load_answer
+from dfeas.answers.check.claims import has_verdict, not_checked, require_claims, require_listed, require_whole
+from dfeas.answers.check.proof import as_seen, find_data, prove_again
+from dfeas.answers.files import CERTIFICATE, CLASSES, RESULT, SEPARATION, SUSPECTS, classes_of, load_result, load_values
+from dfeas.answers.hard_margin import MARGIN, MarginClaim, distances
+from dfeas.answers.load import load as load_answer
+from dfeas.answers.words import FEASIBLE
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source, resolve, root_of
 from dfeas.data.source import DataSpec, Source, Transform, parse_view
@@ -19,9 +22,6 @@ from dfeas.data.storage.places import Place, place
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import CheckFailedError, UndecidedError
 from dfeas.problem import Function, Problem, Transforms
-from dfeas.run.proof import as_seen, find_data, prove_again
-from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, SEPARATION, SUSPECTS, classes_of, load_result, load_values
-from dfeas.run.termination import FEASIBLE
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import BALL, Certificate, Check, Kind, load
 from dfeas.verify.core import Reach, check, check_each, positives, reach

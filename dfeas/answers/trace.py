@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dfeas.data.frames import make_frame
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
 from dfeas.data.storage.journal import open_journal, read_ends, read_journal
-from dfeas.errors import CorruptDataError, DfeasError, visible
-from dfeas.machine import memory_bytes, processors
-from dfeas.run.resources import Output, never
-from dfeas.run.termination import ProgressRecord
+from dfeas.errors import CorruptDataError, DfeasError
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
@@ -44,48 +38,6 @@ class Sink:
 
     def close(self) -> None:
         """Be told that no further event will come."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RunOptions:
-    """How a run is kept and shown; the result does not depend on it."""
-
-    checkpoint_every: float  # seconds
-    progress: bool
-    stop: Callable[[], bool]
-    more: tuple[Sink, ...] = ()  # sinks that the caller gave
-    returns: bool = False  # an interrupted run is returned; otherwise what interrupted it is raised, once it is saved
-    interruptions: list[BaseException] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, checkpoint_every: float, output: Output) -> RunOptions:
-        """With the callback of the caller, if there is one."""
-        progress, stop, returns = output.shows_progress, output.stop, output.stop is not never
-        if output.callback is None:
-            return cls(checkpoint_every, progress, stop, returns=returns)
-        sink = Callback(output.callback)
-        return cls(checkpoint_every, progress, lambda: sink.ends or stop(), (sink,), returns)
-
-
-class Callback(Sink):
-    """A function of the caller that is given each record, and may end the run: it returns True, or raises StopIteration."""
-
-    def __init__(self, function: Callable[[ProgressRecord], object]) -> None:
-        self.function = function
-        self.ends = False
-
-    def record(self, record: ProgressRecord) -> None:
-        try:
-            self.ends = self.function(record) is True or self.ends
-        except StopIteration:
-            self.ends = True
-
-
-class Log(Sink):
-    """What is no progress, by the logging module."""
-
-    def note(self, event: str, text: str, **values: Any) -> None:
-        logger.info("%s", visible(text))
 
 
 class TraceFile(Sink):
@@ -269,15 +221,35 @@ def _format(first: bytes) -> Any:
         return 0
 
 
-def circumstances(workers: int) -> dict[str, Any]:
-    """When a run began, on what kind of machine, and with how many ``workers`` of a cluster; no name of a machine or a user."""
-    return {
-        "began": datetime.now(UTC).isoformat(sep=" ", timespec="seconds"),
-        "workers": workers,
-        "machine": {
-            "system": platform.system(),
-            "processor": platform.machine(),
-            "cores": processors(),  # that this process may use
-            "memory_bytes": memory_bytes(),  # likewise
-        },
-    }
+class ProgressRecord(Protocol):
+    """What is known after a pass, whatever the run looks for; a frozen dataclass."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def passes(self) -> float:
+        """Of the method so far; a partial read counts as its share."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the start of the run."""
+
+    @property
+    def pass_seconds(self) -> float:
+        """Of this pass, as who asked for it saw them."""
+
+    @property
+    def bytes_read(self) -> int:
+        """By this pass, from storage."""
+
+    @property
+    def cached_bytes(self) -> int:
+        """Of this pass, from memory."""
+
+    @property
+    def ends(self) -> str:
+        """Both ends of what is looked for, for people."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All that is known, as JSON has it."""
