@@ -39,7 +39,7 @@ suppress_warnings = ["myst.strikethrough"]
 
 autosummary_generate = True
 # of names that are no longer public
-shutil.rmtree(Path(__file__).with_name("reference") / "python" / "names", ignore_errors=True)
+shutil.rmtree(Path(__file__).with_name("reference") / "names", ignore_errors=True)
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 autodoc_typehints = "none"

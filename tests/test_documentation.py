@@ -89,8 +89,7 @@ def test_words_that_are_not_used(name: str) -> None:
 
 
 def test_the_reference_has_all_public_names() -> None:
-    folder = PROJECT / "docs" / "reference"
-    text = "".join(page.read_text() for page in [folder / "api.md", *sorted((folder / "python").glob("*.md"))])
+    text = (PROJECT / "docs" / "reference" / "api.md").read_text()
     assert [
         name for name in dfeas.__all__ if name != "__version__" and not re.search(rf"^   {name}$|`dfeas\.{name}`", text, re.M)
     ] == []
