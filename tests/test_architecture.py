@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import chain, groupby, pairwise
 from keyword import iskeyword
 from pathlib import Path
 from types import FrameType
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import dfeas
+from dfeas.data.open import OPENERS
 
 PAGE = (Path(__file__).parents[1] / "docs/architecture.md").read_text()
 PACKAGE = Path(dfeas.__file__).parent
@@ -45,41 +47,69 @@ def test_what_is_said_to_be_in_a_room_is_there(cell: str, text: str) -> None:
         assert any(_exists(PACKAGE / room / place) for room in ("", *_names(cell))), name
 
 
+LISTED = re.findall(r"^\d+\. `([\w/]+\.py)`", _section("The way of a run"), re.M)
+UP = {("run/execute.py", "run/session.py"), ("engine/local.py", "engine/ranges.py"), ("engine/scan.py", "engine/local.py")}
+"""Calls of listed files to one above them: the survey; who watches an engine, and how its threads share blocks out."""
+X, LABELS = np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), [1, 1, -1]
+
+
 def _files_on_the_stack(frame: FrameType | None) -> list[str]:
-    """Files of dfeas whose functions are under way, the verb's first, without repeats."""
+    """Files of dfeas whose functions are under way, the verb's first, each as often as the way comes to it from another one."""
     files: list[str] = []
     while frame is not None:
-        path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(PACKAGE):
-            files.append(str(path.relative_to(PACKAGE)))
+        if frame.f_code.co_filename.startswith(str(PACKAGE)):
+            files.append(str(Path(frame.f_code.co_filename).relative_to(PACKAGE)))
         frame = frame.f_back
-    return list(dict.fromkeys(reversed(files)))
+    return [file for file, _ in groupby(reversed(files))]
+
+
+def _solve(*data: Any) -> tuple[list[list[str]], set[tuple[str, str]]]:
+    """Files on the stack when data is opened and when the first block is scanned, and which listed file calls which before."""
+    stacks: list[list[str]] = []
+    calls: set[tuple[str, str]] = set()
+    scanned = False
+    places = {
+        str(path) for path in PACKAGE.rglob("*.py") if path.parent.name == "passes" or str(path.relative_to(PACKAGE)) in LISTED
+    }
+    openers = {opener.__name__ for opener in OPENERS.values()} - {"<lambda>"}
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal scanned
+        path = frame.f_code.co_filename
+        if event != "call" or scanned or path not in places:
+            return
+        stack = _files_on_the_stack(frame)
+        scanned = frame.f_code.co_name == "scan" and Path(path).parent.name == "passes"
+        if scanned or frame.f_code.co_name in openers:
+            stacks.append(stack)
+        calls.update(pairwise([file for file, _ in groupby(file for file in stack if file in LISTED)]))
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        dfeas.solve(*data)
+    finally:
+        sys.setprofile(before)
+    assert scanned
+    return stacks, calls
 
 
 def test_the_way_of_a_run_goes_through_the_files_that_the_page_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the verb to the dataset that is opened, and on to the first block that is scanned."""
     monkeypatch.chdir(tmp_path)
-    dfeas.ingest(np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), "data", y=[1, 1, -1])
-    way: list[str] = []
-    scanned = False
+    dfeas.ingest(X, "data", y=LABELS)
+    stacks, _ = _solve("data")
+    assert list(dict.fromkeys(chain.from_iterable(stacks))) == LISTED
+    assert len(LISTED) <= MOST
 
-    def look(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal scanned
-        path = Path(frame.f_code.co_filename)
-        if event != "call" or scanned or not path.is_relative_to(PACKAGE):
-            return
-        scanned = frame.f_code.co_name == "scan" and path.parent.name == "passes"
-        if scanned or frame.f_code.co_name == "_open_dataset":
-            way.extend(_files_on_the_stack(frame))
 
-    before = sys.getprofile()
-    sys.setprofile(look)
-    try:
-        dfeas.solve("data")
-    finally:
-        sys.setprofile(before)
-    assert scanned
-    files = dict.fromkeys(way)
-    listed = re.findall(r"^\d+\. `([\w/]+\.py)`", _section("The way of a run"), re.M)
-    assert listed == list(files)
-    assert len(listed) <= MOST
+@pytest.mark.parametrize("data", [("data",), ("points.csv", "y"), ("X.npy", "y.npy"), (X, LABELS)], ids=str)
+def test_the_way_of_a_run_goes_down_the_page(data: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    dfeas.ingest(X, "data", y=LABELS)
+    np.save("X.npy", X)
+    np.save("y.npy", LABELS)
+    Path("points.csv").write_text("y,a,b\n1,1,2\n1,2,1\n-1,-1,-1\n")
+    stacks, calls = _solve(*data)
+    assert all(len({*stack}) == len(stack) for stack in stacks)
+    assert {(caller, called) for caller, called in calls if LISTED.index(caller) > LISTED.index(called)} <= UP

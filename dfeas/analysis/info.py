@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.data.open import open_resolved
+from dfeas.data.open import open_source, resolve
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import describe_header, stored_bytes
 from dfeas.display import Displayed, Part, Row
@@ -126,7 +126,7 @@ def info(X: str | Path, y: str | Path | None = None) -> Info:
     """
     if not isinstance(X, str | Path):
         raise UsageError(f"X: expected a path, got {type(X).__name__}; arrays and frames say themselves what they are")
-    dataset = open_resolved(Source(DataSpec(X, y), cones=True))[1]
+    dataset = open_source(resolve(Source(DataSpec(X, y), cones=True)))
     if dataset.header is not None:
         return Info(str(X), dataset.header.to_json())
     known = {name: getattr(dataset, name) for name in ("n", "m", "block_rows")}

@@ -18,8 +18,8 @@ from dfeas.answers.files import CERTIFICATE, RESULT, RUN, TRACE
 from dfeas.api import resume, soft_margin, solve
 from dfeas.cli.outputs import RunStatus, run_status
 from dfeas.data.ingest.options import is_file
-from dfeas.data.open import resolve, root_of
-from dfeas.data.source import ALL_POSITIVE, DataSpec
+from dfeas.data.open import resolve
+from dfeas.data.source import ALL_POSITIVE, DataSpec, Source
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.places import absolute, is_url, local, place, require_apart
@@ -195,8 +195,7 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     if options.get("start") is not None:
         paths["start"] = absolute(options["start"])
     if options.get("y") not in (None, ALL_POSITIVE):
-        spec = DataSpec(data, options["y"])
-        paths["y"] = resolve(spec, root_of(spec)).labels
+        paths["y"] = resolve(Source(DataSpec(data, options["y"]))).spec.labels
     return paths
 
 

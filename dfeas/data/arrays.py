@@ -90,11 +90,9 @@ def _from_sparse(table: Table, labels: Any, source: Source) -> Dataset:
     return assemble("X", CsrRows(matrix, rows, dtype), (n, m), labels, source, entries=entries, features=table.features)
 
 
-def of_points(
-    where: str, X: Points, classes: tuple[str, ...], label: NDArray[Any], intercept: bool, features: tuple[str, ...]
-) -> Dataset:
+def of_points(where: str, X: Points, classes: tuple[str, ...], label: NDArray[Any], features: tuple[str, ...]) -> Dataset:
     """A dataset from points (n, m) that were read from a file, dense or CSR, and labels (n,), all as they are stored."""
-    plain = _from_table(Table(X, None, features), Source(DataSpec(X, intercept=intercept)))
+    plain = _from_table(Table(X, None, features), Source(DataSpec(X)))
     assert isinstance(plain.points, SliceReader | CsrRows), "they are in memory"
     points = replace(plain.points, files=lambda index: ())  # so that what several processes read is compared
     return replace(plain, where=where, points=points, labels=array_reader("label", label, plain.block_rows), classes=classes)
@@ -160,6 +158,5 @@ def assemble(
         points=points,
         labels=array_reader("label", signs, points.block_rows),
         classes=classes,
-        intercept=source.spec.intercepts(labels is not None),
         **more,
     )

@@ -252,8 +252,6 @@ def dataset_of(
     table: Table,
     block_rows: int,
     labelled: Labelled,
-    *,
-    intercept: bool | None,
     entries: Entries | None = None,
 ) -> Dataset:
     """A dataset whose points stay in partitions of about the chunks that they came in; sparse ones have ``entries``."""
@@ -280,7 +278,6 @@ def dataset_of(
         counts=counts,
         labels=SliceReader("label", known, n, block_rows, kind, overlaps=True),
         classes=classes,
-        intercept=bool(classes) if intercept is None else intercept,
         features=table.features,
         opened=table.reads + (entries is not None),
         names=table.names,

@@ -1,4 +1,4 @@
-"""Opening data of every kind: one table says what opens which, and what is asked of points is done here for all of them."""
+"""Opening data of every kind, on one way: ``resolve`` says what is there, one of ``OPENERS`` opens it, ``VIEWS`` change it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dfeas.data.dataset import Dataset, array_reader, damaged_chunk
 from dfeas.data.frames import bring_here, require_aligned
 from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import points_of, stored_type, too_many
-from dfeas.data.source import DataSpec, Source
+from dfeas.data.source import DataSpec, Found, Source
 from dfeas.data.storage.chunks import ChunkReader, chunk_reader, open_folder
 from dfeas.data.storage.files import refuse_links
 from dfeas.data.storage.layout import (
@@ -42,6 +42,7 @@ from dfeas.data.views import order_point, transform_features, translate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.passes.survey import checksums
 
+Opener = Callable[[Source], Dataset]
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
 
@@ -68,78 +69,120 @@ def _offsets(path: Place, arrays: dict[str, StoredArray], header: Header) -> NDA
     return offsets
 
 
-Root = dict[str, Any] | None
-"""What ``zarr.json`` of data by path says; None where there is none."""
-
-
-def root_of(spec: DataSpec) -> Root:
-    """That of the data: what is said once need not be asked again."""
+def locate(spec: DataSpec) -> Found:
+    """What kind of data there is. Raises CorruptDataError for a dataset whose ingest did not finish."""
+    if isinstance(spec.where, Dataset):
+        return Found("rows of cones")
     if not spec.by_path:
-        return None
-    with translate_errors_at(path := place(spec.where)):
-        return find_root(path)
+        return Found("collection" if is_collection(spec.where) else "memory")
+    path = place(spec.where)
+    with translate_errors_at(path):
+        root = find_root(path)
+        if root is not None:
+            return Found("dataset" if ATTRIBUTE in root["attributes"] else "array", root)
+        if not path.exists():
+            return Found("nothing")
+        return Found("file" if is_file(path) else "array")
 
 
-def resolve(spec: DataSpec, root: Root) -> DataSpec:
-    """The same with labels by path from any folder, or as a file of points has them: a column, or an array in it."""
-    if spec.choice and spec.by_path and (root is not None or (place(spec.where).exists() and not is_file(place(spec.where)))):
+def resolve(source: Source) -> Source:
+    """Data as a verb has it, with what is there, and with labels by path from any folder, or as a file of points has them: a
+    column, or an array in it.
+    """
+    spec, found = source.spec, locate(source.spec)
+    source = replace(source, found=found)
+    if spec.choice and found.kind in ("dataset", "array"):
         raise UsageError(f"{spec.where}: columns are chosen of a table, CSV, TSV or Parquet; this is none")
     if not spec.by_path or spec.point is not None or spec.all_positive:
-        return spec
-    if root is None and is_file(place(spec.where)):
+        return source
+    if found.kind == "file":
         from dfeas.data.ingest.readers import labels_in  # with readers of all formats
 
-        return replace(spec, labels=labels_in(spec.where, spec.labels, spec.choice))
-    if spec.labels is not None and spec.also:
+        return replace(source, spec=replace(spec, labels=labels_in(spec.where, spec.labels, spec.choice)))
+    if spec.labels is None:
+        return source
+    if spec.also:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
-    return spec if spec.labels is None else replace(spec, labels=absolute(spec.labels))
+    return replace(source, spec=replace(spec, labels=absolute(spec.labels)))
 
 
-def open_data(source: Source) -> tuple[Source, Dataset]:
-    """Data that a question is asked about, and the source of it as it was opened: with labels and intercept as they are there.
-    Labels of many classes stay codes where each is set against the rest. Raises BadInputError for more than two otherwise.
+def open_data(source: Source, there: Opener | None = None) -> tuple[Source, Dataset]:
+    """Data that a question is asked about, and how others open it again: with intercept and point as they are here. Labels of
+    many classes stay codes where each is set against the rest. Collections stay where they lie if somebody opens them
+    ``there``. Raises BadInputError for more than two classes otherwise.
     """
-    spec, dataset = open_resolved(source)
-    if len(dataset.classes) > 2 and dataset.positive is None and not spec.one_vs_rest:
+    source = resolve(source)
+    dataset = open_source(source, there)
+    if len(dataset.classes) > 2 and dataset.positive is None and not source.spec.one_vs_rest:
         raise too_many(dataset.classes, dataset.where)
-    point = None if spec.point is None else order_point(dataset, spec)
-    return replace(source, spec=replace(spec, intercept=dataset.intercept, point=point, point_features=())), dataset
+    point = None if source.spec.point is None else order_point(dataset, source.spec)
+    spec = replace(source.spec, intercept=dataset.intercept, point=point, point_features=())
+    return replace(source, spec=spec, found=None), dataset
 
 
-def open_resolved(source: Source) -> tuple[DataSpec, Dataset]:
-    """``open_source`` of data as it was typed, and what it is from any folder."""
-    root = root_of(source.spec)
-    spec = resolve(source.spec, root)
-    return spec, open_source(replace(source, spec=spec), root)
-
-
-def open_source(source: Source, root: Root = None) -> Dataset:
-    """Open data, without reading points, but those of a file, which are read into memory; somebody may know its ``root``.
-    Raises BadInputError when there is nothing usable at a path, CorruptDataError when it is damaged or incomplete.
+def open_source(source: Source, there: Opener | None = None) -> Dataset:
+    """Open data, without reading points, but those of a file, which are read into memory. Raises BadInputError when there is
+    nothing usable at a path, CorruptDataError when it is damaged or incomplete.
     """
+    spec, found = source.spec, source.found or locate(source.spec)
+    source = replace(source, found=found)
+    places = [place(each) if spec.by_path and each is not None else None for each in (spec.where, spec.beside)]
+    opener = there if there is not None and found.kind == "collection" else OPENERS[found.kind]
+    with translate_errors_at(places[0]), translate_errors_at(places[1]):
+        dataset = opener(source)
+        for view in VIEWS:
+            dataset = view(dataset, source)
+    return dataset
+
+
+def _refuse_cones(dataset: Dataset, source: Source) -> Dataset:
+    """Raise UsageError when something is asked of cones that has a meaning for points only."""
+    if dataset.cones is None:
+        return dataset
+    if not source.cones:
+        text = "cones: solve, race, resume, plan, verify, predict and info work on them, this does not"
+        raise UsageError(f"{dataset.where}: {text}")
     spec = source.spec
-    dataset = _open_counted(source) if spec.also or spec.mask is not None else _open_one(source, root)
-    chosen = spec.one_vs_rest or (dataset.header is not None and spec.beside is None)
-    if spec.transform is not None and spec.transform.points:
-        dataset = transform_features(dataset, spec.transform)
-    if spec.positive is not None and chosen:
-        dataset = dataset.against_rest(spec.positive)
-    return dataset if spec.point is None else translate(dataset, order_point(dataset, spec))
+    asked = {"labels": spec.beside, "positive": spec.positive, "intercept": spec.intercept or None, "point": spec.point}
+    wrong = [name for name, value in {**asked, "transform": spec.transform}.items() if value is not None]
+    if wrong:
+        raise UsageError(f"{dataset.where}: cones have no {' and no '.join(wrong)}; leave it out")
+    return dataset
 
 
-def _open_one(source: Source, root: Root) -> Dataset:
-    """All points of one dataset, array or file, by the first opener that accepts it."""
-    spec, path = source.spec, None if not source.spec.by_path else place(source.spec.where)
-    root = root_of(spec) if root is None else root
-    with translate_errors_at(path), translate_errors_at(None if path is None or spec.beside is None else place(spec.beside)):
-        if root is None:
-            dataset = next(opener for accepts, opener in OPENERS if accepts(spec))(source)
-        else:
-            dataset = _open_dataset(root, source) if ATTRIBUTE in root["attributes"] else _open_foreign(source)
-        if dataset.cones is not None:
-            _require_cones(dataset, source)
-        if dataset.header is not None and spec.beside is not None:
-            dataset = _replace_labels(dataset, open_labels(place(spec.beside)), source)
+def _replace_labels(dataset: Dataset, source: Source) -> Dataset:
+    """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
+    beside = source.spec.beside
+    if dataset.header is None or dataset.expected is None or beside is None:  # other labels came with the points
+        return dataset
+    classes, label = encode(open_labels(place(beside)), dataset.n, source, dataset.where)
+    expected = dataset.expected.copy()
+    expected[:, 1] = checksums(label, dataset.chunk_rows)
+    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected, classes)
+    header = replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark)
+    reader = array_reader("label", label, dataset.block_rows)
+    return replace(dataset, labels=reader, **_facts_of_labels(header, expected))
+
+
+def _join(dataset: Dataset, source: Source) -> Dataset:
+    """With the points of other datasets behind these, those that the mask keeps, or the cones."""
+    spec = source.spec
+    if not spec.also and spec.mask is None:
+        return dataset
+    chosen = None if spec.one_vs_rest else spec.positive
+    each = replace(source, spec=replace(spec, also=(), mask=None, positive=chosen, transform=None), fingerprint="", found=None)
+    others = [open_source(replace(each, spec=replace(each.spec, where=where))) for where in spec.also]
+    parts, mask = [_choose_class(dataset, each), *others], spec.mask
+    if spec.also and any(part.cones is not None for part in parts):
+        raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
+    if not spec.by_path:
+        mask = accept_stored(bring_here(mask), "mask")
+        require_aligned(spec.where, mask, "mask", dataset.names)
+    return replace(join_datasets(parts, mask), opened=sum(part.opened for part in parts))
+
+
+def _require_the_same(dataset: Dataset, source: Source) -> Dataset:
+    """Raise CorruptDataError for another dataset than the one that is meant."""
     if dataset.header is not None and source.fingerprint not in ("", dataset.fingerprint):
         raise CorruptDataError(
             f"{dataset.where}: not the dataset that the run began with (fingerprint {dataset.fingerprint[:12]}, expected "
@@ -149,36 +192,48 @@ def _open_one(source: Source, root: Root) -> Dataset:
     return dataset
 
 
-def _open_counted(source: Source) -> Dataset:
-    """The points that the mask keeps, of all datasets, or the cones of one."""
+def _choose_class(dataset: Dataset, source: Source) -> Dataset:
+    """One class of a dataset against the rest, or of codes; other labels were encoded so."""
     spec = source.spec
-    chosen = None if spec.one_vs_rest else spec.positive
-    plain = replace(spec, also=(), mask=None, positive=chosen, transform=None)
-    each = replace(source, fingerprint="")
-    parts = [open_source(replace(each, spec=replace(plain, where=where))) for where in (spec.where, *spec.also)]
-    if spec.also and any(part.cones is not None for part in parts):
-        raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
-    if not spec.by_path:
-        mask = accept_stored(bring_here(spec.mask), "mask")
-        require_aligned(spec.where, mask, "mask", parts[0].names)
-        spec = replace(spec, mask=mask)
-    return replace(join_datasets(parts, spec.mask), opened=sum(part.opened for part in parts))
+    stored = dataset.header is not None and spec.beside is None
+    if spec.positive is None or not (spec.one_vs_rest or stored):
+        return dataset
+    return dataset.against_rest(spec.positive)
 
 
-def _require_cones(dataset: Dataset, source: Source) -> None:
-    """Raise UsageError when something is asked of cones that has a meaning for points only."""
-    if not source.cones:
-        text = "cones: solve, race, resume, plan, verify, predict and info work on them, this does not"
-        raise UsageError(f"{dataset.where}: {text}")
-    spec = source.spec
-    asked = {"labels": spec.beside, "positive": spec.positive, "intercept": spec.intercept or None, "point": spec.point}
-    wrong = [name for name, value in {**asked, "transform": spec.transform}.items() if value is not None]
-    if wrong:
-        raise UsageError(f"{dataset.where}: cones have no {' and no '.join(wrong)}; leave it out")
+def _add_intercept(dataset: Dataset, source: Source) -> Dataset:
+    """By default where points have labels."""
+    intercept = bool(dataset.classes) if source.spec.intercept is None else source.spec.intercept
+    return dataset if dataset.intercept == intercept else replace(dataset, intercept=intercept)
 
 
-def _open_dataset(root: dict[str, Any], source: Source) -> Dataset:
-    path = place(source.spec.where)
+def _transform(dataset: Dataset, source: Source) -> Dataset:
+    """By numbers that are known."""
+    transform = source.spec.transform
+    return transform_features(dataset, transform) if transform is not None and transform.points else dataset
+
+
+def _see_from_point(dataset: Dataset, source: Source) -> Dataset:
+    return dataset if source.spec.point is None else translate(dataset, order_point(dataset, source.spec))
+
+
+VIEWS = (
+    _refuse_cones,
+    _replace_labels,
+    _join,
+    _require_the_same,
+    _choose_class,
+    _add_intercept,
+    _transform,
+    _see_from_point,
+)
+"""What is done with opened data, one after the other: each returns it as it is where nothing of that kind is asked for."""
+
+
+def _open_dataset(source: Source) -> Dataset:
+    assert source.found is not None, "it was looked for"
+    assert source.found.root is not None, "a dataset has one"
+    path, root = place(source.spec.where), source.found.root
     header, arrays = _arrays(path, root)
     expected = _checksums(path, arrays["checksum"], header)
     if root["attributes"].get(SEAL) != seal(root):
@@ -214,7 +269,6 @@ def _open_dataset(root: dict[str, Any], source: Source) -> Dataset:
         points=points or reader("X"),
         labels=reader("label"),
         stored_norms=reader("norm"),
-        intercept=source.spec.intercepts(bool(header.classes)),
         features=header.features,
         entries=entries,
         cones=header.cones,
@@ -300,19 +354,6 @@ def _read_list(folder: Place, array: StoredArray, what: str) -> NDArray[Any]:
     return once_more(read, not isinstance(folder, Path))
 
 
-def _replace_labels(dataset: Dataset, labels: Any, source: Source) -> Dataset:
-    """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
-    assert dataset.header is not None, "a dataset has a header"
-    assert dataset.expected is not None, "a dataset has checksums"
-    classes, label = encode(labels, dataset.n, source, dataset.where)
-    expected = dataset.expected.copy()
-    expected[:, 1] = checksums(label, dataset.chunk_rows)
-    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected, classes)
-    header = replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark)
-    reader, intercept = array_reader("label", label, dataset.block_rows), source.spec.intercepts(True)
-    return replace(dataset, labels=reader, intercept=intercept, **_facts_of_labels(header, expected))
-
-
 def _open_foreign(source: Source) -> Dataset:
     path, beside = place(source.spec.where), source.spec.beside
     array = open_array(path, "points")
@@ -334,14 +375,13 @@ def _open_file(source: Source) -> Dataset:
     return open_file(source)
 
 
-OPENERS: tuple[tuple[Callable[[DataSpec], bool], Callable[[Source], Dataset]], ...] = (
-    (lambda spec: isinstance(spec.where, Dataset), lambda source: source.spec.where),  # cones in memory
-    (lambda spec: is_collection(spec.where), open_lazily),
-    (lambda spec: not spec.by_path, open_arrays),  # and frames
-    (lambda spec: not place(spec.where).exists(), _open_nothing),
-    (lambda spec: is_file(place(spec.where)), _open_file),
-    (lambda spec: True, _open_foreign),
-)
-"""What accepts a spec, but for paths with a ``zarr.json`` -> how such data is opened; the first one that accepts it does it.
-With a client Dask arrays and frames are opened by ``engine.collection``, where they lie.
-"""
+OPENERS: dict[str, Opener] = {
+    "dataset": _open_dataset,
+    "array": _open_foreign,
+    "file": _open_file,
+    "nothing": _open_nothing,
+    "memory": open_arrays,  # and frames
+    "collection": open_lazily,  # or ``engine.collection.open_collection``, where it lies
+    "rows of cones": lambda source: source.spec.where,
+}
+"""What kind of data there is -> what opens it."""

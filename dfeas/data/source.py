@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -336,10 +336,6 @@ class DataSpec:
         """The labels, where some were given."""
         return None if self.all_positive else self.labels
 
-    def intercepts(self, labelled: bool) -> bool:
-        """Whether points have an intercept, which may depend on whether they have labels."""
-        return labelled if self.intercept is None else self.intercept
-
     def without_memory(self) -> DataSpec:
         """What can be kept of it: all but what the caller has in memory."""
         return self if self.by_path else replace(self, where=None, labels=None, mask=None, ids=None)
@@ -371,6 +367,13 @@ IN_JSON |= {"many": "one_vs_rest", "also": "also", "mask": "mask", "transform": 
 """What results call the fields of a ``DataSpec``."""
 
 
+class Found(NamedTuple):
+    """What there is, as it was seen once."""
+
+    kind: str  # of ``open.OPENERS``
+    root: dict[str, Any] | None = None  # what ``zarr.json`` says, where there is one
+
+
 @dataclass(frozen=True)
 class Source:
     """Data, and how a process reads it: by path small enough to travel with every task."""
@@ -384,6 +387,7 @@ class Source:
     file_bytes: int = FILE_BYTES  # that a file of points may have, on disk and in memory
     known: tuple[str, ...] = ()  # classes that labels have which come with points or beside them; none: those that they show
     features: int | None = None  # of a file of svmlight, whose lines leave out zeros; None: up to the last that one of them has
+    found: Found | None = field(default=None, compare=False, repr=False)  # by whoever opens it now; it does not travel
 
     def within(self, memory: int) -> Source:
         """The same for whoever has so much memory."""

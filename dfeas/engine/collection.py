@@ -43,12 +43,12 @@ def open_collection(client: Client, spec: DataSpec) -> Dataset:
         counts = [label_counts(table.labels, 0)] if table.counts is None else table.counts
         labelled = add_counts(counts, int(table.X.shape[0]), spec.positive, many=spec.one_vs_rest)
     if not has_sparse_chunks(table.X):
-        return dataset_of(compute, table, block_rows_of(table.X), labelled, intercept=spec.intercept)
+        return dataset_of(compute, table, block_rows_of(table.X), labelled)
     dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
     chunks, counts_of_rows = csr_chunks(table.X, dtype, WHERE)  # in blocks as in memory, where they have other bits
     ends = np.append(0, np.cumsum(np.concatenate(compute(chunks_of(counts_of_rows)))))
     rows, entries = cut_entries(ends, dtype.itemsize, int(chunks.shape[1]))
-    return dataset_of(compute, table._replace(X=chunks), rows, labelled, intercept=spec.intercept, entries=entries)
+    return dataset_of(compute, table._replace(X=chunks), rows, labelled, entries)
 
 
 def compute_on(client: Client, *collections: Any) -> Compute:

@@ -154,8 +154,7 @@ def _open_there(client: Client | None, source: Source) -> Data:
             return open_data(source)
     from dfeas.engine.collection import open_collection
 
-    dataset = open_collection(client, source.spec)
-    return replace(source, spec=replace(source.spec, intercept=dataset.intercept)), dataset
+    return open_data(source, lambda source: open_collection(client, source.spec))
 
 
 def compute_by(client: Client | None, *collections: Any) -> Compute:

@@ -69,7 +69,7 @@ class CollectionTests(EngineTests):
         def compute(parts: Sequence[Any]) -> list[Any]:
             return self.client.gather(self.client.compute(list(parts)))
 
-        dataset = dataset_of(compute, table, BLOCK_ROWS, Labelled(there.classes), intercept=False)
+        dataset = dataset_of(compute, table, BLOCK_ROWS, Labelled(there.classes))
         assert there.expected is not None
         dataset.expected = there.expected[:, :2]
         return CollectionEngine(self.client, dataset, scratch)
@@ -284,7 +284,8 @@ def test_weights_of_all_points_are_projected(client: Any) -> None:
     n, memory = 400_000, 22_000_000
     rng = np.random.default_rng(0)
     X, labels = da.from_array(rng.standard_normal((n, 1)), chunks=100_000), rng.integers(0, 2, n)
-    data = open_collection(client, DataSpec(X, labels, intercept=True))
+    source = Source(DataSpec(X, labels, intercept=True))
+    data = open_source(source, lambda source: open_collection(client, source.spec))
     projected = project(PointSpace(), data, ["mirror-prox"], memory, 0.3, workers=1, threads=1).memory_bytes
     tracemalloc.start()
     dfeas.solve(X, labels, client=client, method="mirror-prox", eps=0.3, intercept=True, memory=memory)

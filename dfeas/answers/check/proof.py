@@ -9,8 +9,8 @@ from typing import Any
 from dfeas.answers.files import CERTIFICATE, require_followed
 from dfeas.answers.words import EPS_INFEASIBLE
 from dfeas.data.ingest.options import is_file
-from dfeas.data.open import Root, open_source, resolve, root_of
-from dfeas.data.source import DataSpec, Source, parse_view
+from dfeas.data.open import open_source, resolve
+from dfeas.data.source import DataSpec, Found, Source, parse_view
 from dfeas.data.storage.places import place
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, either
@@ -33,12 +33,12 @@ def find_data(where: object, values: Mapping[str, Any], given: DataSpec, view: s
         mask = kept.mask if given.mask is None else given.mask
         choice = given.choice or (kept.choice if _is_table(given.where) else given.choice)
         anew = replace(kept, where=given.where, labels=given.labels, also=given.also, mask=mask, choice=choice)
-        return resolve(anew, root_of(anew))
+        return resolve(Source(anew)).spec
     if given.where is None:
         way = either("give it again, X and y", f"use dfeas verify DATA {where}/{CERTIFICATE}")
         raise BadInputError(f"{where}: the data was in memory; {way}")
     side = (values.get("sides") or {}).get("+1", {}).get("name") if given.beside is not None else None
-    return as_seen(resolve(replace(given, positive=side, intercept=bool(values["intercept"])), root_of(given)), view)
+    return as_seen(resolve(Source(replace(given, positive=side, intercept=bool(values["intercept"])))).spec, view)
 
 
 def _is_table(where: Any) -> bool:
@@ -60,11 +60,11 @@ def prove_again(
     kernel: Function | None,
     quick: bool,
     memory: str | int | None,
-    root: Root = None,
+    found: Found | None = None,
 ) -> Check:
     """What a certificate proves of data, in one read; see ``open_source``. Raises CheckFailedError where that is nothing."""
     budget = parse_bytes(memory)
-    dataset = open_source(Source(spec, cones=not spec.also).within(budget), root)
+    dataset = open_source(Source(spec, cones=not spec.also, found=found).within(budget))
     with local_engine(dataset, budget) as engine:
         proved = check(engine, dataset, made, kernel, quick=quick)
     if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:

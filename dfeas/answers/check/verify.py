@@ -15,7 +15,7 @@ from dfeas.answers.hard_margin import MARGIN, MarginClaim, distances
 from dfeas.answers.load import load as load_answer
 from dfeas.answers.words import FEASIBLE
 from dfeas.data.dataset import Dataset
-from dfeas.data.open import open_source, resolve, root_of
+from dfeas.data.open import open_source, resolve
 from dfeas.data.source import DataSpec, Source, Transform, parse_view
 from dfeas.data.storage.files import read_json
 from dfeas.data.storage.places import Place, place
@@ -302,5 +302,5 @@ def verify_certificate(
     if asked.transform and asked.transform != Transform(own.scale, own.center, own.normalize):
         raise CheckFailedError(f"{where}: it is about points {own.words}, not {asked.transform.words}")
     asked = replace(asked, intercept=False if asked.intercept is None and made.kernel else asked.intercept)
-    root = root_of(asked)
-    return prove_again(where, as_seen(resolve(asked, root), made.view), made, kernel, quick, memory, root)
+    source = resolve(Source(asked))
+    return prove_again(where, as_seen(source.spec, made.view), made, kernel, quick, memory, source.found)

@@ -200,7 +200,7 @@ def open_file(source: Source) -> Dataset:
             if spec.beside is not None:
                 classes, table = encoder.finish(len(codes))
                 label = table[codes]
-    return of_points(str(path), held, classes, label, spec.intercepts(bool(classes)), points.features)
+    return of_points(str(path), held, classes, label, points.features)
 
 
 def _read(
