@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.svm import SVC
 
 import dfeas
-from dfeas.answers import files as result_files
+from dfeas.answers import base
 from dfeas.answers.hard_margin import HardMargin
 from dfeas.data.storage.files import write_json
 
@@ -223,7 +223,7 @@ def test_killed_between_its_files_a_run_is_not_finished(
         write_json(path, *more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(result_files, "write_json", kill)
+        patch.setattr(base, "write_json", kill)
         with pytest.raises(SystemExit):
             dfeas.resume(run, max_passes=100) if limited else dfeas.hard_margin(tmp_path / "data", out=run)
     assert [path.name for path in written] == ["margin.json"][:left]
