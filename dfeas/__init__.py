@@ -23,9 +23,9 @@ if TYPE_CHECKING:  # for editors and type checkers: the same names
     from dfeas.answers.check.verify import verify_run as verify_run
     from dfeas.answers.feasibility import Feasibility as Feasibility
     from dfeas.answers.hard_margin import HardMargin as HardMargin
-    from dfeas.answers.hull import Hull as Hull
     from dfeas.answers.load import load as load
     from dfeas.answers.result import Result as Result
+    from dfeas.answers.separation import Hull as Hull
     from dfeas.answers.separation import Separation as Separation
     from dfeas.answers.several import OneVsRest as OneVsRest
     from dfeas.answers.several import Race as Race
@@ -75,10 +75,9 @@ _PUBLIC = {
     "answers.check.verify": "verify_certificate verify_run",
     "answers.feasibility": "Feasibility",
     "answers.hard_margin": "HardMargin",
-    "answers.hull": "Hull",
     "answers.load": "load",
     "answers.result": "Result",
-    "answers.separation": "Separation",
+    "answers.separation": "Hull Separation",
     "answers.several": "OneVsRest Race",
     "answers.soft_margin": "SoftMarginClasses SoftMarginResult",
     "answers.suspects": "Suspects",

@@ -30,9 +30,8 @@ from dfeas.settings import require_type
 
 if TYPE_CHECKING:
     from dfeas.answers.hard_margin import HardMargin
-    from dfeas.answers.hull import Hull
     from dfeas.answers.result import Result
-    from dfeas.answers.separation import Separation
+    from dfeas.answers.separation import Hull, Separation
     from dfeas.answers.several import OneVsRest, Race
     from dfeas.answers.soft_margin import SoftMarginClasses, SoftMarginResult
     from dfeas.data.generate.points import Generated

@@ -157,6 +157,11 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else str(value)
 
 
+def parse_integers(values: Iterable[Any]) -> list[int]:
+    """Several of them."""
+    return [parse_integer(value) for value in values]
+
+
 def parse_integer(value: Any) -> int:
     """An integer that ``plain`` has written. Raises TypeError for what is none, and ValueError for text that is no long one."""
     if type(value) is int:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dfeas.analysis.separation import describe_face, search_integers
-from dfeas.answers.hull import Hull
 from dfeas.answers.result import Result
+from dfeas.answers.separation import Hull
 from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.data.arrays import accept_stored
 from dfeas.data.open import open_source

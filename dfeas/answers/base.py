@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from dfeas.data.storage import files
-from dfeas.data.storage.files import write_json
-from dfeas.data.storage.places import Place
-from dfeas.display import Displayed
-from dfeas.errors import BadInputError, UsageError
-from dfeas.verify.certificate import Certificate
-
-if TYPE_CHECKING:
-    from dfeas.answers.prediction.model import FittedModel
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.answers.files import CERTIFICATE, RESULT
 from dfeas.data.collections import is_collection, is_frame, map_rows
+from dfeas.data.storage import files
+from dfeas.data.storage.files import read_json, write_json
 from dfeas.data.storage.numbers import unwrap_array
+from dfeas.data.storage.places import Place
+from dfeas.display import Displayed
+from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.points import Largest, Scores
 from dfeas.linalg.points import Floats
+from dfeas.verify.certificate import Certificate
+
+if TYPE_CHECKING:
+    from dfeas.answers.prediction.model import FittedModel
 
 _NOT_ALWAYS = ("x", "bits", "workers")
+FLOATS, PLACES = partial(np.array, dtype=np.float64), partial(np.array, dtype=np.int64)
+"""Arrays of what JSON has."""
 
 
 @dataclass(frozen=True, repr=False)
-class Saved(Displayed):
+class Answer(Displayed):
     """What a run leaves in its folder as JSON: its fields, and properties beside them."""
 
     FILE: ClassVar[str] = RESULT
     FORMAT: ClassVar[int] = files.RESULT
+    READ: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # how fields are made of what the file says of them
 
     def save(self, run: Place) -> Self:
         """Write certificate and JSON, the JSON last: a run without it did not end. Returns what was written."""
@@ -49,10 +53,60 @@ class Saved(Displayed):
         """The keys of the file; some only where there is something to say."""
         return {name: value for name, value in super().to_json().items() if value is not None or name not in _NOT_ALWAYS}
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], **known: Any) -> Self:
+        """Of the keys of its file, and fields that are ``known`` from elsewhere. What is missing or null there, and has a
+        default, is the default. Raises TypeError, ValueError or ArithmeticError for values that are none.
+        """
+        found = {}
+        for each in fields(cls):
+            value = values.get(each.name)
+            required = each.default is MISSING and each.default_factory is MISSING and each.name in values
+            if each.name not in known and (required or value is not None):
+                read = cls.READ.get(each.name)
+                found[each.name] = value if read is None else read(value)
+        return cls(**found, **known)
+
     @property
     def _certificate(self) -> Certificate | None:
         """What ``certificate.npz`` holds; None where this is not what writes it."""
         return None
+
+
+class Conclusion(Answer):
+    """What follows from the result of a solve."""
+
+    HIDDEN: ClassVar[tuple[str, ...]] = ("result",)
+    SHAPE: ClassVar[Mapping[str, Any]]  # of what the file says, as ``conform`` takes it
+
+    result: Any
+
+    @classmethod
+    def load(cls, run: Place, result: Any) -> Self:
+        """Read it back from the folder of its run, beside the result. Raises CorruptDataError, and what ``from_json`` does."""
+        return cls.from_json(read_json(run / cls.FILE, cls.SHAPE, Path(cls.FILE).stem, cls.FORMAT), result=result)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the data, that of the solve."""
+        return str(self.result.fingerprint)
+
+
+class Plotted(ABC):
+    """An answer of runs whose traces are drawn over each other."""
+
+    @abstractmethod
+    def _traces(self) -> Mapping[str, Any]:
+        """What was known after each pass, by the names of the runs."""
+
+    def plot(self, ax: Any = None, *, gap: bool = False, against: str = "passes") -> Any:
+        """Draw what was known after each pass: both ends of the bracket, or of a soft margin the objective and its bound; with
+        ``gap`` how far they are from each other. ``against`` is ``passes``, ``reads`` or ``seconds``. Returns ``ax``, axes of
+        matplotlib, or those of a new figure; raises UsageError where matplotlib is not there.
+        """
+        from dfeas.figures import plot_traces
+
+        return plot_traces(self._traces(), ax, gap, against)
 
 
 class Predictor(ABC):

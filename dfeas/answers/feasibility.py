@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.answers.base import Saved
+from dfeas.answers.base import FLOATS, PLACES, Conclusion
 from dfeas.answers.files import RESULT, require_followed
 from dfeas.answers.result import Result, cost_row
 from dfeas.answers.words import FEASIBLE, UNDECIDED, Proof, Verdict
@@ -20,7 +20,8 @@ from dfeas.data.inequalities import Inequalities, list_parts
 from dfeas.data.open import open_source
 from dfeas.data.partitions import compute_here
 from dfeas.data.source import ALL_POSITIVE, Source
-from dfeas.display import Part, Row, plain
+from dfeas.data.storage.files import COUNT, conform
+from dfeas.display import Part, Row, parse_integers, plain
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UndecidedError, either
 from dfeas.exact.dyadic import Dyadic, common
@@ -30,8 +31,17 @@ from dfeas.verify.certificate import Check
 from dfeas.verify.separation import Wanted, look, rows
 
 
+def _read_asked(asked: dict[str, Any]) -> dict[str, Any]:
+    """Where the parts of a system are, as a file says it. Raises ValueError for anything else."""
+    parts = ("A", "b", "equal", "bounds")
+    conform(asked, {f"{name}?": str | list | None for name in parts}, "asked")
+    if more := [name for name in asked if name not in parts]:
+        raise ValueError(f"asked has {more[0]!r}, which is no part of a system")
+    return asked
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Feasibility(Saved):
+class Feasibility(Conclusion):
     """Whether there is a solution, with evidence.
 
     Attributes
@@ -70,6 +80,19 @@ class Feasibility(Saved):
     """
 
     HIDDEN: ClassVar = ("exact", "result")
+    SHAPE: ClassVar = {
+        "violated": COUNT,
+        **dict.fromkeys(("exact?", "rows?", "u?", "v?", "upper?", "lower?"), list | None),
+    }
+    READ: ClassVar = {
+        "verdict": Verdict,
+        "proof": Proof,
+        "x": FLOATS,
+        "exact": lambda pairs: [Fraction(*parse_integers(pair)) for pair in pairs],
+        "rows": lambda rows: PLACES(parse_integers(rows)),
+        **dict.fromkeys(("u", "v", "upper", "lower"), parse_integers),
+        "asked": _read_asked,
+    }
 
     verdict: Verdict
     proof: Proof

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.answers.base import Saved
+from dfeas.answers.base import FLOATS, PLACES, Conclusion
 from dfeas.answers.result import Result
 from dfeas.answers.words import Stop
 from dfeas.data.storage import files
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class HardMargin(Saved):
+class HardMargin(Conclusion):
     """The hyperplane of maximum margin, up to a share of it; if there is none, ``result``, and how infeasible the points are.
 
     With an intercept it is that of the textbooks: the hyperplane farthest from its nearest point, with a free bias, for points
@@ -86,7 +86,8 @@ class HardMargin(Saved):
     FILE: ClassVar = MARGIN
     FORMAT: ClassVar = files.HARD_MARGIN
     BESIDE: ClassVar = "hard_margin"
-    HIDDEN: ClassVar = ("result",)
+    SHAPE: ClassVar = {"fingerprint": str}
+    READ: ClassVar = {"w": FLOATS, "support": PLACES, "weights": FLOATS}
     DERIVED: ClassVar = ("margin_tolerance", "fingerprint")
 
     result: Result
@@ -127,11 +128,6 @@ class HardMargin(Saved):
         """Share of the margin that may be missing, that of the solve."""
         assert self.result.margin_tolerance is not None, "it was asked for"
         return self.result.margin_tolerance
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the data, that of the solve."""
-        return self.result.fingerprint
 
 
 _MAYBE = Number(0, none=True)

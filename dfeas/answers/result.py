@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import leaves
-from dfeas.answers.base import Predictor, Saved
+from dfeas.answers.base import FLOATS, Answer, Plotted, Predictor
+from dfeas.answers.files import CERTIFICATE, TRACE, certificate_of, load_result
 from dfeas.answers.trace import Trace
 from dfeas.answers.words import Proof, Stop, Verdict
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec, parse_view
+from dfeas.data.storage.places import Place
 from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError, UndecidedError, format_bytes
 from dfeas.linalg.points import Floats
@@ -70,7 +72,7 @@ def cost_row(passes: float, method: str, reads: float, size: int, seconds: float
     return Row("cost", f"{passes:.4g} passes of {method}, {reads:.4g} reads in all, {format_bytes(size)}, {seconds:.2f} s")
 
 
-class Fitted(Saved, Predictor):
+class Fitted(Answer, Plotted, Predictor):
     """A result that has one direction, or none, and its certificate."""
 
     stopped: Stop
@@ -96,14 +98,8 @@ class Fitted(Saved, Predictor):
         """Names of the classes -1 and +1; None for points without labels."""
         return class_names(self.sides)
 
-    def plot(self, ax: Any = None, *, gap: bool = False, against: str = "passes") -> Any:
-        """Draw what was known after each pass: both ends of the bracket, or of a soft margin the objective and its bound; with
-        ``gap`` how far they are from each other. ``against`` is ``passes``, ``reads`` or ``seconds``. Returns ``ax``, axes of
-        matplotlib, or those of a new figure; raises UsageError where matplotlib is not there.
-        """
-        from dfeas.figures import plot_traces
-
-        return plot_traces({"": self.trace or ()}, ax, gap, against)
+    def _traces(self) -> Mapping[str, Any]:
+        return {"": self.trace or ()}
 
     def to_model(self) -> FittedModel:
         from dfeas.answers.prediction.model import FittedModel
@@ -218,6 +214,7 @@ class Result(Fitted):
 
     HIDDEN: ClassVar = ("evidence", "weighed", "nearest", "points", "function", "dual", "trace", "loaded")
     DERIVED: ClassVar = ("success", "status", "message")
+    READ: ClassVar = {"verdict": Verdict, "stopped": Stop, "proof": Proof, "sides": sides_from, "x": FLOATS}
 
     verdict: Verdict
     stopped: Stop
@@ -258,17 +255,14 @@ class Result(Fitted):
     loaded: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:
-        """A result from the keys of its file, some of them changed; ``evidence`` is in a file of its own."""
-        known = {entry.name: values[entry.name] for entry in fields(cls) if entry.name in values} | changes
-        words: dict[str, Any] = {
-            "verdict": Verdict(known["verdict"]),
-            "stopped": Stop(known["stopped"]),
-            "proof": Proof(known["proof"]),
-        }
-        words["sides"] = sides_from(known.get("sides"))
-        words["x"] = None if known.get("x") is None else np.array(known["x"], np.float64)
-        return cls(**{**known, **words})
+    def load(cls, run: Place) -> Result:
+        """Read it back from the folder of its run, with its certificate."""
+        from dfeas.answers.prediction.model import named_as_there
+
+        values = named_as_there(load_result(run))
+        certificate = certificate_of(run, values)
+        file = None if certificate is None else str(run / CERTIFICATE)
+        return cls.from_json(values, evidence=certificate, certificate=file, trace=Trace(run / TRACE), loaded=True)
 
     def unpack(self, problem: Any) -> None:
         """Set the values of the variables of a problem of cvxpy, or the dual values of its constraints.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dfeas.answers.base import Predictor, Saved
-from dfeas.answers.files import CLASSES, RACE, VERDICTS, folder_of, versions
+from dfeas.answers.base import Answer, Plotted, Predictor
+from dfeas.answers.files import CLASSES, RACE, VERDICTS, classes_of, folder_of, load_result, versions
 from dfeas.answers.result import ALL_POSITIVE_ROW, Result
 from dfeas.answers.words import UNDECIDED, Stop, Verdict
 from dfeas.data.storage import files
+from dfeas.data.storage.files import read_json
+from dfeas.data.storage.places import Place
 from dfeas.display import Part, Row
 from dfeas.linalg.points import Floats
 
@@ -21,15 +23,24 @@ if TYPE_CHECKING:
     from dfeas.answers.prediction.model import FittedModel
 
 
-class PerClass(Saved, Predictor):
+class PerClass(Answer, Predictor):
     """Results of classes, each against the rest, and what is the same of all of them."""
 
     SHARED: ClassVar[tuple[str, ...]]  # fields of each result that are the same
+    EACH: ClassVar[Any]  # the class of each result
 
     results: Mapping[str, Any]  # each is Fitted, in the order of the classes
     reads: float
     seconds: float
     fingerprint: str
+
+    @classmethod
+    def load(cls, run: Place) -> Self:
+        """Read it back from its folder, which has those of all classes."""
+        classes, values = classes_of(run) or {}, load_result(run, soft=True)
+        make: Callable[..., Self] = cls  # a dataclass, of whichever results
+        results = {name: cls.EACH.load(folder) for name, folder in classes.items()}
+        return make(results, values["reads"], values["seconds"], values["fingerprint"])
 
     @property
     def success(self) -> bool:
@@ -101,7 +112,7 @@ def _rank(result: Result) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, repr=False)
-class Race(Saved):
+class Race(Answer, Plotted):
     """How each method ended, and what was read for all of them together.
 
     Attributes
@@ -127,18 +138,21 @@ class Race(Saved):
     reads: float
 
     @classmethod
-    def ranked(cls, results: Mapping[str, Result], reads: float) -> Race:
+    def load(cls, run: Place) -> Race:
+        """Read it back from its folder, which has those of all methods."""
+        values = read_json(run / RACE, {"reads": int | float, "results": {str: dict}}, "race", files.RACE)
+        return cls({name: Result.load(run / name) for name in values["results"]}, values["reads"])
+
+    @classmethod
+    def of(cls, results: Mapping[str, Result], reads: float) -> Race:
         """Of the results of all methods, the best first."""
         return cls(dict(sorted(results.items(), key=lambda item: _rank(item[1]))), reads)
 
     def _parts(self) -> Iterator[Part]:
         return _several(self.results, self.reads)
 
-    def plot(self, ax: Any = None, *, gap: bool = False, against: str = "passes") -> Any:
-        """Draw the brackets, or gaps, of all methods over each other, as ``Result.plot`` does."""
-        from dfeas.figures import plot_traces
-
-        return plot_traces({name: result.trace or () for name, result in self.results.items()}, ax, gap, against)
+    def _traces(self) -> Mapping[str, Any]:
+        return {name: result.trace or () for name, result in self.results.items()}
 
     @property
     def is_decided(self) -> bool:
@@ -181,6 +195,7 @@ class OneVsRest(PerClass):
     """
 
     SHARED: ClassVar = ("m", "n", "intercept", "eps", "margin_tolerance", "method", "why")
+    EACH: ClassVar = Result
 
     results: dict[str, Result]
     reads: float

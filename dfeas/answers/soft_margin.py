@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dfeas.answers.files import SOFT_MARGIN, SOFT_MARGINS
+from dfeas.answers.files import CERTIFICATE, SOFT_MARGIN, SOFT_MARGINS, TRACE, certificate_of, load_result
 from dfeas.answers.result import Fitted, Sides, cost_row, plane_of, sides_from
 from dfeas.answers.several import PerClass
 from dfeas.answers.trace import Trace
 from dfeas.answers.words import Stop
+from dfeas.data.storage.places import Place
 from dfeas.display import Part, Row
+from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.verify.certificate import HYPERPLANE, Certificate
@@ -154,6 +156,13 @@ class SoftMarginResult(Fitted):
 
     HIDDEN: ClassVar = ("y", "path", "weighed", "view", "trace")
     DERIVED: ClassVar = ("success",)
+    READ: ClassVar = {
+        "stopped": Stop,
+        "sides": sides_from,
+        "fits": lambda fits: [Fit(**fit) for fit in fits],
+        "validation": lambda entries: [Validation.of(entry) for entry in entries],
+        "calibration": tuple,
+    }
 
     stopped: Stop
     message: str
@@ -194,17 +203,21 @@ class SoftMarginResult(Fitted):
     trace: Trace | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], y: Floats, **changes: Any) -> SoftMarginResult:
-        """A result from the keys of its file, some of them changed; ``y`` is in a file of its own."""
-        known: dict[str, Any] = {each.name: values[each.name] for each in fields(cls) if each.name in values}
-        known |= {
-            "fits": [Fit(**fit) for fit in values["fits"]],
-            "validation": [Validation.of(v) for v in values["validation"]],
-        }
-        known |= {"stopped": Stop(values["stopped"]), "sides": sides_from(values.get("sides")), "y": y, "path": y[None]}
-        known |= {name: math.inf for name in ("objective", "gap", "margin") if values[name] is None}
-        known["calibration"] = known.get("calibration") and tuple(known["calibration"])
-        return cls(**{**known, "dual": None, **changes})
+    def load(cls, run: Place) -> SoftMarginResult:
+        """Read it back from the folder of its run, with its hyperplane."""
+        from dfeas.answers.prediction.model import named_as_there
+
+        values = named_as_there(load_result(run, soft=True))
+        certificate = certificate_of(run, values)
+        if certificate is None:
+            raise CorruptDataError(f"{run / CERTIFICATE}: missing, and the hyperplane is there")
+        kept: dict[str, Any] = {"certificate": str(run / CERTIFICATE), "view": certificate.view, "trace": Trace(run / TRACE)}
+        return cls.from_json(values, y=certificate.y, path=certificate.y[None], **kept)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], **known: Any) -> SoftMarginResult:
+        unknown = {name: math.inf for name in ("objective", "gap", "margin") if values[name] is None}
+        return super().from_json({**values, **unknown, "dual": None}, **known)
 
     def _parts(self) -> Iterator[Part]:
         ends = f"{self.objective:.9g}, the minimum is at least {self.lower:.9g}"
@@ -266,6 +279,7 @@ class SoftMarginClasses(PerClass):
     """
 
     SHARED: ClassVar = ("m", "n", "intercept", "loss", "target", "method")
+    EACH: ClassVar = SoftMarginResult
 
     results: dict[str, SoftMarginResult]
     reads: float

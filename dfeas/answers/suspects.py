@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dfeas.answers.base import Saved
+from dfeas.answers.base import FLOATS, Answer
 from dfeas.answers.check.conflicts import labels_of, numbers_of
 from dfeas.answers.check.proof import find_data
 from dfeas.answers.files import SUSPECTS, require_placed
@@ -50,7 +50,7 @@ _SHAPE = {
 
 
 @dataclass(frozen=True, repr=False)
-class Suspects(Saved):
+class Suspects(Answer):
     """Points that have to go, or to change their labels, before a hyperplane separates the others.
 
     Attributes
@@ -96,6 +96,7 @@ class Suspects(Saved):
     FILE: ClassVar = SUSPECTS
     FORMAT: ClassVar = SUSPECTS_FORMAT
     HIDDEN: ClassVar = ("loaded",)
+    READ: ClassVar = {"y": lambda entries: FLOATS(entries) + 0.0, "stopped": Stop}
 
     at_least: int
     enough: int
@@ -114,6 +115,14 @@ class Suspects(Saved):
     positive: str | None
     intercept: bool
     loaded: bool = False
+
+    @classmethod
+    def load(cls, run: Place) -> Suspects:
+        """Read it back from the folder of its run. Raises CorruptDataError where it is damaged."""
+        values: Mapping[str, Any] = read_json(run / SUSPECTS, _SHAPE, "list of suspects", cls.FORMAT)
+        if values["data"] is not None:
+            require_placed(values["data"])
+        return cls.from_json(values, loaded=True)
 
     def _parts(self) -> Iterator[Part]:
         more = len(self.points) - self.enough
@@ -221,12 +230,3 @@ class Suspects(Saved):
         for number, answer in enumerate(check_each(engine, dataset, certificates).answers if certificates else ()):
             if not isinstance(answer, Check) or answer.verdict != INFEASIBLE:
                 raise CheckFailedError(f"{SUSPECTS}: conflict {number} is none: its points do not cancel")
-
-
-def load_suspects(folder: Place) -> Suspects:
-    """From the folder of a run. Raises CorruptDataError where it is damaged."""
-    values: Mapping[str, Any] = read_json(folder / SUSPECTS, _SHAPE, "list of suspects", SUSPECTS_FORMAT)
-    if values["data"] is not None:
-        require_placed(values["data"])
-    known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Suspects)}
-    return Suspects(**{**known, "y": np.array(values["y"]) + 0.0, "stopped": Stop(values["stopped"]), "loaded": True})

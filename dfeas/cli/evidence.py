@@ -28,9 +28,8 @@ from dfeas.data.storage.places import Place, place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.reports.compare import compare as compare_runs
-from dfeas.reports.compare import explain_difference
+from dfeas.reports.compare import explain_difference, find_loss, find_runs
 from dfeas.reports.page import report as write_report
-from dfeas.reports.runs import find_loss, find_runs
 from dfeas.run.progress import IngestProgress
 from dfeas.run.resources import Limits, Resources, attend_runs
 

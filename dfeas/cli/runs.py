@@ -161,10 +161,9 @@ def resume(run: str, data: str | None, y: str | None, cluster: Cluster, as_json:
     code is that of its answer.
     """
     from dfeas.analysis.hull import INSIDE
-    from dfeas.answers.hull import Hull
     from dfeas.answers.load import load
     from dfeas.answers.result import Result
-    from dfeas.answers.separation import Separation
+    from dfeas.answers.separation import Hull, Separation
 
     folder = place(run)
     if is_finished(folder):

@@ -18,7 +18,7 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Histogram, HistogramAnswer, Moments, Survey
-from dfeas.reports.runs import Run
+from dfeas.reports.compare import Run
 from dfeas.run.transform import mark_of
 from dfeas.settings import parse_bytes
 

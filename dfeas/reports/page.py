@@ -36,9 +36,8 @@ from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes,
 from dfeas.linalg.points import Floats
 from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
 from dfeas.problem import PARAMETERS
-from dfeas.reports.compare import explain_difference, load_alike
+from dfeas.reports.compare import Run, explain_difference, find_loss, find_runs, load_alike, load_run
 from dfeas.reports.margins import NOT_READ, Seen, look
-from dfeas.reports.runs import Run, find_loss, find_runs, load_run
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate
 
@@ -268,7 +267,7 @@ def _describe_soft_margin(run: Run, seen: Seen) -> SimpleNamespace:
         return _describe_run(
             replace(run, notes=notes),
             seen,
-            SoftMarginResult.from_json(values, np.empty(0)),
+            SoftMarginResult.from_json(values, y=np.empty(0), path=np.empty((1, 0))),
             headline=f"Soft margin, C = {values['C']:g}: {near}",
             course=course,
             peak=max((event["memory_bytes"] for event in passes if isinstance(event.get("memory_bytes"), int)), default=0),

@@ -37,11 +37,11 @@ from dfeas.run.task import Task
 from dfeas.run.termination import Goal, passes_to_gap, remaining_passes
 
 if TYPE_CHECKING:
-    from dfeas.answers.base import Saved
+    from dfeas.answers.base import Answer
     from dfeas.data.storage.places import Place
 
 if TYPE_CHECKING:
-    from dfeas.answers.base import Saved
+    from dfeas.answers.base import Answer
     from dfeas.data.storage.places import Place
 
 
@@ -64,7 +64,7 @@ class Target(Protocol):
     def result(self, name: str, outcome: Any, surveyed: Surveyed, how: RunOptions) -> Any:
         """What is returned of the outcome of a task, not written yet."""
 
-    def together(self, results: dict[str, Any], reads: float) -> Saved:
+    def together(self, results: dict[str, Any], reads: float) -> Answer:
         """What is returned of the results of several tasks, not written yet."""
 
 

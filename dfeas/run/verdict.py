@@ -122,7 +122,7 @@ class VerdictTarget:
         from dfeas.answers.several import OneVsRest, Race
 
         if self.job.race:
-            return Race.ranked(results, reads)
+            return Race.of(results, reads)
         return OneVsRest(results, reads, max(result.seconds for result in results.values()), self.session.dataset.fingerprint)
 
     def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: RunOptions) -> Result:

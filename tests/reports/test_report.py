@@ -19,10 +19,9 @@ from dfeas.answers.files import load_result
 from dfeas.answers.words import Stop
 from dfeas.data.generate.points import Instance
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.reports.compare import compare
+from dfeas.reports.compare import compare, load_run
 from dfeas.reports.margins import look
 from dfeas.reports.page import report
-from dfeas.reports.runs import load_run
 from dfeas.verify.certificate import Certificate
 from tests.reports.pages import cli, parse
 

@@ -15,8 +15,8 @@ import dfeas
 from dfeas.errors import BadInputError, UsageError
 from dfeas.methods.perceptron import NormalizedPerceptron, NormalizedPerceptronState
 from dfeas.methods.protocol import Bracket, Evidence, Traits
+from dfeas.reports.compare import Run, load_run
 from dfeas.reports.page import list_commands
-from dfeas.reports.runs import Run, load_run
 
 OURS, MINE = "normalized-perceptron", NormalizedPerceptron(Traits("mine"))
 
