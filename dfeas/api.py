@@ -748,20 +748,19 @@ def resume(
     path, given = place(run), Problem.of(X, y, mask=mask, kernel=kernel)
     with run_terms(max_passes, time_limit, None, choose_client(client, X), None, callback) as (limits, resources, output):
         output = replace(output, out=run)
-        resumed = go_on(path, given, limits, resources, output)
-        answer, job = resumed.answer, resumed.job
+        answer, job, problem, limits, resources = go_on(path, given, limits, resources, output)
         if job.then in (HARD_MARGIN, WIDEST):
             from dfeas.analysis.hard_margin import conclude_margin
 
-            return conclude_margin(answer, resumed.problem, resumed.limits, resumed.resources, output)
+            return conclude_margin(answer, problem, limits, resources, output)
         if job.then == SEPARATED:
             from dfeas.analysis.separation import conclude_separation
 
-            return conclude_separation(answer, resumed.problem, resumed.limits, resumed.resources, output)
+            return conclude_separation(answer, problem, limits, resources, output)
         if job.data.point is not None:
             from dfeas.analysis.hull import conclude_hull
 
-            return conclude_hull(answer, resumed.problem, resumed.limits, resumed.resources, output)
+            return conclude_hull(answer, problem, limits, resources, output)
     whole: Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses = _with_path(answer, run)
     return whole
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,36 +55,21 @@ from dfeas.run.spec import Request, RunSpec, SoftMarginOptions, require_memory
 from dfeas.verify.certificate import BALL, Certificate, Check
 from dfeas.verify.core import Hulls, Reach, reach
 
-GAP = 0.45
-"""Share of the tolerance that the soft margin may leave: a half would do, but for rounding."""
 RANGE = 1e-150, 1e150
 """Of distances whose squares float64 holds."""
-SAMPLE = 1000
-"""Points whose mean the others are seen from, so that numbers far from zero cancel before they are multiplied."""
 WIDEST = 50
 """Features up to which linear programs are solved, two for each of them: 50 take 3 to 10 seconds, 100 would take minutes."""
-SECONDS = 15.0
-"""That so many take at most, search and check, which do not look at the time: a limit before that leaves both out."""
 TAKEN = 4
 """Points for each feature."""
-READS = 6
-"""At most, before that of the checker."""
-LEAST = 1e-9
-"""Of points along the axes that stand for those of a ball that is proved, where none is."""
 NEAR = 1e-6
 """Share of the radius within which a facet of some points is one of all."""
 
 
-@dataclass(frozen=True)
-class FreeBias:
-    """The result with the widest hyperplane as its separator, and what is proved of it."""
-
-    result: Result
-    reached: Reach | None = None  # None: interrupted
-    hulls: Hulls | None = None
+Widest = tuple[Result, Reach | None, Hulls | None]
+"""The result with the widest hyperplane as its separator, and what is proved of it: nothing where it was interrupted."""
 
 
-def find_widest(result: Result, seen: Problem, limits: Limits, resources: Resources, output: Output) -> FreeBias:
+def find_widest(result: Result, seen: Problem, limits: Limits, resources: Resources, output: Output) -> Widest:
     """From a separator of points as they are ``seen``; where a limit, or rounding, comes first, as far as that was."""
     y, m = result.separator, result.m
     assert y is not None, "a separator of points has a direction"
@@ -110,14 +95,14 @@ def find_widest(result: Result, seen: Problem, limits: Limits, resources: Resour
             result, detail="", stopped=fit.stopped, passes=passes, reads=reads, iterations=result.iterations + fit.iterations
         )
         if fit.stopped == Stop.INTERRUPTED:
-            return FreeBias(result)
+            return result, None, None
         return _prove(result, w, fit.weighed, known, seen, resources, limits)
     return _prove(replace(result, detail=fit), None, None, known, seen, resources, limits)
 
 
 def _prove(
     result: Result, w: Floats | None, weighed: Sparse | None, known: float, seen: Problem, resources: Resources, limits: Limits
-) -> FreeBias:
+) -> Widest:
     """The result of a hyperplane (m+1,) that was found, where it is proved and no nearer than what is ``known`` so far."""
     before, tolerance, m = result.evidence, result.margin_tolerance, result.m
     assert before is not None
@@ -144,7 +129,7 @@ def _prove(
     result = replace(result, stopped=stopped, proof=Proof(proved.proof), detail=proved.message + why, evidence=plane)
     result = replace(result, margin_lower=lower, margin_upper=max(lower, result.margin_upper))
     result = replace(result, reads=reads, bytes_read=round(reads * size), seconds=limits.seconds)
-    return FreeBias(result, reached, None if apart is None or hulls is None else (hulls[0], apart.weights))
+    return result, reached, (None if apart is None or hulls is None else (hulls[0], apart.weights))
 
 
 def _length(y: Floats, m: int) -> float:
@@ -157,7 +142,8 @@ def _move_origin(session: Session) -> tuple[Transform | None, Floats, float]:
     seen = dataset.transform or Transform()
     if dataset.entries is not None:
         return dataset.transform, np.zeros(m), 0.0
-    asked = sample(dataset.dimension, SAMPLE, dataset.n, dataset.blocks, 1, 0, unit=False)
+    # seen from their mean, numbers far from zero cancel before they are multiplied
+    asked = sample(dataset.dimension, 1000, dataset.n, dataset.blocks, 1, 0, unit=False)
     mean = session.engine.run(asked).points[:, :m].mean(axis=0, dtype=np.float64)
     factor = np.asarray(seen.factor) if seen.factor else np.ones(m)
     shift = (np.asarray(seen.shift) if seen.shift else 0.0) + mean / factor
@@ -171,7 +157,8 @@ def _minimise(
     """The soft margin; or what memory has no room for."""
     assert result.margin_tolerance is not None
     squares = np.append(np.ones(result.m), 0.0)
-    options = SoftMarginOptions((C,), "hinge", 0, (1.0, 1.0), None, squares, 0, GAP * result.margin_tolerance)
+    # a half of the tolerance would do, but for rounding
+    options = SoftMarginOptions((C,), "hinge", 0, (1.0, 1.0), None, squares, 0, 0.45 * result.margin_tolerance)
     with ExitStack() as stack:
         try:
             session = stack.enter_context(open_session(moved, resources, progress=output.shows_progress))
@@ -192,7 +179,8 @@ def measure_ball(result: Result, seen: Problem, limits: Limits, resources: Resou
     with open_session(seen, resources) as session:
         more, run, data = float(survey(session).reads), session.engine.run, session.dataset
         d = data.dimension
-        if d > WIDEST or time.monotonic() + SECONDS * (d / WIDEST) ** 3 >= limits.ends:
+        # 50 features take at most 15 seconds, search and check, which do not look at the time
+        if d > WIDEST or time.monotonic() + 15.0 * (d / WIDEST) ** 3 >= limits.ends:
             return result, None
         asked = sample(d, TAKEN * d, data.n, data.blocks, 1, 0)
         some = run(asked)
@@ -200,7 +188,8 @@ def measure_ball(result: Result, seen: Problem, limits: Limits, resources: Resou
         facet, best, lower = 0.0, y, -1.0
         passes = len(asked.blocks) / data.blocks
         left = np.inf if limits.max_passes is None else limits.max_passes - result.passes - passes
-        for _ in range(int(min(READS, left))):
+        # reads at most, before that of the checker
+        for _ in range(int(min(6, left))):
             y = y / np.linalg.norm(y)
             lowest, passes = run(Select(y, np.inf, TAKEN * d, TAKEN * d)), passes + 1
             best, lower = (y, lowest.low) if lowest.low >= lower else (best, lower)
@@ -208,7 +197,8 @@ def measure_ball(result: Result, seen: Problem, limits: Limits, resources: Resou
             some = some.take(np.unique(some.index, return_index=True)[1])
             if lowest.low >= (1 + NEAR) * facet:
                 break
-            known = max(-result.margin_upper, LEAST) * np.vstack([np.eye(d), -np.eye(d)])
+            # points along the axes stand for a ball that is proved, or for one where none is
+            known = max(-result.margin_upper, 1e-9) * np.vstack([np.eye(d), -np.eye(d)])
             rows = column_matrix(some.points, some.scale).gather(np.arange(len(some)))
             facet, y = _descend(np.vstack([rows, known]), y)
         ball = replace(result.evidence, kind=BALL, y=best, support=some.index, weights=np.full(len(some), 1 / len(some)))

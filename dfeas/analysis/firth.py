@@ -34,17 +34,11 @@ from dfeas.data.frames import make_frame
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.errors import BadInputError, UndecidedError, UsageError, format_bytes
 
-ALIASED = 1e-11
-"""Share of a column beside the others below which it counts as one that follows from them, as in R's glm."""
-CLOSE = 1e-18
-"""Square of the distance to the maximum, in standard errors, at which the search ends."""
-STEPS, HALVED = 1000, 60
+STEPS = 1000
 FALL = 3.841458820694124
 """Of 2 l at the ends of an interval: the 95 % quantile of a chi-square of one degree."""
 EXACT = 1e-9
 """Difference from it that an end may leave."""
-COPIES = 6
-"""Of the table that are in memory at once, at most."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,9 +235,10 @@ class PenalisedLikelihood:
             assert here is not None
             step = np.zeros(len(g))
             step[:free] = np.linalg.solve(here.curvature[:free, :free], here.gradient[:free])
-            if here.gradient @ step <= CLOSE:
+            # the square of the distance to the maximum, in standard errors
+            if here.gradient @ step <= 1e-18:
                 return g + step, here
-            for _ in range(HALVED):
+            for _ in range(60):
                 there = self.at(g + step)
                 if there is not None and there.value >= here.value - 1e-13 * abs(here.value):
                     break
@@ -263,7 +258,8 @@ def fit_firth(regression: Regression, asked: Asked, library: str | None = None) 
     if outcome.kind not in ("binary", "poisson"):
         raise UsageError(f"outcome {outcome.kind}: Firth's likelihood is fitted for two classes, shares, and counts")
     n, names = len(regression.codes), [*design.names, *(["intercept"] if design.intercept else [])]
-    size, most = 8 * n * len(names) * COPIES, asked.resources.memory_bytes
+    # copies of the table in memory at once, at most
+    size, most = 8 * n * len(names) * 6, asked.resources.memory_bytes
     if size > most:
         raise BadInputError(f"a fit of {n} rows and {len(names)} columns takes {format_bytes(size)}, more than memory has")
     X: Any = regression.points if isinstance(regression.points, np.ndarray) else regression.points.toarray()
@@ -293,7 +289,8 @@ def _find_independent(X: Floats, intercept: bool) -> list[int]:
     order = [*([X.shape[1] - 1] if intercept else []), *range(X.shape[1] - int(intercept))]
     while order:
         left = np.abs(np.diagonal(np.asarray(np.linalg.qr(X[:, order], "r"))))
-        short = np.flatnonzero(left <= ALIASED * np.linalg.norm(X[:, order[: len(left)]], axis=0))
+        # as in R's glm, such a share beside the others is a column that follows from them
+        short = np.flatnonzero(left <= 1e-11 * np.linalg.norm(X[:, order[: len(left)]], axis=0))
         if not len(short) and len(left) < len(order):
             raise BadInputError(f"{X.shape[0]} rows do not identify {len(order)} coefficients: leave out columns")
         if not len(short):

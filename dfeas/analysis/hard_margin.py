@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dfeas.analysis.distance import FreeBias, find_widest, measure_ball
+from dfeas.analysis.distance import Widest, find_widest, measure_ball
 from dfeas.answers.files import RESULT
 from dfeas.answers.hard_margin import Floats, HardMargin, bound, distances
 from dfeas.answers.result import Result
@@ -142,11 +142,11 @@ def _canonical(
     return (w, bias, 1 / size) if np.isfinite([size, bias]).all() and size > 0 else (None, None, None)
 
 
-def _describe_widest(widest: FreeBias, transform: Transform | None) -> HardMargin:
-    result, reached = widest.result, widest.reached
+def _describe_widest(widest: Widest, transform: Transform | None) -> HardMargin:
+    result, reached, hulls = widest
     if reached is None or result.separator is None:
         return HardMargin(result)
-    y, m, (support, weights) = result.separator, result.m, widest.hulls or (None, None)
+    y, m, (support, weights) = result.separator, result.m, hulls or (None, None)
     lower, upper = distances(y, m, reached)
     w, bias, margin = _canonical(y, reached.low, m, transform)
     bounds = bound(result.margin_lower, len(y), support, result.n, lower, reached.longest)

@@ -302,10 +302,6 @@ def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None
     return first, later if dataset.bytes < available_bytes() / 2 else max(first, later)
 
 
-SOLVES = 4
-"""The work in memory of one C beside that of a working set of as many points."""
-
-
 def soft_plan(dataset: Dataset, options: SoftMarginOptions, budget: int, threads: int) -> Plan:
     """Estimate a soft margin on two classes, by each method that can."""
     facts, k = facts_of(dataset, budget), options.problems
@@ -319,7 +315,8 @@ def soft_plan(dataset: Dataset, options: SoftMarginOptions, budget: int, threads
     estimates = []
     for name in names:
         soft = SOFT_MARGINS[name].cost(facts, k)
-        thinking = SOLVES * len(options.C) * solver_seconds(soft.points, facts) if soft.points else 0.0
+        # one C takes the work in memory of four working sets of as many points
+        thinking = 4 * len(options.C) * solver_seconds(soft.points, facts) if soft.points else 0.0
         seconds = first + (soft.reads - 1) * later + thinking
         memory_bytes = project_soft(dataset, name, options, budget, threads=threads).memory_bytes
         estimates.append(Estimate(name, name == names[0], memory_bytes, soft.reads, None, seconds, soft.remark))

@@ -59,15 +59,9 @@ from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, rows
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
-LEAST = 1e-3
-"""Seconds that a solve is given at least."""
 NAME, TABLE = "fixed-effects", "exact"
 SMALL, NARROW = 1 << 16, 128
 """Entries and features of a small table, at most."""
-WIDE = 256
-"""Features below which a solve is as fast."""
-ENTRY_BYTES, POINT_BYTES = 160, 100
-"""Of memory for each entry and each point: they are held in several orders, beside bounds."""
 
 
 def separation(
@@ -196,9 +190,11 @@ def _find_face(session: Session, problem: Problem, limits: Limits, until: Callab
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
-    if dataset.entries is None or dataset.dimension < WIDE:
+    # of fewer features a solve is as fast
+    if dataset.entries is None or dataset.dimension < 256:
         return False
-    return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
+    # bytes of each entry and each point, which are held in several orders, beside bounds
+    return 160 * dataset.entries.count + 100 * dataset.n <= memory
 
 
 def _write_result(

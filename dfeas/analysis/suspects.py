@@ -61,10 +61,6 @@ PRICES = (1.0, 1e2, 1e4)
 which so many coefficients do not explain."""
 WHOLE = 1 << 25
 """Entries up to which W has all columns, where memory has room for them."""
-GROUP, MORE = 4, 2
-"""Columns per feature among which a conflict is looked for, and which join them where there is none."""
-AGAIN = 5
-"""How often W is divided anew."""
 MOST = 1 << 20
 """Suspects at most."""
 
@@ -218,7 +214,8 @@ class _Search:
                 stopped = Stop.PASS_LIMIT
             else:
                 missed, turn = self._look(), turn + 1
-                if not settled and missed and turn <= AGAIN:
+                # W is divided anew only so often
+                if not settled and missed and turn <= 5:
                     self._divide()
                     continue
                 if missed and len(self.columns) >= self.cap:
@@ -272,7 +269,8 @@ class _Search:
 
     def _judge(self) -> bool:
         """Whether y is another one after each suspect that is not known to be needed has joined what stays, if it can."""
-        score, moved, most = self.score(self.y), False, GROUP * self.d
+        # columns among which a conflict is looked for
+        score, moved, most = self.score(self.y), False, 4 * self.d
         met = np.zeros(0, np.int64)
         for suspect in sorted({*np.flatnonzero(~self.stays).tolist()} - self.needed, key=lambda row: -score[row]):
             unused = self.stays & ~self.used
@@ -293,7 +291,8 @@ class _Search:
                 missed = self.stays & (trial <= 0)
                 if missed.any():
                     free = missed & ~self.used  # conflicts without a common point are what is wanted
-                    more = _lowest(trial, free if free.any() else missed, max(MORE * self.d, len(some)))
+                    # so many join them where there is no conflict
+                    more = _lowest(trial, free if free.any() else missed, max(2 * self.d, len(some)))
                     some = met = np.union1d(some, more)
                 else:
                     self.y, score, moved = found.y, trial, True

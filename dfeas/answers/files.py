@@ -258,14 +258,11 @@ def classes_of(run: Place) -> dict[str, Place] | None:
     return folders
 
 
-NAME_LENGTH = 80
-"""Of a class in the name of its folder."""
-
-
 def folder_of(name: str, place: int) -> str:
     """The name of the folder of a class: its own name, with what a file system may not like written as %XX."""
     text = quote(name, safe=" +,=@")
-    return f"class-{text}" if len(text) <= NAME_LENGTH and not text.endswith((" ", ".")) else f"class-{place}"
+    # a longer name, or such an end, is none for every file system
+    return f"class-{text}" if len(text) <= 80 and not text.endswith((" ", ".")) else f"class-{place}"
 
 
 def certificate_of(folder: Place, values: Mapping[str, Any]) -> Certificate | None:

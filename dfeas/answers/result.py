@@ -61,8 +61,6 @@ def plane_of(y: Floats, m: int, view: str = "") -> tuple[Floats, float]:
 
 STRICTLY = {"feasible": "strictly feasible", "infeasible": "not strictly feasible"}
 """What verdicts on cones are called: with no point in the interior there may be one on the boundary."""
-MOST_CONFLICTS = 5
-"""Points of a conflict that are printed."""
 ALL_POSITIVE_ROW = Row("labels", "none: all points count as +1")
 """Of the homogeneous question, which was asked by name."""
 
@@ -420,7 +418,7 @@ class Result(Fitted):
     def _conflict_rows(self) -> Iterator[Row]:
         if not self.conflicts:
             return
-        total, first = 0 if self.support is None else len(self.support), self.conflicts[:MOST_CONFLICTS]
+        total, first = 0 if self.support is None else len(self.support), self.conflicts[:5]
         scored = first[0]["score"] is not None
         rest = f", {'the most suspect' if scored else 'the heaviest'} of them:" if total > len(first) else ":"
         yield Row("conflict", f"{total} points{rest}")

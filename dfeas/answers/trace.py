@@ -20,9 +20,6 @@ logger = logging.getLogger("dfeas")
 
 R = TypeVar("R")
 
-TAIL = 1 << 16
-"""Bytes at the end of a trace that are looked at for its last pass."""
-
 
 class Sink:
     """Takes the events of a run; this one does nothing with them."""
@@ -197,7 +194,8 @@ def _event(line: bytes) -> str:
 def last_pass(path: Place) -> dict[str, Any]:
     """The last pass in a trace that may just be written; empty for none. Raises CorruptDataError when it is damaged."""
     try:
-        first, end = read_ends(path, TAIL)
+        # the last pass is within 64 KiB of the end
+        first, end = read_ends(path, 1 << 16)
     except FileNotFoundError:
         return {}
     files.require_readable(path, _format(first.partition(b"\n")[0]), files.TRACE)

@@ -22,8 +22,6 @@ from dfeas.problem import Kernel
 
 SOFT = 1000
 """Points of the soft margin."""
-RIDGE = 1e-9
-"""Added to every K(x, x) = 1 there, so that Cholesky has a triangle."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -203,7 +201,8 @@ class KernelSeparator(Classifier):
         n = len(labels)
         support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
         gram = leaves.signed_gram(self._kernel, rows_of(points, support), labels[support].astype(np.float64))
-        gram[np.diag_indices_from(gram)] += RIDGE
+        # beside K(x, x) = 1, so that Cholesky has a triangle
+        gram[np.diag_indices_from(gram)] += 1e-9
         rows, cost = SignedRows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
         w = newton(rows, cost, np.ones(len(support)), np.zeros(len(support))).w
         weights = 2 * np.maximum(0.0, 1 - rows.scores(w))

@@ -20,10 +20,6 @@ from dfeas.answers.trace import ProgressRecord, Sink
 from dfeas.engine.clusters import LOST
 from dfeas.errors import UsageError, install, visible
 
-CLOSE_SECONDS = 5.0
-"""How long the end of a run waits for a cluster that does not listen."""
-LINE_SECONDS = 5.0
-"""Between two lines about passes in the log of a scheduler; every pass is an event."""
 EVENTS, LINES = "dfeas", "dfeas-lines"
 """Topics."""
 logger = logging.getLogger("dfeas")
@@ -35,7 +31,7 @@ class ClusterLog(Sink):
     cluster that is lost nothing is sent.
     """
 
-    def __init__(self, client: Client, run: str, line_seconds: float = LINE_SECONDS) -> None:
+    def __init__(self, client: Client, run: str, line_seconds: float = 5.0) -> None:
         self._client = client
         self._run = run
         self._line_seconds, self._said = line_seconds, time.monotonic()
@@ -79,7 +75,8 @@ class ClusterLog(Sink):
     def close(self) -> None:
         """Tell what is left, if the cluster listens."""
         self._waiting.put(None)
-        self._sender.join(CLOSE_SECONDS)
+        # a cluster that does not listen keeps no run from ending
+        self._sender.join(5.0)
 
 
 def _writes_lines() -> SchedulerPlugin:

@@ -28,8 +28,6 @@ from dfeas.run.spec import SoftMarginOptions
 
 PROCESS_BYTES = 130_000_000
 """An idle process with its libraries, or an idle worker."""
-CLIENT_BYTES = 20_000_000
-"""What a client of a cluster, with the scheduler of a local one, takes beside that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +86,6 @@ class Probe:
 PROBE: Probe = Probe()
 
 
-SOFT_COPIES = 1.5
-"""Of what a method keeps, at the peak, where a new answer comes while the last one is still there."""
-WEIGHT_BYTES = 16
-"""Of each weight of a point, in a process that has them all: as it is used, and on its way there."""
-MOST_THREADS = 64
-"""With more of them a method needs no more memory."""
 HOLD_BYTES = 6 * (32 << 20)
 """What a worker reads ahead for a fold: held, on its way, and being folded."""
 
@@ -138,7 +130,8 @@ def find_abreast(classes: int, memory: int, cost_of: Callable[[int], LoadCost], 
 def abreast(geometry: Geometry, method: str, classes: int, dataset: Dataset, memory: int) -> int:
     """How many classes share the memory; the same on any threads. What ``auto`` takes where none fits keeps little."""
     auto = geometry.check_method(method, ("auto",)) == "auto"
-    name, load = "working-set" if auto else method, Load(dataset, memory, MOST_THREADS)
+    # with more threads a method needs no more memory
+    name, load = "working-set" if auto else method, Load(dataset, memory, 64)
     default = classes if auto else 1
     return find_abreast(classes, memory, lambda count: geometry.cost(name, replace(load, classes=count)), default)
 
@@ -169,8 +162,10 @@ def project_soft(
     dataset: Dataset, method: str, options: SoftMarginOptions, memory: int, *, workers: int = 0, threads: int | None = None
 ) -> Projection:
     """The same of a soft margin."""
-    own = SOFT_COPIES * SOFT_MARGINS[method].cost(facts_of(dataset, memory), options.problems).kept
-    weights = 0 if options.weight is None else WEIGHT_BYTES * dataset.n
+    # at the peak a new answer comes while the last one is still there
+    own = 1.5 * SOFT_MARGINS[method].cost(facts_of(dataset, memory), options.problems).kept
+    # a weight as it is used, and on its way here
+    weights = 0 if options.weight is None else 16 * dataset.n
     cost = LoadCost(own=own + weights, asked=weights + memory // 4)
     return add_up(dataset, [cost], memory, workers, threads or threads_that_fit(dataset, memory, threads_here()))
 
@@ -196,7 +191,8 @@ def add_up(dataset: Dataset, costs: Sequence[LoadCost], memory: int, workers: in
     reading = PROCESS_BYTES + held + sides_bytes(dataset, kept) + scanning + tiles
     here, worker = reading + own + max(kept, late), 0.0
     if workers:
-        here = PROCESS_BYTES + CLIENT_BYTES + held + own + late
+        # and what a client of a cluster takes, with the scheduler of a local one
+        here = PROCESS_BYTES + 20_000_000 + held + own + late
         worker = reading + asked + max(kept, late_worker)
     return Projection(int(here), int(worker), kept, tiles, first, later, dataset.kept_after)
 

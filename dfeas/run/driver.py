@@ -8,29 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
 from dfeas.passes.protocol import AnyPass, Batchable, Blocks, Exclusive, Partial, Question, together
+from dfeas.run.recovery import Checking
 from dfeas.run.resources import Limits, never
 from dfeas.run.solver_thread import Abandoned, end_long_reads
 from dfeas.run.task import BetweenReads, E, Task
-from dfeas.verify.certificate import Certificate, Checked
-
-CHECKED_ENTRIES = 40_000_000
-"""Entries of points that the checker may keep for certificates that are checked in one read."""
-
-
-class Verify(Protocol):
-    """Has certificates checked, in as few reads as can be."""
-
-    def __call__(self, certificates: Sequence[Certificate]) -> Checked:
-        """What is proved of each; in one read for all of them where that can be."""
-
-    def reads(self, certificates: Sequence[Certificate]) -> float:
-        """Reads that this takes, as a rule."""
-
+from dfeas.verify.certificate import Certificate
 
 Claim = tuple[Task[Any], str]
 """Who claims which verdict."""
@@ -44,11 +31,8 @@ class RunState:
     shared: float  # reads that were counted by more than one task
 
 
-class Keep(Protocol):
-    """Takes states to go on from, should the run not end."""
-
-    def __call__(self, state: RunState, last: bool) -> None:
-        """After each read; ``last`` when the run ends before all have a checked verdict."""
+Keep = Callable[[RunState, bool], None]
+"""Takes a state to go on from after each read; and the last one, if the run ends before all have a checked verdict."""
 
 
 def no_keep(state: RunState, last: bool) -> None:
@@ -70,7 +54,7 @@ class Course:
     interruptions: list[BaseException] = field(default_factory=list)  # gets what ended the run from outside
 
 
-def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course) -> tuple[list[E], float]:
+def run(engine: Engine, tasks: Sequence[Task[E]], verify: Checking, course: Course) -> tuple[list[E], float]:
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all. Questions
     that read in a way of their own are asked on reads of their own. Evidence that the checker refuses does not end a task: the
     bar rises and it goes on. ``KeyboardInterrupt`` ends the run at once, as ``stop`` does between reads and while a solver in
@@ -116,7 +100,7 @@ class _Loop:
     """What tasks are asked, told and checked with, and the reads that they shared."""
 
     engine: Engine
-    verify: Verify
+    verify: Checking
     course: Course
     now: Callable[[], float]  # seconds since the start
     shared: float
@@ -210,7 +194,8 @@ class _Loop:
             if seen is not None:
                 task.judge(certificate, seen, self.course.limits, self.now())
                 continue
-            if batch and sum(self._entries(each) for _, each in batch) + self._entries(certificate) > CHECKED_ENTRIES:
+            # entries of points that the checker may keep for certificates checked in one read: 320 MB
+            if batch and sum(self._entries(each) for _, each in batch) + self._entries(certificate) > 40_000_000:
                 self._judge(batch)
                 batch = []
             batch.append((task, certificate))

@@ -8,7 +8,7 @@ They conflict when the checker has proved that weights on them make Ax exactly z
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,43 @@ import numpy as np
 from dfeas.answers.words import FEASIBLE
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.scratch import pieces, spool, total
+from dfeas.engine.protocol import Engine
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Evidence, ScratchVector, Sparse
 from dfeas.methods.vector import Expansion
 from dfeas.passes.protocol import OnVectors, Partial, Question
 from dfeas.passes.vectors import Positive
-from dfeas.verify.certificate import Certificate
+from dfeas.problem import Function
+from dfeas.verify.certificate import Answer, Certificate, Checked
+from dfeas.verify.core import check_each, conclude_separator, reads, sight
+from dfeas.verify.points import Sight
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Checking:
+    """The checker's own way to the data."""
+
+    engine: Engine
+    dataset: Dataset
+    function: Function | None = None  # of Python, that is the kernel
+    shared: bool = False  # what passes read is what the checker would, so that it may look at the same bytes
+    quick: bool = False  # of conflicts the blocks that they are in are read
+
+    def __call__(self, certificates: Sequence[Certificate]) -> Checked:
+        """Check certificates: one read for all of them, two with a kernel; of conflicts what they are in."""
+        return check_each(self.engine, self.dataset, certificates, self.function, quick=self.quick)
+
+    def reads(self, certificates: Sequence[Certificate]) -> float:
+        """Reads that checking them takes, as a rule."""
+        return reads(self.dataset, certificates, self.function, quick=self.quick)
+
+    def look(self, certificate: Certificate) -> Sight | None:
+        """How a separator is looked at on the read of a pass; None where it needs a read of its own."""
+        return sight(self.dataset, certificate) if self.shared else None
+
+    def conclude(self, certificate: Certificate, shown: Any) -> Answer:
+        """What such a look at all blocks proves."""
+        return conclude_separator(self.dataset, certificate, shown)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,6 @@ from typing import IO, Any, ClassVar, NamedTuple, cast
 
 from dfeas.errors import visible
 
-LEAST_BAR = 8
-"""Columns of a bar, with its edges; where there are fewer only the percentage is shown."""
-LEAST_COLUMNS = 20
-WIDEST = 100
-"""Columns of a notebook that lines may have with a bar."""
-
 
 class Line(NamedTuple):
     """A text, or the texts before and after a bar."""
@@ -41,7 +35,8 @@ class Line(NamedTuple):
         from rich.text import Text
 
         whole = Text(visible(str(self)), no_wrap=True, overflow="ellipsis")
-        if self.share is None or whole.cell_len + LEAST_BAR > columns:
+        # a bar has its edges, too; without room for one there is the percentage only
+        if self.share is None or whole.cell_len + 8 > columns:
             return whole
         row = Table.grid(padding=(0, 2, 0, 0), expand=True)
         for ratio in (None, 1, None):
@@ -78,7 +73,7 @@ class Screen:
             columns, rows = os.get_terminal_size(self.stream.fileno())
         except (OSError, ValueError):
             columns, rows = shutil.get_terminal_size()
-        return max(LEAST_COLUMNS, (columns or 80) - 1), rows or 24
+        return max(20, (columns or 80) - 1), rows or 24
 
     @property
     def columns(self) -> float:
@@ -100,7 +95,8 @@ class Screen:
             return
         from rich.console import Group
 
-        columns, rows = self.size or (WIDEST, len(lines))
+        # a notebook says no width
+        columns, rows = self.size or (100, len(lines))
         live = self._live or self._start()
         if self.size is not None:
             live.console.size = columns, rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,44 +35,15 @@ from dfeas.machine import threads_here
 from dfeas.methods.protocol import AnyMethod
 from dfeas.passes.survey import Survey
 from dfeas.problem import Function, Problem
+from dfeas.run.recovery import Checking
 from dfeas.run.resources import Resources
 from dfeas.run.transform import Data, engine_there, mark_of, radius_of, with_transform
 from dfeas.settings import variable
-from dfeas.verify.certificate import Answer, Certificate, Checked
-from dfeas.verify.core import check_each, conclude_separator, reads, sight
-from dfeas.verify.points import Sight
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from dfeas.data.storage.object_path import ObjectPath
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Checking:
-    """The checker's own way to the data."""
-
-    engine: Engine
-    dataset: Dataset
-    function: Function | None = None  # of Python, that is the kernel
-    shared: bool = False  # what passes read is what the checker would, so that it may look at the same bytes
-    quick: bool = False  # of conflicts the blocks that they are in are read
-
-    def __call__(self, certificates: Sequence[Certificate]) -> Checked:
-        """Check certificates: one read for all of them, two with a kernel; of conflicts what they are in."""
-        return check_each(self.engine, self.dataset, certificates, self.function, quick=self.quick)
-
-    def reads(self, certificates: Sequence[Certificate]) -> float:
-        """Reads that checking them takes, as a rule."""
-        return reads(self.dataset, certificates, self.function, quick=self.quick)
-
-    def look(self, certificate: Certificate) -> Sight | None:
-        """How a separator is looked at on the read of a pass; None where it needs a read of its own."""
-        return sight(self.dataset, certificate) if self.shared else None
-
-    def conclude(self, certificate: Certificate, shown: Any) -> Answer:
-        """What such a look at all blocks proves."""
-        return conclude_separator(self.dataset, certificate, shown)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dfeas.answers.files import CHECKPOINT, RACE, RESULT, RUN, versions
 from dfeas.data.collections import see_once
@@ -210,19 +210,12 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
         return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
-class Resumed(NamedTuple):
-    """A run that went on, and what it was asked, for what follows from its answer."""
-
-    answer: Any
-    job: RunSpec
-    problem: Problem
-    limits: Limits
-    resources: Resources
-
-
-def go_on(run: Place, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Resumed:
-    """The data of ``problem`` is that of the checkpoint where it has none; it is seen as in the run, but for a mask. Limits
-    that are None, and the memory, are those of the run.
+def go_on(
+    run: Place, problem: Problem, limits: Limits, resources: Resources, output: Output
+) -> tuple[Any, RunSpec, Problem, Limits, Resources]:
+    """The answer of a run that went on, and what it was asked, for what follows from it. The data of ``problem`` is that of the
+    checkpoint where it has none; it is seen as in the run, but for a mask. Limits that are None, and the memory, are those of
+    the run.
     """
     if not run.is_dir():
         raise BadInputError(f"{run}: no such run")
@@ -257,7 +250,7 @@ def go_on(run: Place, problem: Problem, limits: Limits, resources: Resources, ou
         request = replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=limits.began)
         job = replace(job, asked=request, data=session.source.spec.without_memory())
         answer = execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder, earlier)
-    return Resumed(answer, job, problem, limits, resources)
+    return answer, job, problem, limits, resources
 
 
 def _warn_of_versions(run: Place, earlier: Checkpoint) -> None:

@@ -28,9 +28,6 @@ from dfeas.passes.block import Columns
 from dfeas.run.checkpoint.codec import load
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction
 
-NEW_BLOCKS, CONFLICT_BLOCKS = 0.25, 0.5
-"""Share of the blocks, with points that the run did not have or with its conflict, up to which they come before all."""
-
 
 def load_model(run: Any) -> FittedModel:
     """A run of two classes: a result, or the place of one. Raises UsageError, BadInputError and CorruptDataError for others."""
@@ -72,7 +69,8 @@ def find_start(run: Any, dataset: Dataset, geometry: Geometry, facts: Facts, met
         return None
     new = np.arange(int(model.values["n"]) // dataset.block_rows, dataset.blocks)
     blocks = np.unique(rows // dataset.block_rows) if len(rows) else new
-    if len(blocks) > (CONFLICT_BLOCKS if len(rows) else NEW_BLOCKS) * dataset.blocks and y.any():
+    # blocks with the conflict, or with new points, come before all if they are few
+    if len(blocks) > (0.5 if len(rows) else 0.25) * dataset.blocks and y.any():
         blocks = blocks[:0]
     nearest = find_nearest(run, dataset, certificate)
     return Start(y, tuple(blocks.tolist()), rows, nearest and replace(nearest, scale=sign * nearest.scale))

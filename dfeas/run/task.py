@@ -19,21 +19,11 @@ from dfeas.machine import used_bytes
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.passes.inspection import Look, add_look, take_look
 from dfeas.passes.protocol import Question, of_class
-from dfeas.run.recovery import Portions, recover, separator
+from dfeas.run.recovery import Checking, Portions, recover, separator
 from dfeas.run.resources import Limits, never
 from dfeas.run.solver_thread import run_solver, run_solver_here
 from dfeas.run.termination import NEARLY_ZERO, SLACK, Decision, Goal, Record, decide, describe_ending, limit_reached
 from dfeas.verify.certificate import Answer, Certificate, Check
-
-
-class Inspector(Protocol):
-    """Looks at separators on the reads of passes."""
-
-    def look(self, certificate: Certificate) -> Look | None:
-        """How blocks are looked at; None where the checker must read by itself."""
-
-    def conclude(self, certificate: Certificate, shown: Any) -> Answer:
-        """What is proved by what all blocks showed, or why it is refused."""
 
 
 class Ended(Protocol):
@@ -234,7 +224,7 @@ class VerdictTask(Task[Outcome]):
     fingerprint: str = field(default="", kw_only=True)  # of the data as it is seen
     brief: bool = field(default=False, kw_only=True)  # its solver in memory takes less than a thread does to begin
     portions: Portions = field(default=Portions(), kw_only=True)  # blocks whose weights fit in memory
-    inspector: Inspector | None = field(default=None, kw_only=True)
+    inspector: Checking | None = field(default=None, kw_only=True)
     inspected: tuple[Certificate, Answer] | None = field(default=None, init=False)  # the best that was seen on a pass
     certificate: Certificate | None = field(default=None, init=False)
     check: Check | None = field(default=None, init=False)

@@ -12,8 +12,6 @@ from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, UNDECIDED, Stop
 from dfeas.run.resources import Limits
 from dfeas.verify.points import NEARLY
 
-RESOLUTION = 1e-18
-"""A bar for |Ax| below this, after refused evidence, can never be met in float64."""
 NEARLY_ZERO = 1e-10
 """|Ax| up to this, as the checker bounds it, may be zero, or that of points which integers separate."""
 SLACK = 1e-3
@@ -84,7 +82,8 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
         return Decision(Stop.NUMERICAL_ERROR)
     separated = record.margin_lower > goal.feasible_above
     gap, room = record.margin_upper - record.margin_lower, None if goal.tolerance is None else goal.tolerance - goal.unproved
-    beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION or (room or 1) < 0
+    # a bar for |Ax| below 1e-18, after refused evidence, can never be met in float64
+    beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < 1e-18 or (room or 1) < 0
     ended = Stop.STALLED if record.stalled or beyond else limit_reached(record, limits)
     wide = (bool(ended) or not record.refining) if room is None else gap <= room * record.margin_upper
     if separated and wide:

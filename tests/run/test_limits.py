@@ -15,7 +15,7 @@ import dfeas
 from dfeas.linalg.blas import beat
 from dfeas.run import solver_thread
 from dfeas.run.exact import search
-from dfeas.run.session import Checking
+from dfeas.run.recovery import Checking
 from tests.cli.test_cli import wait_for
 from tests.run.test_resume import run_until
 from tests.typed import dfeas as typed

@@ -27,8 +27,8 @@ from dfeas.passes.select import Sample, Select
 from dfeas.passes.softmin import Softmin
 from dfeas.run.cost import abreast
 from dfeas.run.driver import Course, run
+from dfeas.run.recovery import Checking
 from dfeas.run.resources import Limits
-from dfeas.run.session import Checking
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
 from dfeas.verify.certificate import load

@@ -29,8 +29,9 @@ from dfeas.methods.registry import METHODS
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import Checkpoints, run_folder
 from dfeas.run.execute import execute
+from dfeas.run.recovery import Checking
 from dfeas.run.resources import Limits, Output, Resources, RunOptions, attend_runs
-from dfeas.run.session import Checking, open_session
+from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.verify.certificate import load
 from tests.typed import DFEAS

@@ -187,8 +187,6 @@ def run_folder_again(path: Place) -> Iterator[Place]:
         yield folder
 
 
-SELDOM = 20
-"""A checkpoint may take this share of the time between two: 5 %."""
 Sinks = Mapping[str, Sequence[Sink]]
 """Of each method, or class."""
 
@@ -249,7 +247,8 @@ class Checkpointer:
             self._require_held()
             self.note("checkpoint", f"no checkpoint could be written: {error}")
         took = self._seconds() - began
-        self._due = self._seconds() + max(self.every, SELDOM * took)
+        # a checkpoint may take 5 % of the time between two
+        self._due = self._seconds() + max(self.every, 20 * took)
 
     def _seconds(self) -> float:
         return time.monotonic() - self.job.asked.began

@@ -26,8 +26,6 @@ from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 FLAT = 20_000_000
 """Entries of vectors orthogonal to all points that are written, at most."""
-MOST_ENTRIES, LONG = 150_000, 16
-"""Of points for a linear programme, which does not stop when it is asked to, and of each point on average."""
 BITS = 24
 """Guesses are rounded to so many binary places."""
 
@@ -85,7 +83,8 @@ def peel_levels(points: Any) -> tuple[Indices, Integers | None]:
 def decide_sparse(points: Any) -> tuple[Face, Conflict] | None:
     """The same by one linear programme; None where what follows from its guess is not so."""
     n, d = points.shape
-    if points.nnz > MOST_ENTRIES or points.nnz > LONG * n:
+    # HiGHS does not stop when it is asked to: no programme of many entries, or of long points
+    if points.nnz > 150_000 or points.nnz > 16 * n:
         return None
     power = np.frexp(abs(points).max(axis=0).toarray())[1].astype(np.int64)
     scaled = scipy.sparse.csr_array(points * np.ldexp(1.0, -power))

@@ -18,20 +18,12 @@ from dfeas.linalg.points import Floats
 
 NONE = -(10**6)
 """Stands for the exponent of zero."""
-ROUNDS = 3
-"""Of evening out lengths and features in turn."""
-PIVOTS = 20
-"""In float64 for each dimension, at most, from an exact tableau."""
-ROUNDING = 1e-9
-"""Shares below this are not trusted to have a sign."""
 APART = 1e-9
 """Lengths below this, where points have one, are zero but for rounding, and so are shares of the greatest weight."""
 SURE = 1e-7
 """A direction that is longer than the inverse of this, with products of one, may be rounding."""
 ZERO = 1e-13
 """A nearest point within it of zero is zero up to rounding."""
-SPARSE = 0.3
-"""Share of entries that are not zero below which HiGHS is given a sparse matrix."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +38,8 @@ class EvenPoints:
     def of(cls, points: Integers) -> EvenPoints:
         mantissa, exponent = parts(points)
         feature = _drop_unknown(exponent.max(axis=0))  # first: units of integers say nothing
-        for _ in range(ROUNDS):
+        # lengths and features are evened out in turn
+        for _ in range(3):
             row = _drop_unknown((exponent - feature).max(axis=1))
             feature = _drop_unknown((exponent - row[:, None]).max(axis=0))
         with np.errstate(under="ignore"):
@@ -309,11 +302,13 @@ def guess_basis(tableau: Integers, u: Integers, cost: Integers, basis: NDArray[n
     mantissa, exponent = parts(cost)
     exponent = exponent - even.row
     price = np.ldexp(mantissa, np.clip(exponent - exponent.max(), NONE, 0))
-    for _ in range(PIVOTS * r):
+    # at most so many in float64 for each dimension, from an exact tableau
+    for _ in range(20 * r):
         with np.errstate(all="ignore"):
             out = int(np.argmin(right))
             row = T[out]
-            negative = np.flatnonzero(row < -ROUNDING * np.abs(row).max())
+            # shares below this are not trusted to have a sign
+            negative = np.flatnonzero(row < -1e-9 * np.abs(row).max())
             if not right[out] < 0 or not len(negative):
                 break
             new = int(negative[np.argmin(price[negative] / -row[negative])])
@@ -337,5 +332,6 @@ def _drop_unknown(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _matrix(points: Matrix) -> Matrix:
-    sparse = scipy.sparse.issparse(points) or np.count_nonzero(points) < SPARSE * points.size
+    # HiGHS is given a sparse matrix where fewer entries are not zero
+    sparse = scipy.sparse.issparse(points) or np.count_nonzero(points) < 0.3 * points.size
     return scipy.sparse.csc_array(points) if sparse else points

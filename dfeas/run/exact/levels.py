@@ -23,10 +23,13 @@ from dfeas.exact.echelon import IntegerEntries, exponents, units
 Indices = NDArray[np.int64]
 Pairs = NDArray[np.int64]
 """(p, 2) numbers of rows whose sum is meant."""
-ROUNDED = 2.0**-50
-"""More than the share by which a sum of two floats is rounded."""
 PIECE = 200_000
 """Rows that are looked at at a time."""
+
+
+def even_places(n: int, count: int) -> Indices:
+    """So many places of n at equal distances: all of few."""
+    return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Levels:
 
     def spread(self, count: int, seed: int = 0) -> Pairs:
         """Pairs of sides at equal distances, of rows by chance."""
-        joint = self.joint[np.unique(np.linspace(0, len(self.joint) - 1, min(count, len(self.joint))).astype(np.int64))]
+        joint = self.joint[even_places(len(self.joint), count)]
         size = np.diff(np.append(self.first, len(self.side)))[joint]
         share = np.random.default_rng(seed).random(joint.shape)
         return np.asarray(self.first[joint] + np.floor(share * size).astype(np.int64), np.int64)
@@ -138,7 +141,8 @@ class Gaps:
         low, high = _near(levels, b)
         under, over = np.minimum.reduceat(low, levels.first), np.minimum.reduceat(high, levels.first)
         gap_under, gap_over = under[joint].sum(axis=1), over[joint].sum(axis=1)
-        rounding = ROUNDED * (np.abs(under) + np.abs(over))[joint].sum(axis=1)
+        # more than the share by which a sum of two floats is rounded
+        rounding = 2.0**-50 * (np.abs(under) + np.abs(over))[joint].sum(axis=1)
         sign = (gap_under > rounding).astype(np.int8) - (gap_over < -rounding).astype(np.int8)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.nan_to_num((gap_under + gap_over) / (gap_over - gap_under + rounding))

@@ -30,18 +30,6 @@ from dfeas.run.exact.guesses import APART, EvenPoints, guess_basis, heavy, neare
 
 HEAVY = 0.5
 """Points that are in a conflict have a weight of at least one, all others have none."""
-BITS = 20
-"""Guessed weights are rounded to so many bits: the others follow exactly."""
-OFF_CENTRE = 4.0
-"""A feature is centred when its mean is so many times its spread."""
-LONG = 100
-"""Pivots for each dimension after which the least-index rule follows, which never cycles (Terlaky 1985)."""
-DIGITS = 53
-"""Binary digits of a direction that are tried first: those of a float64."""
-LIGHT = 1e-3
-"""Weight of points without one when a basis is chosen."""
-AT_ONCE = 1 << 20
-"""Products of integers between two beats, about; a system of d equations is solved for 1024 / d right sides."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +70,8 @@ def shorten(points: Integers, y: Integers) -> Integers:
     a basis has a thousand digits or more, which floats do not hold, nor sums of them.
     """
     score, longest = product(points, y[:, None]), max(v.bit_length() for v in y.tolist())
-    for digits in takewhile(lambda digits: digits < longest, (DIGITS << i for i in count())):
+    # at first as many binary digits as a float64 has
+    for digits in takewhile(lambda digits: digits < longest, (53 << i for i in count())):
         excess = np.array([max(0, v.bit_length() - digits) for v in y.tolist()], object)
         short = np.asarray((y + (1 << excess >> 1) >> excess) << excess, object)
         if (2 * product(points, short[:, None]) >= score).all():
@@ -99,7 +88,8 @@ def _centre_features(points: Integers) -> tuple[Integers, Integers, int]:
         return points, *none
     ratio = (points / points[:, constant, None]).astype(np.float64)
     with np.errstate(over="ignore"):
-        far = np.abs(ratio.mean(axis=0)) > OFF_CENTRE * ratio.std(axis=0)
+        # a mean of four spreads is worth centring
+        far = np.abs(ratio.mean(axis=0)) > 4.0 * ratio.std(axis=0)
     centre = np.array([round(v) for v in np.where(far, ratio.mean(axis=0), 0).tolist()], object)
     centre[constant] = 0
     if not centre.any():
@@ -129,7 +119,8 @@ def _reduce_faces(points: Integers, separable: bool) -> FacePartition:
         split = _peel_direction(points, even.direction(z)) or (None if separable else _all_beyond(points, even))
         if split is not None:
             return split
-    return _pivot_bases(points, order(even.points, LIGHT + x))
+    # points without a weight come last when a basis is chosen
+    return _pivot_bases(points, order(even.points, 1e-3 + x))
 
 
 def _only_conflict(points: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -166,7 +157,8 @@ def _balance_rows(
     free = np.setdiff1d(rows, basis)
     if not len(free):
         return None
-    rounded = np.ldexp(np.round(np.ldexp(np.frexp(x)[0], BITS)), np.frexp(x)[1] - BITS)
+    # guessed weights may be rough: the others follow exactly
+    rounded = np.ldexp(np.round(np.ldexp(np.frexp(x)[0], 20)), np.frexp(x)[1] - 20)
     given = even.weights(np.where(x > 0, rounded, 1.0))
     right = -(given[free] @ points[free])[features]
     follows, denominator = solve(points[np.ix_(basis, features)].T, right[:, None])
@@ -258,7 +250,8 @@ def _pivot_bases(points: Integers, ranked: NDArray[np.int64]) -> FacePartition:
         ahead = guess_basis(tableau, u, reduced, basis)
         if tuple(sorted(ahead.tolist())) in known or len(independent(points[ahead])) < len(ahead):  # float64 saw no zero pivot
             ahead = basis.copy()
-            if pivots < LONG * len(basis):
+            # after so many the least-index rule follows, which never cycles (Terlaky 1985)
+            if pivots < 100 * len(basis):
                 out = int(negative[_least(u[negative])])
                 # the point with a negative coordinate for which it costs the least to become zero
                 row = tableau[:, out]
@@ -283,7 +276,8 @@ def _invert(matrix: Integers) -> tuple[Integers, int]:
 
 def _multiply(points: Integers, matrix: Integers) -> Integers:
     """The product of points (s, d) and a matrix (d, d), in pieces."""
-    few = max(1, AT_ONCE // matrix.size)
+    # about so many products of integers between two beats: a system of d equations for 1024 / d right sides
+    few = max(1, (1 << 20) // matrix.size)
     pieces = []
     for first in range(0, len(points), few):
         beat()

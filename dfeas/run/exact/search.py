@@ -30,10 +30,11 @@ from dfeas.exact.integers import independent, orthogonal, primitive, product, sh
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.run.exact.guesses import EvenPoints, Reduction, order, parts, whole
-from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lift_direction, outside
+from dfeas.run.exact.levels import Gaps, Levels, Pairs, even_places, flat, lift_direction, outside
 from dfeas.run.exact.partition import FacePartition, extend_weights, partition, shorten
+from dfeas.run.recovery import Checking
 from dfeas.run.resources import RunOptions
-from dfeas.run.session import Checking, Session
+from dfeas.run.session import Session
 from dfeas.run.solver_thread import Abandoned, end_long_reads, run_solver, run_solver_here
 from dfeas.run.spec import RunSpec
 from dfeas.run.task import Outcome
@@ -47,12 +48,8 @@ TAKEN = 4
 """Points for each dimension that a read takes in."""
 LEAST = 64
 """Points that are worth a read."""
-LITTLE = 1 << 14
-"""Entries of points whose partition takes little more than to begin a thread."""
 HELD = 20_000_000
 """Entries of the first working set, which is dense, and in integers."""
-POOLED = 1 << 18
-"""Entries of points that stay in memory while a hyperplane is looked for that has all of them beyond it."""
 STOPPED = "it was asked to stop, or time was up, between exact steps"
 LIMITED = "the limit of passes was reached"
 
@@ -82,24 +79,6 @@ class Face:
     met: Indices = field(default_factory=lambda: np.zeros(0, np.int64))  # the points of the last working set, where it was one
 
 
-@dataclass(frozen=True)
-class Witnesses:
-    """Points in memory, at equal distances, that a hyperplane has to have beyond it before it is worth a read."""
-
-    index: Indices
-    points: Matrix
-
-    @classmethod
-    def of(cls, data: Dataset, d: int) -> Witnesses:
-        index = np.unique(np.linspace(0, data.n - 1, min(data.n, max(LEAST, POOLED // d))).astype(np.int64))
-        return cls(index, rows(data, index))
-
-    def find_wrong(self, y: Integers, most: int) -> Indices:
-        """Some of those that are not beyond it, from all over: the worst are neighbours."""
-        wrong = np.flatnonzero(integer_signs(self.points, y)[0] <= 0)
-        return self.index[wrong[np.unique(np.linspace(0, len(wrong) - 1, min(len(wrong), most)).astype(np.int64))]]
-
-
 def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
     """The kind of all points, with evidence, or why not; from ``start``, points thought to conflict, until ``stop``."""
     data = checking.dataset
@@ -108,12 +87,14 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
         return f"points of {d} features are more than the exact search holds"
     extra = np.arange(n, n + int(d != data.dimension))
     if not len(start):
-        start = _spread(n, d)
-    chosen, reads, pool = np.union1d(start, extra), 0, None
+        start = even_places(n, max(LEAST, FIRST * d))
+    chosen, reads = np.union1d(start, extra), 0
+    pool: tuple[Indices, Matrix] | None = None
     while True:
         some = rows(data, chosen)
         points, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
-        run = run_solver_here if points.size <= LITTLE else run_solver
+        # a partition of so few entries takes little more than to begin a thread
+        run = run_solver_here if points.size <= 1 << 14 else run_solver
         try:
             split = run(partial(partition, points), stop)
         except Abandoned:
@@ -125,10 +106,11 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
             return LIMITED
         if wanted.strict and wanted.y is not None and len(chosen) < n:
             if pool is None:
-                pool, reads = Witnesses.of(data, d), reads + 1
-            more = pool.find_wrong(wanted.y, max(LEAST, TAKEN * d, len(chosen)))
-            if len(more):
-                chosen = np.union1d(chosen, more)
+                near = even_places(n, max(LEAST, (1 << 18) // d))
+                pool, reads = (near, rows(data, near)), reads + 1  # they stay in memory while a hyperplane is looked for
+            wrong = pool[0][integer_signs(pool[1], wanted.y)[0] <= 0]
+            if len(wrong):  # of which some are taken, from all over: the worst are neighbours
+                chosen = np.union1d(chosen, wrong[even_places(len(wrong), max(LEAST, TAKEN * d, len(chosen)))])
                 continue
             if reads >= most_reads:
                 return LIMITED
@@ -142,7 +124,8 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
             kind = COMPLETE if wanted.strict else OVERLAP if split.y is None else QUASI
             return _face(kind, chosen, points, split, wanted, sides.on, reads)
         missed = np.array([point for _, point in sides.missed])
-        before, chosen = len(chosen), np.union1d(chosen, np.append(missed, _spread(n, d)) if reads == 1 else missed)
+        missed = np.append(missed, even_places(n, max(LEAST, FIRST * d))) if reads == 1 else missed
+        before, chosen = len(chosen), np.union1d(chosen, missed)
         if len(chosen) == before:
             raise DfeasError("the exact search took in no new point: please report this")
 
@@ -243,12 +226,6 @@ def _face(kind: str, chosen: Indices, points: Integers, split: FacePartition, wa
     return Face(kind, wanted.y, on, chosen[place], split.weights[place], rank, flat, reads, chosen)
 
 
-def _spread(n: int, d: int) -> Indices:
-    """Points at equal distances: all of few."""
-    count = min(n, max(LEAST, FIRST * d))
-    return np.unique(np.linspace(0, n - 1, count).astype(np.int64))
-
-
 Conflict = tuple[Indices, Integers]
 """Points, ascending, and positive weights of them with a zero sum."""
 MOST_BESIDE = 200
@@ -286,7 +263,7 @@ def _find_missed(levels: Levels, gaps: Gaps, across: Integers, strict: bool) -> 
         missed = gaps.least[gaps.sign == 0]
     else:
         missed = outside(levels, gaps, across)
-    return missed[np.unique(np.linspace(0, len(missed) - 1, min(len(missed), take)).astype(np.int64))]
+    return missed[even_places(len(missed), take)]
 
 
 def _lift_face(
@@ -330,16 +307,13 @@ def _of_points(levels: Levels, pairs: Pairs, weights: Integers) -> Conflict:
     return levels.row[kept][order], total[kept][order]
 
 
-WIDE = 300
-"""Features up to which the exact search is worth its time here; ``dfeas.separation`` asks it whatever the width."""
-
-
 def exact_outcome(session: Session, job: RunSpec, outcome: Outcome, how: RunOptions) -> Outcome:
     """The outcome of a run about points as they are stored; exact where it was proved up to rounding and can be exactly. Where
     the search is ended it can go on later.
     """
     dataset = session.checking.dataset
-    if dataset.dimension > WIDE:
+    # of more features the exact search is not worth its time here; ``separation`` asks it whatever the width
+    if dataset.dimension > 300:
         return outcome
     try:
         if how.interruptions:  # of the class before

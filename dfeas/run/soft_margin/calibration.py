@@ -14,7 +14,6 @@ from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import of_class
 from dfeas.passes.slacks import LeftOut, SampleCosts
 
-STEPS = 100
 STILL = 1e-10
 """Of the gradient, for each point."""
 
@@ -38,7 +37,7 @@ def fit_sigmoid(score: Floats, weight: Floats, target: Floats, b: float) -> Sigm
         z = Z @ v
         return float(weight @ (np.logaddexp(0, z) - target * z))
 
-    for _ in range(STEPS):
+    for _ in range(100):
         p = sigmoid(Z @ v)
         gradient, H = Z.T @ (weight * (p - target)), (Z.T * (weight * p * (1 - p))) @ Z + 1e-12 * np.eye(2)
         if np.abs(gradient).max() <= STILL * weight.sum():

@@ -21,8 +21,6 @@ from dfeas.methods.soft_margin.band import Width
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers
 
-NEARER = 8
-"""Times that a bound of the minimum tells how long w may be there, and so the bias, which tells a better one."""
 GROUP_BYTES = 32 << 20
 """Dual variables that are asked for at a time."""
 
@@ -58,7 +56,8 @@ def write_dual_variables(
             if stop():
                 raise KeyboardInterrupt("asked to stop")
     value, kept = total - width.largest(pull), width.squares > 0
-    for _ in range(NEARER):  # f(v) - f* is at least half of the square of v - w
+    # each bound tells how long w may be, and so the bias, which tells a better bound
+    for _ in range(8):  # f(v) - f* is at least half of the square of v - w
         length = float(np.linalg.norm(y[kept])) + math.sqrt(2 * max(0.0, width.objective - value))
         value = max(value, total - replace(width, length=length).largest(pull))
     most = math.sqrt(2 * max(0.0, width.objective - value))
