@@ -62,21 +62,9 @@ def read_points(
     positive: str | None = None,
     kernel: Function | None = None,
 ) -> tuple[Dataset, Dataset, Rule]:
-    """Points to be scored, as they are and as the run saw its own, and what scores them."""
-    dataset, geometry = open_points(model, X, memory, labels, positive, kernel)
-    rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
-    return dataset, model.see(dataset, geometry), rule
-
-
-def open_points(
-    model: FittedModel,
-    X: Any,
-    memory: str | int | None,
-    labels: Any = None,
-    positive: str | None = None,
-    kernel: Function | None = None,
-) -> tuple[Dataset, Geometry]:
-    """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
+    """Points to be scored, as they are and as the run saw its own, and what scores them. Labels may be of some of its classes
+    only.
+    """
     many = model.classes is not None
     if isinstance(X, ChosenTable):  # features are found by name
         X, labels = X.X, X.y if labels is None else labels
@@ -101,7 +89,9 @@ def open_points(
                 ) from None
             column = ALL_POSITIVE if where is X else None  # it may name the rows
         dataset = open_with(column or labels, ())  # maybe labels are of other classes
-    return dataset, geometry_again(dataset, model.certificates[0].kernel, model.function if kernel is None else kernel)
+    geometry = geometry_again(dataset, model.certificates[0].kernel, model.function if kernel is None else kernel)
+    rule = geometry.rule(model.make_trained(geometry, dataset), dataset)
+    return dataset, model.see(dataset, geometry), rule
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a soft margin returns, and the files of its run."""
+"""Dual variables of a soft margin, in a file, and what they are worth."""
 
 from __future__ import annotations
 
