@@ -22,7 +22,6 @@ from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
 from dfeas.problem import Goal, Kernel, KernelName, Loss, Method, Objective, Problem, SoftMethod, Transforms
-from dfeas.run.progress import who_is_told
 from dfeas.run.resources import choose_client
 from dfeas.run.solve import decide, go_on, minimise, run_terms
 from dfeas.run.spec import HARD_MARGIN, SEPARATED, WIDEST
@@ -189,6 +188,7 @@ def ingest(
     )
     from dfeas.data.ingest.ingest import folder_of, why_alone
     from dfeas.data.ingest.ingest import ingest as ingest_here
+    from dfeas.run.progress.terminal import who_is_told
 
     require_type("force", force, "bool")
     told = who_is_told(progress)
@@ -254,6 +254,7 @@ def generate(
     feasible
     """
     from dfeas.data.generate.points import generate as write_instance
+    from dfeas.run.progress.terminal import who_is_told
 
     require_type("force", force, "bool")
     with replace_output(place(out), DATASET, force):

@@ -155,7 +155,7 @@ DASK_ONLY_IN = {
     "engine/task_pool.py",
     "engine/watch.py",
     "engine/worker.py",
-    "run/cluster_log.py",
+    "run/progress/cluster_log.py",
 }
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
 

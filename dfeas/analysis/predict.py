@@ -13,7 +13,7 @@ from dfeas.data.storage.places import local, place
 from dfeas.data.writers.dataset import Progress
 from dfeas.errors import UsageError
 from dfeas.problem import Function
-from dfeas.run.progress import who_is_told
+from dfeas.run.progress.terminal import who_is_told
 from dfeas.settings import require_type
 
 if TYPE_CHECKING:

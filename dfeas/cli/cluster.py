@@ -54,7 +54,7 @@ class Cluster:
         if self.performance_report is not None and Path(self.performance_report).exists():
             raise click.UsageError(f"--performance-report {self.performance_report}: exists already; choose another file")
         from dfeas.engine.clusters import call_cluster, connect, local_cluster
-        from dfeas.run.cluster_log import dashboard, performance_report
+        from dfeas.run.progress.cluster_log import dashboard, performance_report
 
         started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
         started = started if self.made_by is None else call_cluster(self.made_by)

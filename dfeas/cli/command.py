@@ -57,7 +57,7 @@ def put(answer: Displayed, as_json: bool, *more: Part, values: Any = None) -> No
         say(json.dumps(answer.to_json() if values is None else values))
         return
     from dfeas.display import lines  # a list of commands prints no answer
-    from dfeas.run.screen import Screen
+    from dfeas.run.progress.screen import Screen
 
     parts = [*answer._parts(), *more]
     for line in lines(parts, Screen(sys.stdout).columns, lambda word: click.style(word, fg=COLOURS.get(word), bold=True)):

@@ -24,7 +24,7 @@ from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, replace_output
 from dfeas.data.storage.places import place
 from dfeas.data.storage.stored_array import MARKER
-from dfeas.run.progress import IngestProgress
+from dfeas.run.progress.terminal import IngestProgress
 
 CONES = option("Format", "--cones", metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 TOLD: Told = {

@@ -30,7 +30,7 @@ from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.reports.compare import compare as compare_runs
 from dfeas.reports.compare import explain_difference, find_loss, find_runs
 from dfeas.reports.page import report as write_report
-from dfeas.run.progress import IngestProgress
+from dfeas.run.progress.terminal import IngestProgress
 from dfeas.run.resources import Limits, Resources, attend_runs
 
 BUDGET = "Budget of the process."

@@ -28,7 +28,6 @@ from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
-from dfeas.run.progress import Scoreboard, Terminal, Watched
 from dfeas.run.resources import RunOptions, never
 from dfeas.run.session import UNSEEN, Session, Surveyed, survey
 from dfeas.run.solver_thread import Abandoned, end_long_reads
@@ -39,10 +38,12 @@ from dfeas.run.termination import Goal, passes_to_gap, remaining_passes
 if TYPE_CHECKING:
     from dfeas.answers.base import Answer
     from dfeas.data.storage.places import Place
+    from dfeas.run.progress.terminal import Scoreboard, Watched
 
 if TYPE_CHECKING:
     from dfeas.answers.base import Answer
     from dfeas.data.storage.places import Place
+    from dfeas.run.progress.terminal import Scoreboard, Watched
 
 
 class Target(Protocol):
@@ -238,6 +239,8 @@ def open_sinks(
     board: Scoreboard | None = None
     shown: Watched | None = None
     if how.progress and sys.stderr is not None:
+        from dfeas.run.progress.terminal import Scoreboard, Terminal  # not loaded where nothing is shown
+
         if job.several and job.soft is None:
             board = shown = Scoreboard(sys.stderr, "class" if job.classes else "method")
         else:

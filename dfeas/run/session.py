@@ -159,7 +159,7 @@ def _join_readers(
     else:
         from dfeas.engine.crew import places_of
         from dfeas.engine.watch import Watch
-        from dfeas.run.cluster_log import ClusterLog
+        from dfeas.run.progress.cluster_log import ClusterLog
 
         processes = Watch(client, places=places_of(source.spec)).threads()
         threads, workers = max(processes.values(), default=1), max(1, len(processes))

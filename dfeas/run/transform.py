@@ -29,7 +29,7 @@ from dfeas.errors import UsageError, format_bytes
 from dfeas.machine import threads_here
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
-from dfeas.run.screen import print_status
+from dfeas.run.progress.screen import print_status
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -24,7 +24,7 @@ from dfeas.cli.outputs import RunStatus, run_status
 from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.run.cluster_log import ClusterLog
+from dfeas.run.progress.cluster_log import ClusterLog
 from tests.run.test_resume import after, digest, finished, run_until
 
 

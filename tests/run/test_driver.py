@@ -32,7 +32,7 @@ from dfeas.problem import Goal as Wanted
 from dfeas.problem import Problem
 from dfeas.run.driver import Course, run
 from dfeas.run.execute import execute
-from dfeas.run.progress import Terminal
+from dfeas.run.progress.terminal import Terminal
 from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec

@@ -17,8 +17,8 @@ import pytest
 
 import dfeas
 from dfeas.errors import format_bytes
-from dfeas.run.progress import IngestProgress, Terminal
-from dfeas.run.screen import Line, Screen
+from dfeas.run.progress.screen import Line, Screen
+from dfeas.run.progress.terminal import IngestProgress, Terminal
 from dfeas.run.termination import Record
 from tests.cli import terminal
 

@@ -17,7 +17,7 @@ from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, Usag
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.run.driver import Course, run
-from dfeas.run.progress import Scoreboard
+from dfeas.run.progress.terminal import Scoreboard
 from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Record

@@ -16,7 +16,7 @@ from dfeas.linalg.blas import beat
 from dfeas.methods.protocol import AnyMethod, Wrapping
 from dfeas.methods.registry import METHODS
 from dfeas.run import solver_thread
-from dfeas.run.progress import Terminal
+from dfeas.run.progress.terminal import Terminal
 from dfeas.run.solver_thread import Abandoned, run_solver, run_solver_here
 from tests.run.test_resume import run_until
 

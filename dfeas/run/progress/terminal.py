@@ -15,7 +15,7 @@ from dfeas.answers.trace import ProgressRecord, Sink
 from dfeas.data.writers.dataset import Progress
 from dfeas.display import Grid
 from dfeas.errors import format_bytes
-from dfeas.run.screen import Line, Screen
+from dfeas.run.progress.screen import Line, Screen
 from dfeas.run.termination import Record
 from dfeas.settings import read_setting, require_type
 
